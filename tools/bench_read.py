@@ -57,8 +57,8 @@ with ReportReader(sys.argv[1]) as reader:
 EXPORT = """
 import sys
 from gemmprof.reports.tables.export import export_tables
-from gemmprof.reports.tables.files import without_pandas
-with without_pandas():  # as the command does
+from gemmprof.base.system import without_modules
+with without_modules("pandas"):  # as the command does
     print(export_tables([sys.argv[1]], sys.argv[2]).launches)
 """
 ANALYSE = """

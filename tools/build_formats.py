@@ -29,10 +29,9 @@ from gemmprof.base.documents import Document, Part  # noqa: E402
 
 HOMES = (
     "model.answers",
-    *(
-        f"reports.documents.of_{name}"
-        for name in ("findings", "launches", "comparison", "occupancy", "history")
-    ),
+    *(f"reports.documents.of_{name}" for name in ("findings", "launches", "comparison", "occupancy")),
+    "reports.dataset.query",
+    "reports.documents.of_history",
     "reports.terminal.summary",
     "base.documents",
 )

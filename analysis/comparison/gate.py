@@ -17,6 +17,7 @@ from gemmprof.analysis.comparison.records import KernelRecord, Range
 from gemmprof.analysis.comparison.sides import disassembled
 from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.analysis.inputs.conditions import (
+    ALIASES,
     TIME,
     Both,
     Comparison,
@@ -26,11 +27,12 @@ from gemmprof.analysis.inputs.conditions import (
     Match,
     Not,
     asks_change,
+    canonical,
     names_in,
     parse_condition,
     parts_of,
 )
-from gemmprof.analysis.inputs.named_figures import ALIASES, QUANTITIES, canonical
+from gemmprof.analysis.inputs.named_figures import QUANTITIES
 from gemmprof.analysis.inputs.owners import owner_of_name
 from gemmprof.analysis.sections.rules import KNOWN as RULES
 from gemmprof.base.errors import UsageError

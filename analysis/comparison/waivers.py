@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.analysis.comparison.outcome import Compared
-from gemmprof.analysis.inputs.conditions import TIME
-from gemmprof.analysis.inputs.named_figures import canonical
+from gemmprof.analysis.inputs.conditions import TIME, canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.regex import Regex, RegexError, regex

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant
-from gemmprof.analysis.explanation.causes import detect
+from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
-from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.demands.work import Work, once, work
 from gemmprof.analysis.explanation.levers import is_debug_build, levers, of_the_kernel, offered
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import RESOLUTION, Prediction, Predictor
@@ -109,6 +109,12 @@ class Weighed:
     def at_most(self, saves: float) -> Weighed:
         """The same with no variant that saves more."""
         return replace(self, variants=tuple((variant, one.at_most(saves)) for variant, one in self.variants))
+
+
+@once
+def detect(found: Work) -> tuple[Candidate, ...]:
+    """What each cause says of a launch, not yet weighed."""
+    return tuple(candidate for detector in detectors() for candidate in detector(found))
 
 
 def weigh(found: Work, predictor: Predictor) -> list[Weighed]:

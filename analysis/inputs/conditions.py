@@ -12,14 +12,24 @@ or a new finding, needs two sides: only a gate has them.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import RegexError, regex
 
 TEXTS = ("kernel", "owner", "nvtx", "device", "report")  # what a condition can look at as text
+
+# What people write for a figure without looking it up.
+ALIASES: Mapping[str, str] = {
+    "time": "duration",
+    "cycles": "elapsed_cycles",
+    "instructions": "executed",
+    "occupancy": "achieved_occupancy",
+    "local_memory": "local_accesses",
+    "spills": "local_accesses",
+}
 
 LONGEST = 1000  # words, numbers and signs of a condition
 
@@ -37,6 +47,20 @@ _TOKEN = re.compile(
 
 
 TIME = "time"  # a gate judges it by all repetitions; elsewhere it is the duration
+
+
+def canonical(name: str) -> str:
+    """The name under which a figure is kept."""
+    return ALIASES.get(name, name)
+
+
+def unit_of(name: str) -> str | None:
+    """The unit of a figure or cause; None of a metric, which has that of the report."""
+    if name in CAUSES:
+        return "%"
+    from gemmprof.analysis.inputs.named_figures import UNITS  # late: its formulas are of all analyses
+
+    return UNITS.get(canonical(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +164,7 @@ def _refuse_share(text: str, part: Comparison) -> None:
     Raises:
         UsageError: if the figure is known not to be in per cent.
     """
-    if UNITS.get(canonical(part.name), "%") != "%":
+    if unit_of(part.name) not in (None, "%"):
         asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
         raise UsageError(
             f"'{text}': {part.name} is no per cent",
@@ -262,7 +286,7 @@ class _Parser:
             raise self.error("expected the name of a figure, a metric or a finding")
         operator = None if new else self.take(kind="operator")
         if operator is None:
-            if name.text in TEXTS or (canonical(name.text) in UNITS and name.text not in CAUSES):
+            if name.text in TEXTS or (name.text not in CAUSES and unit_of(name.text) is not None):
                 raise self.error("expected one of > >= < <= == != ~")
             return HasFinding(name.text, bool(new))
         if operator.text in ("~", "!~"):

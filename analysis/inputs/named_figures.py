@@ -181,16 +181,6 @@ QUANTITIES: tuple[Quantity, ...] = (
 # fmt: on
 """In reading order, group by group."""
 
-# What people write for a figure without looking it up.
-ALIASES: Mapping[str, str] = {
-    "time": "duration",
-    "cycles": "elapsed_cycles",
-    "instructions": "executed",
-    "occupancy": "achieved_occupancy",
-    "local_memory": "local_accesses",
-    "spills": "local_accesses",
-}
-
 # Unit of every figure and cause; metrics have that of the report.
 UNITS: Mapping[str, str] = {**{one.name: one.unit for one in QUANTITIES}, **dict.fromkeys(CAUSES, "%")}
 
@@ -203,11 +193,6 @@ WHOLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("dram_read", "dram_write"), ("dram_read", "dram_write")),
     **dict.fromkeys(("shared_loads", "global_loads", "local_accesses"), ("executed",)),
 }
-
-
-def canonical(name: str) -> str:
-    """The name under which a figure is kept."""
-    return ALIASES.get(name, name)
 
 
 def figures(analysis: KernelAnalysis) -> dict[str, float]:

@@ -11,7 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -30,6 +31,32 @@ MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  #
 LOCKS = fcntl is not None
 
 _one_reader = threading.Lock()
+
+
+class _Absent:
+    """A finder of modules that says that these are not installed."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname in self._names:
+            raise ModuleNotFoundError(f"No module named '{fullname}'", name=fullname)
+
+
+@contextmanager
+def without_modules(*names: str) -> Iterator[None]:
+    """Keep packages from importing these in this context: pyarrow takes pandas for its first array, and NumPy with it.
+
+    Those imports take half a second. Only for processes that do nothing else meanwhile. Afterwards both work, but
+    a pyarrow that was imported here takes no array of NumPy's.
+    """
+    finder = _Absent(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def lock(handle: int, *, wait: bool = False) -> None:

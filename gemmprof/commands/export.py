@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
     if options.format in VIEWER_FILES:
         return _write_for_viewer(options)
     from gemmprof.analysis.session import selected_reports
+    from gemmprof.base.system import without_modules
     from gemmprof.reports.tables.export import export_tables
-    from gemmprof.reports.tables.files import without_pandas
 
     tables = tuple(dict.fromkeys(options.tables or TABLES))
     folder = Path(options.output or DEFAULT_FOLDER)
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     reports, failures = selected_reports(inputs, common.selection(options))
     if not reports:
         raise failures[0]
-    with without_pandas():
+    with without_modules("pandas"):
         exported = export_tables(reports, folder, format=options.format, tables=tables)
     failures = (*failures, *exported.failures)
     common.name_failures(options, failures)

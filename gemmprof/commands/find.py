@@ -44,18 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Search; exit code 0, or 1 if some report could not be read."""
     from gemmprof.analysis.inputs.conditions import parse_condition
-    from gemmprof.reports.terminal import found
 
-    terminal = common.console()
     if options.names:
-        terminal.print(found.names_table())
+        from gemmprof.reports.terminal import found
+
+        common.console().print(found.names_table())
         return 0
     if options.condition is None:
         raise UsageError(
             "no condition was given", remedies=["gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"]
         )
-    from gemmprof.reports.dataset.manifest import is_dataset
-    from gemmprof.reports.dataset.query import search
+    from gemmprof.base.system import without_modules
+
+    with without_modules("pandas", "numpy"):
+        from gemmprof.reports.dataset.manifest import is_dataset
+        from gemmprof.reports.dataset.query import document, search
 
     condition = parse_condition(options.condition)
     inputs = [Path(item) for item in options.inputs] or [Path()]
@@ -65,12 +68,14 @@ def run(options: argparse.Namespace) -> int:
         else:
             folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             failed = dataset_options.refresh(folder, inputs, options)
-        answer = search(folder, condition, limit=options.limit)
+        with without_modules("pandas", "numpy"):
+            answer = search(folder, condition, limit=options.limit)
     if options.json:
-        from gemmprof.reports.documents import of_history
-
-        common.print_json(of_history.found(answer, options.condition))
+        common.print_json(document(answer, options.condition))
     else:
+        from gemmprof.reports.terminal import found
+
+        terminal = common.console()
         for part in found.parts(answer, width=terminal.width):
             terminal.print(part)
     return 1 if failed else 0

@@ -82,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; exit code 0, or 1 for a slower kernel or an input that could not be read."""
-    from gemmprof.reports.tables.files import without_pandas
+    from gemmprof.base.system import without_modules
 
-    with without_pandas():
+    with without_modules("pandas"):
         return {"record": _record, "list": _list, "show": _show, "check": _check}[options.action](options)
 
 

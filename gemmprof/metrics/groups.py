@@ -83,16 +83,13 @@ def readable(name: str) -> str:
     return f"{_UNIT_NAMES.get(unit, unit.upper())}: {words}"
 
 
-_UNITS = tuple(
-    (re.compile(pattern), unit)
-    for pattern, unit in (
-        (r"(?!breakdown:)\S+\.pct(?:_of_peak_\w+)?|(?!breakdown:)\S+[._]pct", "%"),
-        (r"gpu__time_(?:duration|active)\S*", "ns"),
-        (r"[a-z]\w*__cycles_elapsed\.\w+\.per_second", "hz"),
-        (r"(?!derived__)[a-z0-9]\w*bytes\w*\.(?:sum|avg|min|max)", "byte"),
-        (r"(?!derived__)[a-z0-9]\w*bytes\w*\.(?:sum|avg|min|max)\.per_second", "byte/s"),
-        (r"[a-z]\w*__cycles_(?:elapsed|active)\.(?:sum|avg|min|max)", "cycle"),
-    )
+_UNITS = (
+    (r"(?!breakdown:)\S+\.pct(?:_of_peak_\w+)?|(?!breakdown:)\S+[._]pct", "%"),
+    (r"gpu__time_(?:duration|active)\S*", "ns"),
+    (r"[a-z]\w*__cycles_elapsed\.\w+\.per_second", "hz"),
+    (r"(?!derived__)[a-z0-9]\w*bytes\w*\.(?:sum|avg|min|max)", "byte"),
+    (r"(?!derived__)[a-z0-9]\w*bytes\w*\.(?:sum|avg|min|max)\.per_second", "byte/s"),
+    (r"[a-z]\w*__cycles_(?:elapsed|active)\.(?:sum|avg|min|max)", "cycle"),
 )
 
 
@@ -101,4 +98,4 @@ def unit_by_name(name: str) -> str:
 
     ncu_report knows the units of all; this is for where it is not installed.
     """
-    return next((unit for pattern, unit in _UNITS if pattern.fullmatch(name)), "")
+    return next((unit for pattern, unit in _UNITS if re.fullmatch(pattern, name)), "")

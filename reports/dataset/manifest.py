@@ -35,7 +35,6 @@ from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
 from gemmprof.reports.dataset.rows import MANIFESTS, MODULE, Entry, Manifest, keep, write_part
-from gemmprof.runs.directory import write_atomically
 
 MARK = "dataset.json"
 _FORMER = b"gemmprof.dataset/1"  # had one manifest for all parts
@@ -438,6 +437,8 @@ def _opened(folder: Path) -> Contents:
             (folder / room).mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / room)
         if not is_dataset(folder) or _FORMER in read_bytes(folder / MARK, LARGEST_DOCUMENT)[:200]:
+            from gemmprof.runs.directory import write_atomically
+
             write_atomically(folder / MARK, json_text(Mark(__version__), 0))
         return load_contents(folder)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Asks a data set: which launches meet a condition."""
+"""Asks a data set: which launches meet a condition.
+
+Numbers first, of all parts; what the launches found are called is read of the parts that they lie in alone.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof.analysis.inputs.conditions import (
+    ALIASES,
     Both,
     Comparison,
     Condition,
@@ -22,10 +25,12 @@ from gemmprof.analysis.inputs.conditions import (
     HasFinding,
     Match,
     Not,
+    canonical,
     names_in,
+    parts_of,
+    unit_of,
 )
-from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
-from gemmprof.analysis.inputs.selection import some
+from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
 from gemmprof.reports.dataset.manifest import DatasetError, load_contents
@@ -42,6 +47,7 @@ _COMPARE = {
 }
 MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
+PART, ROW = "part", "row"
 IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "owner")
 
 
@@ -75,6 +81,46 @@ class Answer:
     found: tuple[Found, ...]
     matches: int
     looked_at: int
+
+
+class FoundLaunch(Part, frozen=True):
+    """A launch that meets the condition."""
+
+    report: Annotated[str, "path of its report"]
+    launch: Annotated[int, "position in it, from 0"]
+    family: Annotated[str | None, "id of its family in its report (`#3`); null in an older data set"]
+    label: Annotated[str | None, "the name as every door spells it; null in an older data set"]
+    name: Annotated[str, "demangled name of the kernel; untrusted text"]
+    nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
+    device: Annotated[str, "name of the GPU"]
+    owner: Annotated[str | None, "whose code the kernel is: `own`, `cublas` …; null in an older data set"]
+    duration_ns: Annotated[float | None, "under the profiler"]
+    values: Annotated[
+        Mapping[str, float | None], "the figures, findings and metrics that the condition names"
+    ]
+
+
+class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
+    """``gemmprof find``."""
+
+    condition: Annotated[str, "as it was asked"]
+    matches: Annotated[int, "launches that meet it"]
+    launches: Annotated[int, "launches that were looked at"]
+    found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
+
+
+def document(answer: Answer, condition: str) -> FindDocument:
+    """The launches that a search found."""
+    launches = tuple(
+        FoundLaunch.of(
+            item,
+            name=item.kernel,
+            owner=None if item.owner is None else item.owner.partition(" ")[0],
+            family=None if item.family is None else f"#{item.family}",
+        )
+        for item in answer.found
+    )
+    return FindDocument(condition, answer.matches, answer.looked_at, launches)
 
 
 def search(folder: Path, condition: Condition, *, limit: int | None = None) -> Answer:
@@ -111,28 +157,56 @@ def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
         return Answer((), 0, 0)
     try:
         names = _columns(folder, tuple(live), names_in(condition))
-        wanted = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
+        texts = [part.name for part in parts_of(condition) if isinstance(part, Match)]
+        shown = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
-            parts = list(readers.map(lambda part: _part(folder, part, live[part], wanted), live))
-        launches = pa.concat_tables(parts, promote_options="permissive")
-        launches = launches.select(wanted).rename_columns([f"c{at}" for at in range(len(wanted))])
-        places = {name: f"c{wanted.index(column)}" for name, column in names.items()}
-        met = launches.filter(_meeting(condition, launches, places))
-        order = [(f"c{len(IDENTITY)}", "descending"), ("c0", "ascending"), ("c1", "ascending")]
-        kept = met.take(pc.sort_indices(_numbers(met), order)[:limit])
+            looked_at = list(dict.fromkeys([*texts, DURATION, *names.values()]))
+            launches = _stacked(
+                readers.map(lambda part: _placed(_part(folder, part, live[part], looked_at), part), live)
+            )
+            met = launches.filter(_meeting(condition, launches, names))
+            if not len(met):
+                return Answer((), 0, contents.launches)
+            rows = _longest(met, limit)
+            longest = _stacked(
+                readers.map(lambda part: _part(folder, part, live[part], shown).take(rows[part]), rows)
+            )
+        found = _numbers(longest)
+        order = [(DURATION, "descending"), ("report", "ascending"), ("launch", "ascending")]
+        kept = found.take(pc.sort_indices(found, order)[:limit])
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from None
-    shown = _numbers(kept).select([f"c{at}" for at in range(len(IDENTITY) + 1)] + list(places.values()))
     fields = (*IDENTITY, "duration_ns")
-    found = tuple(
+    columns = [kept[name].to_pylist() for name in (*IDENTITY, DURATION, *names.values())]
+    answer = tuple(
         Found(
             **dict(zip(fields, row, strict=False)), values=dict(zip(names, row[len(fields) :], strict=True))
         )
-        for row in zip(*(column.to_pylist() for column in shown.columns), strict=True)
+        for row in zip(*columns, strict=True)
     )
-    return Answer(found, len(met), contents.launches)
+    return Answer(answer, len(met), contents.launches)
+
+
+def _placed(launches: pa.Table, part: str) -> pa.Table:
+    """The launches of a part with where they lie: its name, and their rows in it."""
+    rows = pa.array(range(len(launches)), pa.int32())
+    return launches.append_column(PART, pa.repeat(part, len(launches))).append_column(ROW, rows)
+
+
+def _stacked(tables: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables(list(tables), promote_options="permissive")
+
+
+def _longest(met: pa.Table, limit: int | None) -> dict[str, pa.ChunkedArray]:
+    """The rows by part among which the longest launches are: so many, and what takes as long as the last of them."""
+    if limit is not None and len(met) > limit:
+        durations = _number(met[DURATION].cast("float64"))
+        last = pc.array_sort_indices(durations, order="descending")[limit - 1]
+        if (least := durations[last.as_py()]).is_valid:
+            met = met.filter(pc.greater_equal(durations, least))
+    return {part: met.filter(pc.equal(met[PART], part))[ROW] for part in pc.unique(met[PART]).to_pylist()}
 
 
 def _numbers(launches: pa.Table) -> pa.Table:
@@ -156,7 +230,7 @@ def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]
     """Which launches meet a condition: true, false, or null where a figure is absent, as in SQL.
 
     Args:
-        launches: with the identities as ``c0``, ``c1`` … (metrics may differ in case alone).
+        launches: the figures, metrics and texts that it looks at.
         places: the column of each figure or metric by its name.
     """
     if isinstance(condition, Comparison):
@@ -166,7 +240,7 @@ def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]
     if isinstance(condition, HasFinding):
         return pc.greater(_number(launches[places[condition.name]].cast("float64")), 0.0)
     if isinstance(condition, Match):
-        met = _found_in(launches[f"c{IDENTITY.index(condition.name)}"], condition.pattern)
+        met = _found_in(launches[condition.name], condition.pattern)
         return met if condition.wanted else pc.invert(met)
     if isinstance(condition, Not):
         return pc.invert(_meeting(condition.part, launches, places))
@@ -221,16 +295,17 @@ def _candidates(name: str) -> tuple[str, str, str]:
 def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str]) -> pa.Table:
     """The wanted columns of a part, without the rows of reports that were read again since or are gone."""
     with ParquetReader(folder / "parts" / name, column_type) as file:
-        there = [c for c in dict.fromkeys(wanted) if c in file.schema.names]
+        stale = file.metadata.num_rows != sum(reports.values())
+        there = [c for c in dict.fromkeys([*wanted, *["report"] * stale]) if c in file.schema.names]
         table = file.read(there)
-    absent = [c for c in dict.fromkeys(wanted) if c not in there]
+    absent = [c for c in wanted if c not in there]
     metrics = [c for c in absent if not c.startswith((FIGURE, FINDING))]
     values = _metrics(metrics_of(folder / "parts" / name), metrics, len(table)) if metrics else {}
     for missing in absent:
         table = table.append_column(missing, values.get(missing, pa.nulls(len(table), pa.float64())))
-    if len(table) != sum(reports.values()):
+    if stale:
         table = table.filter(pc.is_in(table["report"], pa.array(list(reports))))
-    return table
+    return table.select(wanted)
 
 
 def column(name: str, known: set[str]) -> str:
@@ -242,7 +317,7 @@ def column(name: str, known: set[str]) -> str:
     for candidate in _candidates(name):
         if candidate in known:
             return candidate
-    if canonical(name) in UNITS:
+    if unit_of(name) is not None:
         raise UsageError(
             f"no report here holds what '{name}' needs",
             remedies=["collect more: ncu --set full", "findings need a data set made without --no-findings"],
@@ -254,6 +329,9 @@ def _unknown(name: str, known: set[str]) -> UsageError:
     """What to say of a name that nothing has, with what was probably meant."""
     from difflib import get_close_matches
 
+    from gemmprof.analysis.inputs.named_figures import UNITS
+    from gemmprof.analysis.inputs.selection import some
+
     close = get_close_matches(name, known | set(ALIASES), n=5, cutoff=0.5)
     meant = [f"did you mean {close[0]}?"] if close else []
     return UsageError(
@@ -263,21 +341,19 @@ def _unknown(name: str, known: set[str]) -> UsageError:
     )
 
 
-def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]:
+def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.ChunkedArray]:
     """These metrics of all launches of a part, null where one lacks it."""
     with ParquetReader(path, metric_column_type) as file:
         found = file.read(["metric", "row", "value"], _groups(file, sorted(names)))
     if any(column.null_count for column in found.columns):
         raise file.refused("is no table of metrics: something is missing in some rows")
-    metric, row, value = (column.to_numpy() for column in found.columns)
-    if len(row) and not 0 <= row.min() <= row.max() < rows:
+    bounds = pc.min_max(found["row"]).as_py()
+    if len(found) and not 0 <= bounds["min"] <= bounds["max"] < rows:
         raise file.refused("holds metrics of launches that there are not")
-    columns = {}
+    columns, all_rows = {}, pa.array(range(rows), pa.int32())
     for name in names:
-        mine = metric == name
-        data, absent = np.zeros(rows), np.ones(rows, bool)
-        data[row[mine]], absent[row[mine]] = value[mine], False
-        columns[name] = pa.array(data, mask=absent)
+        mine = found.filter(pc.equal(found["metric"], name)).combine_chunks()
+        columns[name] = mine["value"].take(pc.index_in(all_rows, value_set=mine["row"].combine_chunks()))
     return columns
 
 

@@ -10,22 +10,19 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof import __version__
-from gemmprof.analysis.inputs.selection import is_report_name, is_run
 from gemmprof.base.buckets import below, url_of
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
-from gemmprof.children.line_worker import serve
-from gemmprof.model import KernelProfile
-from gemmprof.reports.tables.files import without_pandas
-from gemmprof.reports.tables.metrics import MetricRows
 from gemmprof.reports.tables.parquet import write_parquet
-from gemmprof.runs.directory import write_atomically
+
+if TYPE_CHECKING:
+    from gemmprof.model import KernelProfile
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
@@ -64,6 +61,8 @@ class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
 
 def keep(folder: Path, name: str, manifest: Manifest) -> None:
     """Add a manifest to a data set: from now on what it names is part of it. OSError if it cannot be written."""
+    from gemmprof.runs.directory import write_atomically
+
     write_atomically(folder / MANIFESTS / f"{name}.json", json_text(manifest, 0))
 
 
@@ -137,6 +136,7 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     from gemmprof.analysis.inputs.families import census, without_values
     from gemmprof.analysis.reading.report import ReportReader, few_collections
     from gemmprof.analysis.session import has_counters
+    from gemmprof.reports.tables.metrics import MetricRows
 
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []
@@ -202,7 +202,10 @@ def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    with without_pandas():
+    from gemmprof.base.system import without_modules
+    from gemmprof.children.line_worker import serve
+
+    with without_modules("pandas"):
         serve(_answer)
 
 
@@ -212,6 +215,7 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
     Raises:
         ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
     """
+    from gemmprof.analysis.inputs.selection import is_report_name, is_run
     from gemmprof.analysis.reading.unpack import no_such_file
     from gemmprof.analysis.session import reports_of
 

@@ -1,8 +1,8 @@
-"""Many reports and many runs as JSON: ``find``, ``history``, ``baseline``."""
+"""Many runs as JSON: ``history``, ``baseline``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,48 +14,7 @@ from gemmprof.base.documents import Document, Part
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
-    from gemmprof.reports.dataset.query import Answer
     from gemmprof.reports.history.index import SeriesSummary
-
-
-class FoundLaunch(Part, frozen=True):
-    """A launch that meets the condition."""
-
-    report: Annotated[str, "path of its report"]
-    launch: Annotated[int, "position in it, from 0"]
-    family: Annotated[str | None, "id of its family in its report (`#3`); null in an older data set"]
-    label: Annotated[str | None, "the name as every door spells it; null in an older data set"]
-    name: Annotated[str, "demangled name of the kernel; untrusted text"]
-    nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
-    device: Annotated[str, "name of the GPU"]
-    owner: Annotated[str | None, "whose code the kernel is: `own`, `cublas` …; null in an older data set"]
-    duration_ns: Annotated[float | None, "under the profiler"]
-    values: Annotated[
-        Mapping[str, float | None], "the figures, findings and metrics that the condition names"
-    ]
-
-
-class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
-    """``gemmprof find``."""
-
-    condition: Annotated[str, "as it was asked"]
-    matches: Annotated[int, "launches that meet it"]
-    launches: Annotated[int, "launches that were looked at"]
-    found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
-
-
-def found(answer: Answer, condition: str) -> FindDocument:
-    """The launches that a search found."""
-    launches = tuple(
-        FoundLaunch.of(
-            item,
-            name=item.kernel,
-            owner=None if item.owner is None else item.owner.partition(" ")[0],
-            family=None if item.family is None else f"#{item.family}",
-        )
-        for item in answer.found
-    )
-    return FindDocument(condition, answer.matches, answer.looked_at, launches)
 
 
 class SeriesKey(Part, frozen=True):

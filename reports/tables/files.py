@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,28 +12,6 @@ from gemmprof.base.printable import json_safe, spreadsheet
 from gemmprof.reports.tables.parquet import parquet_writer
 
 FORMATS = ("parquet", "csv", "jsonl")
-
-
-class _NoPandas:
-    """A finder of modules that says that there is no pandas."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name=fullname)
-
-
-@contextmanager
-def without_pandas() -> Iterator[None]:
-    """Keep pyarrow from importing pandas, as it does for its first array, in this context: it meets none of its data.
-
-    That import is a third of a second. Only for processes that do nothing else meanwhile; pandas works afterwards.
-    """
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 class Spool:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
+from gemmprof.analysis.inputs.conditions import ALIASES, canonical, unit_of
 from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import one_line
 from gemmprof.reports.formatting import counted, nanoseconds, quantity
@@ -33,9 +33,10 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         shown = [name for name in names if canonical(name) != "duration"][: 1 if width < 72 else 4]
         for name in shown:
             table.add_column(name, justify="right", overflow="fold")
+        units = {name: unit_of(name) or "" for name in shown}
         for item in answer.found:
             where = f"{_nearby(item.report)} launch {item.launch}"
-            values = [quantity(item.values[name], UNITS.get(canonical(name), "")) for name in shown]
+            values = [quantity(item.values[name], units[name]) for name in shown]
             family = f" #{item.family}" if item.family is not None else ""
             name_of = Text(f"{item.label or label(item.kernel)}\n  {where}{family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
@@ -53,6 +54,8 @@ def _nearby(path: str) -> str:
 
 def names_table() -> Table:
     """Every figure and finding that a condition may name."""
+    from gemmprof.analysis.inputs.named_figures import UNITS
+
     other = {name: word for word, name in ALIASES.items()}
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)

@@ -27,11 +27,11 @@ from gemmprof.model.answers import (
     TuneConstraintsDocument,
     TuneDocument,
 )
+from gemmprof.reports.dataset.query import FindDocument
 from gemmprof.reports.documents.of_comparison import DiffDocument
 from gemmprof.reports.documents.of_findings import ExplainDocument
 from gemmprof.reports.documents.of_history import (
     BaselineDocument,
-    FindDocument,
     HistoryCheckDocument,
     HistoryListDocument,
     HistoryRecordDocument,

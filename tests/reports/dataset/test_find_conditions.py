@@ -26,9 +26,9 @@ from gemmprof.analysis.inputs.conditions import (
     HasFinding,
     Match,
     Not,
+    canonical,
     parse_condition,
 )
-from gemmprof.analysis.inputs.named_figures import canonical
 from gemmprof.reports.dataset.query import search
 from gemmprof.reports.tables.parquet import write_parquet
 

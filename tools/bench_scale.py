@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Measure a data set of thousands of reports: a question, an export with nothing new, one report added.
+
+Usage: bench_scale.py [--reports 10000] [--folder DIR]
+
+Recorded reports are read once, 64 of them; the others are hard links to these, whose rows are copies of theirs under
+their own names, so that a data set of any size takes a minute and little of the disk. Prints CPU seconds of each
+command, its children's included, the median of three, and how many times those of `python -c pass` that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import lzma
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gemmprof.reports.dataset.manifest import update  # noqa: E402
+from gemmprof.reports.dataset.rows import write_part  # noqa: E402
+
+DATA = ROOT / "tests" / "data"
+SEEDS, LARGEST = 64, 120_000  # reports that are read, and the largest of them that is taken, compressed
+QUESTION = "shared_bank_conflicts > 10% or duration > 1ms"
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def cpu(*command: str | Path) -> float:
+    """CPU seconds of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *map(str, command)], cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def seeds(folder: Path) -> list[Path]:
+    """The first reports: recorded ones, unpacked, each as often as it takes."""
+    folder.mkdir(parents=True)
+    made: list[Path] = []
+    small = sorted(path for path in DATA.glob("*.ncu-rep.xz") if path.stat().st_size < LARGEST)
+    for path in itertools.islice(itertools.cycle(small), SEEDS):
+        made.append(folder / f"{len(made):02}_{path.name.removesuffix('.xz')}")
+        if len(made) <= len(small):
+            made[-1].write_bytes(lzma.decompress(path.read_bytes()))
+        else:
+            os.link(made[len(made) - 1 - len(small)], made[-1])
+    return made
+
+
+def multiply(dataset: Path, reports: Path, count: int) -> int:
+    """Copies of the parts of a data set, of as many reports as are wanted; returns how many there are in all."""
+    parts = [(path, json.loads(path.read_bytes())) for path in (dataset / "manifests").glob("*.json")]
+    held = sum(len(manifest["reports"]) for _, manifest in parts)
+    for number, (path, manifest) in zip(itertools.count(1), itertools.cycle(parts), strict=False):
+        if held >= count:
+            return held
+        copy, folder = f"{number:08x}{path.stem[8:]}", reports / f"{number:05}"
+        folder.mkdir()
+        places = {name: str(folder / Path(name).name) for name in manifest["reports"]}
+        for name, place in places.items():
+            os.link(name, place)
+        manifest = manifest | {  # noqa: PLW2901
+            "reports": {
+                places[name]: entry | {"part": f"{copy}.parquet"}
+                for name, entry in manifest["reports"].items()
+            }
+        }
+        table = pq.read_table(dataset / "parts" / f"{path.stem}.parquet")
+        # Launches of one kernel do not take the same time to the last digit.
+        duration = table.schema.get_field_index("figure:duration")
+        longer = pc.multiply(table["figure:duration"], 1 + number / 1e6)
+        table = table.set_column(duration, table.schema.field(duration), longer)
+        texts = [places[name] for name in table["report"].to_pylist()]
+        at = table.schema.get_field_index("report")
+        table = table.set_column(at, table.schema.field(at), pa.array(texts, table.schema.field(at).type))
+        pq.write_table(table, dataset / "parts" / f"{copy}.parquet", compression="zstd")
+        shutil.copy(dataset / "metrics" / f"{path.stem}.parquet", dataset / "metrics" / f"{copy}.parquet")
+        (dataset / "manifests" / f"{copy}.json").write_text(json.dumps(manifest))
+        held += len(places)
+    return held
+
+
+def main() -> int:
+    """Make the data set, ask, add."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--reports", type=int, default=10_000)
+    parser.add_argument("--folder", type=Path, help="where the data set is made, or is of an earlier call")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as own:
+        folder = options.folder or Path(own)
+        reports, dataset = folder / "reports", folder / "dataset"
+        export = ("-m", "gemmprof", "export", reports, "--format", "dataset", "-o", dataset)
+        if not dataset.exists():
+            first = seeds(reports / "00000")
+            update(dataset, [])
+            states = {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in first}
+            write_part(states, dataset / "parts" / f"{'0' * 32}.parquet", 1, explained=True)
+            multiply(dataset, reports, options.reports)
+        base = statistics.median(cpu("-c", "pass") for _ in range(5))
+        find = ("-m", "gemmprof", "find", QUESTION, dataset, "--json")
+        first = next((reports / "00000").iterdir())
+        rows = {
+            f"find '{QUESTION}'": [cpu(*find) for _ in range(3)],
+            "nothing new": [cpu(*export) for _ in range(3)],
+        }
+        for number in range(3):
+            os.link(first, reports / f"added_{os.getpid()}_{number}.ncu-rep")
+            rows.setdefault("one report added", []).append(cpu(*export))
+        held = sum(1 for _ in reports.rglob("*.ncu-rep"))
+        print(
+            f"{held:,} reports, {len(list((dataset / 'parts').iterdir()))} parts; python -c pass {base:.3f} s"
+        )
+        for name, seconds in rows.items():
+            took = statistics.median(seconds)
+            print(f"{name:50} {took:6.2f} s   {took / base:6.1f} times")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
