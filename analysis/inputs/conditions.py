@@ -56,7 +56,7 @@ def canonical(name: str) -> str:
 
 def unit_of(name: str) -> str | None:
     """The unit of a figure or cause; None of a metric, which has that of the report."""
-    if name in CAUSES:
+    if name in CAUSES and name not in ALIASES:
         return "%"
     from gemmprof.analysis.inputs.named_figures import UNITS  # late: its formulas are of all analyses
 
