@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
 from functools import cache
 
 import pytest
+from kept import keep_recorded, read_anew
 from recorded_data import DATA, REPRESENTATIVES, ReadRecorded
-from scale import few
+from scale import CAMPAIGN, few
 
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
@@ -34,7 +37,7 @@ def recorded_names() -> list[str]:
     return sorted(file.name.removesuffix(".ncu-rep.xz") for file in DATA.glob("*.ncu-rep.xz"))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Children can be interrupted, and output is the same, wherever the tests were started from.
 
     A script's background and nohup have SIGINT ignored, which children inherit; one that is handled they do not.
@@ -48,6 +51,21 @@ def pytest_configure() -> None:
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)
+    if not CAMPAIGN:
+        keeping = ExitStack()
+        keep_recorded(keeping)
+        config.add_cleanup(keeping.close)
+
+
+ABOUT_READING = {"reading", "safety", "cluster", "test_session.py", "test_run.py", "test_doors.py"}
+"""Folders and files of tests that see how reports are read."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What is kept of recorded reports is kept from tests of the reading itself."""
+    with read_anew() if ABOUT_READING & set(item.path.parts) else nullcontext():
+        return (yield)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

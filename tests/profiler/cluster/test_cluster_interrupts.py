@@ -125,6 +125,7 @@ def test_a_collection_goes_on_with_the_scheduler_that_comes(farm, gpus: Path, tm
     assert all(result["verification"] and result["timing"] for result in document["results"])
 
 
+@pytest.mark.campaign
 def test_a_search_goes_on_with_the_scheduler_that_comes(farm, gpus: Path, tmp_path: Path) -> None:
     for gpu in (0, 1):
         (gpus / f"GPU-{gpu}").write_text("slow")

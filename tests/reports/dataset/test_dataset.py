@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import in_process
@@ -25,7 +26,8 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.base import foreign_files
 from gemmprof.base.errors import DeviceError, ReportError, UsageError
 from gemmprof.base.spread import elsewhere
-from gemmprof.reports.dataset.manifest import DatasetError, load_contents, update
+from gemmprof.reports.dataset import manifest
+from gemmprof.reports.dataset.manifest import DatasetError, load_contents
 from gemmprof.reports.dataset.query import search
 
 NAMES = ("names_nvtx", "partial_basic", "partial_two_metrics", "launches_same_kernel", "modes_range")
@@ -41,6 +43,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+# What is tested of most data sets is which reports they hold, which nobody need explain.
+update = partial(manifest.update, explained=False)
+
+
 def reports(tree: Path) -> list[Path]:
     return sorted(tree.rglob("*.ncu-rep"))
 
@@ -48,7 +54,7 @@ def reports(tree: Path) -> list[Path]:
 @pytest.fixture(scope="module")
 def dataset(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "set"
-    update(folder, reports(tree))
+    manifest.update(folder, reports(tree))
     return folder
 
 
@@ -196,7 +202,16 @@ def test_damaged_reports_are_listed_and_the_others_kept(tree: Path, tmp_path: Pa
 
 def exporting(reports_below: Path, folder: Path, errors: int) -> subprocess.Popen[bytes]:
     """A command of its own that reads these reports into a data set."""
-    command = [sys.executable, "-m", "gemmprof", "export", str(reports_below), "--format", "dataset"]
+    command = [
+        sys.executable,
+        "-m",
+        "gemmprof",
+        "export",
+        str(reports_below),
+        "--format",
+        "dataset",
+        "--no-findings",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([*command, "-o", str(folder)], env=environment, stderr=errors)
 
@@ -215,7 +230,8 @@ def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> Non
     before = len(load_contents(folder).reports)
     assert before > 0
     done = update(folder, reports(copy))
-    assert done.kept == before and done.read + done.kept == 60
+    # What was being read when the command was killed may have ended after all.
+    assert done.kept >= before and done.read + done.kept == 60
     assert not done.errors
     assert not list(folder.rglob(".scratch-*"))
 

@@ -1,0 +1,134 @@
+"""Recorded reports are unpacked, decoded and explained once a worker, however many tests ask for them.
+
+What a report holds does not change while its file does not: profiles are frozen, and an explanation follows from one
+alone. Reports that a test writes are read anew each time, and so is everything where reading is what is tested
+(`read_anew`) and in the campaign.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from recorded_data import DATA, ROOT
+
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.comparison import sides
+from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.explanation import engine
+from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.model import Explanation, KernelProfile
+
+HOMES = (DATA, ROOT / "gemmprof" / "recorded")
+MOST_LAUNCHES = 4000
+"""Decoded launches that are kept: about 400 MB."""
+
+
+def keep_recorded(stack: ExitStack) -> None:
+    """Keep what is read of the recorded reports until the stack is closed."""
+    stack.enter_context(unpack.unpacked_once())
+    ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
+    engine.explain = _kept_explanations(engine.explain)
+    sides._of_report = _kept_records(sides._of_report)
+    kernel_analysis.Results.__init__ = _kept_results(kernel_analysis.Results.__init__)  # type: ignore[method-assign]
+
+
+_anew: list[None] = []
+
+
+@contextmanager
+def read_anew() -> Iterator[None]:
+    """Inside this context nothing is kept: for tests of the reading itself, and of what damaged files do to it."""
+    _anew.append(None)
+    token = unpack._kept.set(None)
+    try:
+        yield
+    finally:
+        unpack._kept.reset(token)
+        _anew.pop()
+
+
+_launches: OrderedDict[Any, KernelProfile] = OrderedDict()
+_ids: dict[int, KernelProfile] = {}
+_explanations: dict[int, Explanation] = {}
+_results: dict[int, dict[str, Any]] = {}
+
+
+def _file(path: str | Path) -> tuple[str, str, int] | None:
+    """What tells a recorded report from others and from itself changed; None of a file that is none."""
+    place = Path(path).absolute()
+    if _anew or not any(place.is_relative_to(home) for home in HOMES) or not place.exists():
+        return None
+    return str(path), str(place), place.stat().st_mtime_ns
+
+
+def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[..., Iterator[KernelProfile]]:
+    def profiles(self: ReportReader, **wanted: Any) -> Iterator[KernelProfile]:
+        file, only = _file(self.path), wanted.pop("only", None)
+        places = range(len(self)) if only is None else sorted(set(only) & set(range(len(self))))
+        # A function that closes over something may choose otherwise next time.
+        chosen = getattr(wanted.get("source"), "__closure__", None) is not None
+        if file is None or chosen or len(places) > MOST_LAUNCHES // 4:
+            yield from read(self, **wanted, only=only)
+            return
+        key = (
+            *file,
+            *(
+                (name, tuple(sorted(value)) if isinstance(value, (set, frozenset, tuple)) else value)
+                for name, value in sorted(wanted.items())
+            ),
+        )
+        missing = {place for place in places if (key, place) not in _launches}
+        for profile in read(self, **wanted, only=missing) if missing else ():
+            _launches[key, profile.index] = _ids[id(profile)] = profile
+        found = [_launches[key, place] for place in places]
+        for place in places:
+            _launches.move_to_end((key, place))
+        while len(_launches) > MOST_LAUNCHES:
+            profile = _launches.popitem(last=False)[1]
+            for kept in (_ids, _explanations, _results):
+                kept.pop(id(profile), None)  # type: ignore[attr-defined]
+        yield from found
+
+    return profiles
+
+
+def _kept_records(read: Callable[..., list[KernelRecord]]) -> Callable[..., list[KernelRecord]]:
+    made: dict[Any, list[KernelRecord]] = {}
+
+    @wraps(read)  # workers of a cluster look it up by its name
+    def records(path: Path, only: set[int] | None, each_launch: bool) -> list[KernelRecord]:
+        file = _file(path)
+        if file is None:
+            return read(path, only, each_launch)
+        key = (file, only and frozenset(only), each_launch)
+        if key not in made:
+            made[key] = read(path, only, each_launch)
+        return list(made[key])
+
+    return records
+
+
+def _kept_explanations(explain: Callable[..., Explanation]) -> Callable[..., Explanation]:
+    def explained(profile: KernelProfile, *settings: Any) -> Explanation:
+        if _anew or settings or _ids.get(id(profile)) is not profile:
+            return explain(profile, *settings)
+        if id(profile) not in _explanations:
+            _explanations[id(profile)] = explain(profile)
+        return _explanations[id(profile)]
+
+    return explained
+
+
+def _kept_results(begin: Callable[..., None]) -> Callable[..., None]:
+    def init(self: kernel_analysis.Results, profile: KernelProfile, *made: Any) -> None:
+        begin(self, profile, *made)
+        if not _anew and not made and _ids.get(id(profile)) is profile:
+            self._made = _results.setdefault(id(profile), self._made)
+
+    return init
