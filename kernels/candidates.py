@@ -124,30 +124,29 @@ class LoadedCandidate:
         message.restype = ctypes.c_char_p
 
         def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
-            (m, k), n = a.shape, b.shape[1]
-            transposed = not b.is_contiguous()
-            gemm = _Gemm(
-                m,
-                n,
-                k,
-                alpha,
-                beta,
-                _code(a),
-                _code(out),
-                a.data_ptr(),
-                max(k, 1),
-                b.data_ptr(),
-                max(k, 1) if transposed else n,
-                out.data_ptr(),
-                n,
-                0,
-                int(transposed),
-            )
+            gemm = described(a, b, out, alpha, beta)
             error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
             if error != 0:
                 raise RuntimeError(f"{self.name}: the launch failed: {message(error).decode()}")
 
         return kernel
+
+
+def described(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> ctypes.Structure:
+    """``gemmprof::Gemm`` of matrices whose rows or columns (of `out`: rows) lie side by side."""
+    (first, lda), (second, ldb) = _stored(a), _stored(b)
+    return _Gemm(
+        *(a.shape[0], b.shape[1], a.shape[1], alpha, beta, _code(a), _code(out), a.data_ptr(), lda),
+        *(b.data_ptr(), ldb, out.data_ptr(), _stored(out)[1], int(first), int(second)),
+    )
+
+
+def _stored(matrix: Tensor) -> tuple[bool, int]:
+    """Whether it is stored transposed, and the elements from a stored row to the next, as the binding tells them."""
+    rows, columns = matrix.shape
+    if columns > 1 and matrix.stride(1) != 1 and (rows <= 1 or matrix.stride(0) == 1):
+        return True, max(matrix.stride(1), 1)
+    return False, max(matrix.stride(0) if rows > 1 else columns, 1)
 
 
 def _code(matrix: Tensor) -> int:

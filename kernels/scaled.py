@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING
 
-from gemmprof.kernels.operators import run_stage
+from gemmprof.gpu.dtypes import FLOAT8_E4M3
+from gemmprof.kernels.candidates import described
+from gemmprof.kernels.operators import load, run_stage
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+STAGE = "fp8gemm_promoted"
+BLOCK = 128  # elements along K, and columns of B, that share a scale
 
 
 def scaled_mm(
@@ -18,13 +24,15 @@ def scaled_mm(
     scale_b: float | Tensor = 1.0,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """scale_a * scale_b * a @ b by the FP8 ladder's stage, on the current stream, as torch._scaled_mm is called.
+    """A @ B with the operands' scales by the FP8 ladder's stage, on the current stream, as torch._scaled_mm is called.
 
     Args:
         a: [M, K] of torch.float8_e4m3fn; row-major is the fast way.
         b: [K, N] likewise; the transpose of a row-major matrix is the fast way.
-        scale_a, scale_b: what an element of each stands for, relative to its value: a number, or a tensor of one
-            element (one on a GPU is waited for).
+        scale_a, scale_b: what an element of each stands for, relative to its value. Either a number or one element
+            each (one on a GPU is waited for); or float32 on the operands' device, [M, 1] and [1, N], one for each row
+            of A and column of B (a tensor of one element may stand for either); or [M, ceil(K / 128)] and
+            [ceil(K / 128), ceil(N / 128)], one for 128 elements of A's rows and one for 128 x 128 of B. In any strides.
         out_dtype: bfloat16 (default), float16 or float32.
 
     Raises:
@@ -33,9 +41,71 @@ def scaled_mm(
     """
     import torch
 
-    for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
-        if isinstance(scale, torch.Tensor) and scale.numel() != 1:
-            raise ValueError(f"{name} must be a number or a tensor of one element, found {list(scale.shape)}")
     out = torch.empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16, device=a.device)
-    run_stage("fp8gemm_promoted", a, b, out, alpha=float(scale_a) * float(scale_b))
+    if _is_one(scale_a) and _is_one(scale_b):
+        run_stage(STAGE, a, b, out, alpha=float(scale_a) * float(scale_b))
+        return out
+    _check(a, b, out)
+    m, n, steps = a.shape[0], b.shape[1], -(-a.shape[1] // BLOCK)
+    first, second = (_tensor(name, scale, a) for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)))
+    rows = (first.numel() == 1 or first.shape == (m, 1)) and (second.numel() == 1 or second.shape == (1, n))
+    if not rows and (first.shape != (m, steps) or second.shape != (steps, -(-n // BLOCK))):
+        raise ValueError(
+            f"scale_a and scale_b must be one element each, [{m}, 1] and [1, {n}], or [{m}, {steps}] and "
+            f"[{steps}, {-(-n // BLOCK)}], found {list(first.shape)} and {list(second.shape)}"
+        )
+    if a.device.type != "cuda" or b.device != a.device:
+        raise ValueError(f"A and B must be on one CUDA device, found {a.device} and {b.device}")
+    a, b = (matrix if 1 in matrix.stride() else matrix.contiguous() for matrix in (a, b))
+    library = ctypes.CDLL(str(load().library))
+    gemm = described(a, b, out)
+    wide, pointer = ctypes.c_int64, ctypes.c_void_p
+    scales: tuple[object, ...]
+    if rows:
+        launch = library[f"gemmprof_rows_scaled_{STAGE}"]
+        scales = (
+            pointer(first.data_ptr()), wide(first.stride(0) if first.numel() > 1 else 0),
+            pointer(second.data_ptr()), wide(second.stride(1) if second.numel() > 1 else 0),
+        )  # fmt: skip
+    else:
+        launch = library[f"gemmprof_blocks_scaled_{STAGE}"]
+        scales = (
+            pointer(first.data_ptr()), wide(first.stride(0)), wide(first.stride(1)),
+            pointer(second.data_ptr()), wide(second.stride(0)), wide(second.stride(1)),
+        )  # fmt: skip
+    with torch.cuda.device(a.device):
+        error = launch(ctypes.byref(gemm), *scales, pointer(torch.cuda.current_stream().cuda_stream))
+    if error != 0:
+        message = library.gemmprof_error_string
+        message.restype = ctypes.c_char_p
+        raise RuntimeError(f"{STAGE}: the launch failed: {message(error).decode()}")
     return out
+
+
+def _is_one(scale: float | Tensor) -> bool:
+    """Whether it is a number, or a tensor of one element."""
+    return not hasattr(scale, "numel") or scale.numel() == 1
+
+
+def _tensor(name: str, scale: float | Tensor, a: Tensor) -> Tensor:
+    """A scale as a float32 tensor on the operands' device."""
+    import torch
+
+    if not isinstance(scale, torch.Tensor):
+        return torch.tensor(float(scale), device=a.device)
+    if scale.dtype != torch.float32 or scale.device != a.device:
+        raise ValueError(f"{name} must be float32 on {a.device}, found {scale.dtype} on {scale.device}")
+    return scale
+
+
+def _check(a: Tensor, b: Tensor, out: Tensor) -> None:
+    """What the operator checks of a product with a number as its scale."""
+    import torch
+
+    for name, matrix in (("A", a), ("B", b)):
+        if matrix.dtype != getattr(torch, FLOAT8_E4M3.name):
+            raise TypeError(f"{name} must be {FLOAT8_E4M3.name}, found {matrix.dtype}")
+    if out.dtype not in (torch.bfloat16, torch.float16, torch.float32):
+        raise TypeError(f"out_dtype must be bfloat16, float16 or float32, found {out.dtype}")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"A has {a.shape[1]} columns and B {b.shape[0]} rows; they must be as many")

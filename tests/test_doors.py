@@ -97,6 +97,14 @@ def tree_of(file: Path) -> ast.Module:
 
 def readers(tree: ast.AST) -> list[tuple[int, str]]:
     found = []
+    # Constants of the module that name a file beside it: the package's own data, which a confined server reads, too.
+    packaged = {
+        node.targets[0].id
+        for node in getattr(tree, "body", [])
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and ast.unparse(node.value).startswith("Path(__file__).with_name('")
+    }
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -122,7 +130,7 @@ def readers(tree: ast.AST) -> list[tuple[int, str]]:
         path_like = name in ("read_bytes", "read_text", "open") and isinstance(function, ast.Attribute)
         if (
             of in MODULES
-            or (path_like and not is_ours(function))
+            or (path_like and not is_ours(function) and of not in packaged)
             or name.endswith(("Decompressor", "decompressobj"))
         ):
             found.append((node.lineno, ast.unparse(node)[:80]))
@@ -153,7 +161,9 @@ def test_the_scan_sees_what_it_is_for() -> None:
     for code in ("open(p)", "path.open('rb')", "p.read_bytes()", "pq.read_table(p)", "zlib.decompress(b)",
                  "lzma.open(p)", "os.open(p, 0)", "tomllib.load(f)", "zstandard.ZstdDecompressor()"):  # fmt: skip
         assert readers(ast.parse(code)), code
-    for code in ("path.open('w')", "HistoryStore.open(f)", "read_bytes(p)", "store.load(x)"):
+    assert readers(ast.parse("TABLE = Path(name)\nTABLE.read_bytes()"))
+    for code in ("path.open('w')", "HistoryStore.open(f)", "read_bytes(p)", "store.load(x)",
+                 "TABLE = Path(__file__).with_name('table.json')\nTABLE.read_bytes()"):  # fmt: skip
         assert not readers(ast.parse(code)), code
 
 

@@ -2,6 +2,8 @@
 
     python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 60] [--ours STAGE]      # on a GPU
     python tools/record_cliffs.py --write H200.json H100.json                     # here: the table and its page
+    python tools/record_cliffs.py --beside OUT.json      # here: only the stage's times, relative to torch.mm's
+    python tools/record_cliffs.py --history STORE        # here: the table into a history, by cuBLAS's version
 
 Every group of neighbours is timed in one process in random turns, L2 flushed before each call; medians and the middle
 80 % are kept, clocks and power before, in between and after.
@@ -16,6 +18,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -224,14 +227,20 @@ def best_proposal(point: Point, repetitions: int, flush: Any, dice: random.Rando
     return min(statistics.median(t) for t in timed([plans[i] for i in best], repetitions, flush, dice))
 
 
-def record(out: Path, repetitions: int, seconds: float, stage: str = "") -> None:
+def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, times_only: bool = False) -> None:
     """Time every group, as many as the seconds allow; then the best proposals and the names, if there is time.
 
     Args:
         stage: one of gemmprof's own, timed in the same turns.
+        times_only: neither proposals nor names, as `beside` needs neither.
     """
     import torch
 
+    if stage:
+        from gemmprof.kernels.build import build
+        from gemmprof.kernels.operators import load
+
+        load(build(names=[stage]))  # before the seconds are counted
     began = time.monotonic()
     dice, flush = random.Random(29), torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     torch.manual_seed(29)
@@ -282,6 +291,8 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "") -> None
         ]
     told["loaded"] = card_state()
     write()
+    if times_only:
+        return
     try:
         for group in rows:
             if in_time():
@@ -324,22 +335,86 @@ def pack(recorded: Sequence[Path]) -> None:
             ]
             for row in found["rows"]
         ]
-        version = found["cublas"]
         cards.append(
             {
-                "name": "H200" if "H200" in found["card"] else "H100",
-                "cublas": f"{version // 10000}.{version // 100 % 100}.{version % 100}",
+                **_of_card(found),
                 "torch": found["torch"],
                 "date": found["date"],
                 "states": [found[when] for when in ("before", "loaded", "after")],
+                **({"beside": found["date"]} if any("ours" in row for row in found["rows"]) else {}),
                 "groups": list(groups),
                 "kernels": list(kernels),
                 "rows": rows,
             }
         )
+    _write(cards)
+
+
+def beside(recorded: Sequence[Path]) -> None:
+    """Put the stage's times of other runs on the same cards beside the recorded ones, relative to torch.mm's there.
+
+    Raises:
+        SystemExit: a run is of a card or a cuBLAS that the table does not have.
+    """
+    cards = json.loads(TIMES.read_text(encoding="utf-8"))["cards"]
+    for file in recorded:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        card = next((one for one in cards if _of_card(found).items() <= one.items()), None)
+        if card is None:
+            raise SystemExit(f"{file}: {_of_card(found)} is not in the table: --write it")
+        ratios = {
+            (row["type"], row["layout"], *row["shape"]): row["ours"] / row["us"]
+            for row in found["rows"]
+            if "ours" in row
+        }
+        for row in card["rows"]:
+            ratio = ratios.get(tuple(row[1:6])) if row[6] == "mm" else None
+            row[14:] = [round(row[9] * ratio, 2)] if ratio is not None else []
+        card["beside"] = found["date"]
+    _write(cards)
+
+
+def _of_card(found: dict[str, Any]) -> dict[str, str]:
+    """Card and cuBLAS of a run, as the table names them."""
+    version = found["cublas"]
+    return {
+        "name": "H200" if "H200" in found["card"] else "H100",
+        "cublas": f"{version // 10000}.{version // 100 % 100}.{version % 100}",
+    }
+
+
+def _write(cards: list[dict[str, Any]]) -> None:
+    """The package's table, a line a product."""
     TIMES.write_text(
         json.dumps({"cards": cards}, separators=(",", ":")).replace("],[", "],\n[") + "\n", encoding="utf-8"
     )
+
+
+def keep(store: Path) -> int:
+    """Put the table's times into a history, the version of cuBLAS as what was measured: how many.
+
+    A later version's times, recorded into the same history, stand behind them: `gemmprof history check` finds what
+    became slower with it.
+    """
+    from gemmprof.analysis.history.points import Origin, Point
+    from gemmprof.reports.history.store import HistoryStore
+
+    kept = 0
+    for card in cards():
+        origin = Origin(datetime.fromisoformat(card.date).replace(tzinfo=UTC), f"cuBLAS {card.cublas}")
+        points = [
+            Point(
+                f"torch.{'addmm' if one.call == 'addmm' else 'mm'} {one.type} {one.layout}"
+                + (f" +{one.offset}, rows +{one.pitch}" if one.call == "view" else ""),
+                "×".join(map(str, one.shape)), card.name, "timed", origin,
+                1e3 * one.us, 1e3 * one.p10, 1e3 * one.p90, 20, tools=f"cuBLAS {card.cublas}, torch {card.torch}",
+            )
+            for one in card.products
+        ]  # fmt: skip
+        unique = {(point.kernel, point.grid): point for point in points}
+        HistoryStore.open(store, create=True).add(list(unique.values()))
+        kept += len(unique)
+    return kept
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -410,8 +485,8 @@ def page() -> str:
         lines += [
             "## gemmprof's own stage",
             "",
-            f"Its time over torch.mm's at the same sizes, {names}; the H200's in turns with torch.mm in a call of "
-            "their own (2026-11-23), the H100's is still to be recorded.",
+            f"Its time over torch.mm's at the same sizes, {names}; in turns with torch.mm in calls of their own "
+            f"({' / '.join(card.beside or 'still to be recorded' for card in found)}).",
         ]
         rows = []
         for type_ in ("bf16", "fp16"):
@@ -505,6 +580,11 @@ def main() -> None:
     parser.add_argument(
         "--write", type=Path, nargs="+", metavar="JSON", help="what was recorded, a file a card"
     )
+    parser.add_argument(
+        "--beside", type=Path, nargs="+", metavar="JSON", help="only the stage's times of runs"
+    )
+    parser.add_argument("--history", type=Path, metavar="STORE", help="put the table into a history")
+    parser.add_argument("--no-names", action="store_true", help="times alone: neither kernels nor proposals")
     parser.add_argument("--page", action="store_true", help="write the page from the package's table")
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="no group is begun after so many")
@@ -513,7 +593,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         pack(options.write)
-    if options.write or options.page:
+    if options.beside:
+        beside(options.beside)
+    if options.history:
+        print(keep(options.history), "series in", options.history)
+        return
+    if options.write or options.beside or options.page:
         PAGE.write_text(page(), encoding="utf-8")
         return
     if options.dry_run:
@@ -522,7 +607,7 @@ def main() -> None:
         return
     if options.out is None:
         parser.error("name the file to write")
-    record(options.out, options.repetitions, options.seconds, options.ours)
+    record(options.out, options.repetitions, options.seconds, options.ours, times_only=options.no_names)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 // the order of the blocks: the same result every time.
 #pragma once
 
+#include <type_traits>
+
 #include "../include/clusters.cuh"
 #include "fp8_tiles.cuh"
 
@@ -17,10 +19,9 @@ struct Slim : Tile<32, 10> {};
 constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 // `rows`: tiles below each other, of C or, where it is swapped, of its transpose.
-template <class T, class TILE>
-__global__ void __launch_bounds__(THREADS, 1)
-    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
-                   int K, bool swapped, gemmprof::Output out) {
+template <class T, class TILE, class SCALES>
+__device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUtensorMap& map_b, int rows, int K,
+                                           bool swapped, const gemmprof::Output& out, const SCALES& scales) {
     constexpr int ST = TILE::stages, COLUMNS = TILE::bn;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -104,10 +105,29 @@ __global__ void __launch_bounds__(THREADS, 1)
             const float4 theirs = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
             sum.x += theirs.x, sum.y += theirs.y, sum.z += theirs.z, sum.w += theirs.w;
         }
+        if constexpr (std::is_same_v<SCALES, RowScales>) {
+            const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
+            sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
+        }
         gemmprof::store_pair<T>(out, first_row + row, first_col + col, sum.x, sum.y);
         gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
     }
     ptx::cluster_sync();  // no block leaves while another reads its sums
+}
+
+template <class T, class TILE>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
+                   int K, bool swapped, gemmprof::Output out) {
+    share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, OneScale());
+}
+
+// The same with a scale each of rows and columns.
+template <class T, class TILE>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8_scaled_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
+                      int K, bool swapped, gemmprof::Output out, RowScales scales) {
+    share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, scales);
 }
 
 }  // namespace GEMMPROF_STAGE

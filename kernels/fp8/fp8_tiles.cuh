@@ -55,6 +55,46 @@ __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, 
     for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, k > 0);
 }
 
+// What the operands' elements stand for, relative to their values. One number each: they are part of alpha.
+struct OneScale {
+    static constexpr bool of_blocks = false;
+};
+
+// A scale each of A's rows and B's columns, read once the sums are complete. Distances in elements, 0 for one scale.
+struct RowScales {
+    static constexpr bool of_blocks = false;
+    const float *a, *b;
+    std::int64_t a_row, b_column;
+};
+
+// A scale for 128 of K of each row of A, and one for each 128 x 128 of B: what is added over BK is multiplied by both on
+// its way to the sums. A tile has 128 columns, so that all of it has one of B's.
+struct BlockScales {
+    static constexpr bool of_blocks = true;
+    const float *a, *b;
+    std::int64_t a_row, a_step, b_step, b_column;
+};
+
+// The scale of an element of C.
+__device__ __forceinline__ float scale_at(const RowScales& scales, const gemmprof::Output& out, int row, int column) {
+    return scales.a[min(row, out.m - 1) * scales.a_row] * scales.b[min(column, out.n - 1) * scales.b_column];
+}
+
+// A lane's sums as wgmma leaves them, from its first row and column on, times the scales of rows and columns.
+template <int COUNT>
+__device__ __forceinline__ void scale_sums(float (&sums)[COUNT], const RowScales& scales, const gemmprof::Output& out,
+                                           int row, int column) {
+    const float above = scales.a[min(row, out.m - 1) * scales.a_row];
+    const float below = scales.a[min(row + 8, out.m - 1) * scales.a_row];
+#pragma unroll
+    for (int j = 0; j < COUNT / 4; ++j)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            const float b = scales.b[min(column + 8 * j + odd, out.n - 1) * scales.b_column];
+            sums[4 * j + odd] *= above * b, sums[4 * j + 2 + odd] *= below * b;
+        }
+}
+
 // Sums of a warp's 16 rows to C by way of shared memory, STORE_COLUMNS at a time.
 template <class T, class RING, int COUNT>
 __device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], RING& ring, const CUtensorMap* map_c, int row,

@@ -11,6 +11,7 @@
 // 4. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 
 #include "fp8_shared.cuh"
 #include "fp8_tiles.cuh"
@@ -38,10 +39,10 @@ struct Tiles {
     }
 };
 
-template <class T, class TILE>
-__global__ void __launch_bounds__(THREADS, 1)
-    fp8gemm_promoted(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                     const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out) {
+template <class T, class TILE, class SCALES>
+__device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& map_b,
+                                              const CUtensorMap& map_c, const Tiles& places, int K,
+                                              const gemmprof::Output& out, const SCALES& scales) {
     constexpr int ST = TILE::stages;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -93,7 +94,17 @@ __global__ void __launch_bounds__(THREADS, 1)
             float sums[TILE::bn / 2], part[TILE::bn / 2];
 #pragma unroll
             for (int i = 0; i < TILE::bn / 2; ++i) sums[i] = 0.0f;
+            int tile_row, tile_col;
+            if constexpr (!std::is_same_v<SCALES, OneScale>) places.place(index, tile_row, tile_col);
             for (int step = 0; step < steps; ++step, advance()) {
+                float above = 1.0f, below = 1.0f;  // scales of this step: of a lane's two rows, times B's
+                if constexpr (SCALES::of_blocks) {
+                    const int row = tile_row * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
+                    const float* const a = scales.a + step * scales.a_step;
+                    const float b = scales.b[step * scales.b_step + tile_col * scales.b_column];
+                    above = a[min(row, out.m - 1) * scales.a_row] * b;
+                    below = a[min(row + 8, out.m - 1) * scales.a_row] * b;
+                }
                 ptx::barrier_wait(full + 8 * stage, parity);
                 const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
                 ptx::pin(part);
@@ -104,11 +115,16 @@ __global__ void __launch_bounds__(THREADS, 1)
                 ptx::pin(part);
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
 #pragma unroll
-                for (int i = 0; i < TILE::bn / 2; ++i) sums[i] += part[i];
+                for (int i = 0; i < TILE::bn / 2; ++i)
+                    if constexpr (SCALES::of_blocks)
+                        sums[i] = fmaf(part[i], i / 2 % 2 ? below : above, sums[i]);
+                    else
+                        sums[i] += part[i];
             }
-            int tile_row, tile_col;
-            places.place(index, tile_row, tile_col);
+            if constexpr (std::is_same_v<SCALES, OneScale>) places.place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
+            if constexpr (std::is_same_v<SCALES, RowScales>)
+                scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
             if (places.bulk)
                 store_boxes<T>(sums, ring, &map_c, row, col, out.alpha);
             else
@@ -118,27 +134,48 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 }
 
+template <class T, class TILE>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8gemm_promoted(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                     const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out) {
+    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, OneScale());
+}
+
+// The same with a scale each of rows and columns, or of blocks.
+template <class T, class TILE, class SCALES>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8_scaled(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+               const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out, SCALES scales) {
+    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, scales);
+}
+
 // By tile, then by the 16-bit type of C; where that is float32, either does. The first is what large problems run.
-#define GEMMPROF_BOTH(TILE, name)                                                                                      \
-    {"bfloat16, " name, gemmprof::address(fp8gemm_promoted<__nv_bfloat16, TILE>), THREADS, TILE::shared_bytes}, {      \
-        "float16, " name, gemmprof::address(fp8gemm_promoted<__half, TILE>), THREADS, TILE::shared_bytes               \
+#define GEMMPROF_BOTH(KERNEL, TILE, bytes, name, ...)                                                                  \
+    {"bfloat16, " name, gemmprof::address(KERNEL<__nv_bfloat16, TILE __VA_ARGS__>), THREADS, TILE::bytes}, {           \
+        "float16, " name, gemmprof::address(KERNEL<__half, TILE __VA_ARGS__>), THREADS, TILE::bytes                    \
     }
-#define GEMMPROF_SHARED_BOTH(TILE, name)                                                                               \
-    {"bfloat16, shared, " name, gemmprof::address(fp8gemm_shared<__nv_bfloat16, TILE>), THREADS, TILE::needed_bytes}, {\
-        "float16, shared, " name, gemmprof::address(fp8gemm_shared<__half, TILE>), THREADS, TILE::needed_bytes         \
-    }
-const gemmprof::KernelFacts kernels[] = {GEMMPROF_BOTH(Wide, "wide"),
-                                         GEMMPROF_BOTH(Square, "128 columns"),
-                                         GEMMPROF_BOTH(Narrow, "64 columns"),
-                                         GEMMPROF_SHARED_BOTH(Square, "128 columns"),
-                                         GEMMPROF_SHARED_BOTH(Narrow, "64 columns"),
-                                         GEMMPROF_SHARED_BOTH(Slim, "32 columns")};
+const gemmprof::KernelFacts kernels[] = {
+    GEMMPROF_BOTH(fp8gemm_promoted, Wide, shared_bytes, "wide"),
+    GEMMPROF_BOTH(fp8gemm_promoted, Square, shared_bytes, "128 columns"),
+    GEMMPROF_BOTH(fp8gemm_promoted, Narrow, shared_bytes, "64 columns"),
+    GEMMPROF_BOTH(fp8gemm_shared, Square, needed_bytes, "shared, 128 columns"),
+    GEMMPROF_BOTH(fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns"),
+    GEMMPROF_BOTH(fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns"),
+    GEMMPROF_BOTH(fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled"),
+    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled"),
+    GEMMPROF_BOTH(fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled"),
+    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, blocks scaled", , BlockScales),
+};
 
 // Columns of the tiles in the order of the kernels: three that blocks compute one after the other, then three whose
 // blocks share K.
 constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
 constexpr int TILES = 6;
 constexpr int FIRST_SHARED = 3;
+constexpr int SQUARE = 1, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES;  // of the kernels, by two
 
 struct Choice {
     int tile = 0;
@@ -201,7 +238,8 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms) {
     return best;
 }
 
-cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, cudaStream_t stream) {
+template <class SCALES>
+cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const SCALES& scales, cudaStream_t stream) {
     const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
     CUtensorMap maps[2] = {};
     CUtensorMap &map_a = maps[choice.swapped], &map_b = maps[!choice.swapped];
@@ -212,11 +250,16 @@ cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, cudaStr
     const int rows = gemmprof::ceil_div(m, BM);
     const unsigned blocks = unsigned(rows * gemmprof::ceil_div(n, columns) * choice.parts);
     const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
+    if constexpr (std::is_same_v<SCALES, RowScales>)
+        return gemmprof::launch_kernel(kernels[2 * (ROWS_SCALED + choice.tile) + half], blocks, unsigned(choice.parts),
+                                       stream, maps[0], maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g),
+                                       scales);
     return gemmprof::launch_kernel(kernels[2 * choice.tile + half], blocks, unsigned(choice.parts), stream, maps[0],
                                    maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g));
 }
 
-cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, cudaStream_t stream) {
+template <class SCALES>
+cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, const SCALES& scales, cudaStream_t stream) {
     const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
                       reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
     const int bn = columns_of[tile];
@@ -228,19 +271,52 @@ cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, cudaStrea
     const Tiles places = {gemmprof::ceil_div(g.m, BM), gemmprof::ceil_div(g.n, bn), bulk};
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
     const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
-    return gemmprof::launch_kernel(kernels[2 * tile + half], unsigned(count < sms ? count : sms), 1, stream, maps[0],
-                                   maps[1], maps[2], places, g.k, gemmprof::output_of(g));
+    const unsigned blocks = unsigned(count < sms ? count : sms);
+    if constexpr (!std::is_same_v<SCALES, OneScale>) {
+        const int kernel = (SCALES::of_blocks ? BLOCKS_SCALED : ROWS_SCALED + tile) * 2 + half;
+        return gemmprof::launch_kernel(kernels[kernel], blocks, 1, stream, maps[0], maps[1], maps[2], places, g.k,
+                                       gemmprof::output_of(g), scales);
+    }
+    return gemmprof::launch_kernel(kernels[2 * tile + half], blocks, 1, stream, maps[0], maps[1], maps[2], places, g.k,
+                                   gemmprof::output_of(g));
+}
+
+template <class SCALES>
+cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cudaStream_t stream) {
+    return gemmprof::run_fp8(gemm, stream, [&](const gemmprof::Gemm& g, int device, cudaStream_t on) {
+        int sms = 0;
+        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        if constexpr (SCALES::of_blocks) {
+            return launch_ordered(g, SQUARE, sms, scales, on);
+        } else {
+            const Choice choice = choose(g, device, sms);
+            return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, scales, on)
+                                              : launch_shared(g, choice, scales, on);
+        }
+    });
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
-    return gemmprof::run_fp8(gemm, stream, [](const gemmprof::Gemm& g, int device, cudaStream_t on) {
-        int sms = 0;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const Choice choice = choose(g, device, sms);
-        return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, on) : launch_shared(g, choice, on);
-    });
+    return launch_scaled(gemm, OneScale(), stream);
 }
 
 }  // namespace GEMMPROF_STAGE
 
 GEMMPROF_EXPORT_STAGE(launch, kernels)
+
+// Products with a scale for each row and column, or for each block of 128; distances in elements (kernels/scaled.py).
+extern "C" int GEMMPROF_PASTE(gemmprof_rows_scaled_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, const float* a,
+                                                                    std::int64_t a_row, const float* b,
+                                                                    std::int64_t b_column, void* stream) {
+    using namespace GEMMPROF_STAGE;
+    return int(launch_scaled(*gemm, RowScales{a, b, a_row, b_column}, static_cast<cudaStream_t>(stream)));
+}
+
+extern "C" int GEMMPROF_PASTE(gemmprof_blocks_scaled_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, const float* a,
+                                                                      std::int64_t a_row, std::int64_t a_step,
+                                                                      const float* b, std::int64_t b_step,
+                                                                      std::int64_t b_column, void* stream) {
+    using namespace GEMMPROF_STAGE;
+    return int(launch_scaled(*gemm, BlockScales{a, b, a_row, a_step, b_step, b_column},
+                             static_cast<cudaStream_t>(stream)));
+}

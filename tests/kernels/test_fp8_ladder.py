@@ -128,14 +128,22 @@ def test_types_that_the_operator_takes(built):
         run(a, b.half(), torch.zeros(3, 5))
 
 
-def test_scales_are_numbers_or_single_elements(built):
+def test_scales_that_are_taken(built):
     from gemmprof.kernels.scaled import scaled_mm
 
-    a, b = torch.zeros(3, 4).to(torch.float8_e4m3fn), torch.zeros(5, 4).to(torch.float8_e4m3fn).T
-    with pytest.raises(ValueError, match=r"scale_b must be a number or a tensor of one element, found \[3\]"):
-        scaled_mm(a, b, 1.0, torch.ones(3))
-    with pytest.raises(ValueError, match="A must be on a CUDA device"):
-        scaled_mm(a, b, torch.ones(1), 2.0)
+    a, b = torch.zeros(3, 400).to(torch.float8_e4m3fn), torch.zeros(300, 400).to(torch.float8_e4m3fn).T
+    asked = r"one element each, \[3, 1\] and \[1, 300\], or \[3, 4\] and \[4, 3\], found "
+    for first, second in ((torch.ones(()), torch.ones(3)), (torch.ones(3, 1), torch.ones(4, 3)),
+                          (torch.ones(3, 4), torch.ones(3, 4)), (torch.ones(1, 3), torch.ones(1, 300))):  # fmt: skip
+        with pytest.raises(ValueError, match=asked):
+            scaled_mm(a, b, first, second)
+    with pytest.raises(ValueError, match=r"scale_a must be float32 on cpu, found torch.float64 on cpu"):
+        scaled_mm(a, b, torch.ones(3, 1).double(), 1.0)
+    with pytest.raises(TypeError, match=r"B must be float8_e4m3fn, found torch.float16"):
+        scaled_mm(a, b.half(), torch.ones(3, 1), 1.0)
+    for scales in ((torch.ones(1), 2.0), (torch.ones(3, 1), 2.0), (torch.ones(3, 4), torch.ones(4, 3))):
+        with pytest.raises(ValueError, match=r"must be on (a|one) CUDA device"):
+            scaled_mm(a, b, *scales)
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (32, 64, 128), (1, 1, 1), (5, 16, 0)], ids=str)

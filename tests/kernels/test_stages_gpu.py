@@ -405,6 +405,38 @@ def test_operators_keep_torchs_contract(extension, kernel):
     torch.library.opcheck(kernel.out.default, (a, b, out), test_utils=checks)
 
 
+@pytest.mark.parametrize(
+    "shape", [(128, 128, 128), (1, 64, 300), (16, 1024, 4096), (130, 257, 391), (1000, 520, 1000)]
+)
+@pytest.mark.parametrize("kind", ["rows", "columns alone", "blocks"])
+def test_fp8_scales_of_rows_and_blocks(extension, shape, kind):
+    """As torch._scaled_mm takes them, against a float64 product; the same bits every time."""
+    from gemmprof.kernels.scaled import scaled_mm
+
+    (m, n, k), fill = shape, torch.Generator(device="cuda").manual_seed(sum(shape))
+    a, b = (torch.randn(r, k, generator=fill, device="cuda").to(torch.float8_e4m3fn) for r in (m, n))
+    steps, wide = -(-k // 128), -(-n // 128)
+    if kind == "blocks":
+        scale_a = torch.rand(steps, m, generator=fill, device="cuda").T + 0.5
+        scale_b = torch.rand(steps, wide, generator=fill, device="cuda") + 0.5
+        each_a = scale_a.repeat_interleave(128, 1)[:, :k]
+        each_b = scale_b.repeat_interleave(128, 0)[:k].repeat_interleave(128, 1)[:, :n]
+    else:
+        scale_a = torch.rand(m if kind == "rows" else 1, 1, generator=fill, device="cuda") + 0.5
+        scale_b = torch.rand(1, n, generator=fill, device="cuda") + 0.5
+        each_a, each_b = scale_a, scale_b
+    right = (a.double() * each_a.double()) @ (b.double().T * each_b.double())
+    for second in (b.T, b.T.contiguous(), b.T[:, :-1]):
+        scales = scale_a, scale_b if kind == "blocks" else scale_b[:, : second.shape[1]]
+        if kind == "blocks" and -(-second.shape[1] // 128) != wide:
+            continue
+        for c_dtype, most in ((torch.bfloat16, 3e-3), (torch.float16, 1e-3), (torch.float32, 4e-4)):
+            made = [scaled_mm(a, second, *scales, c_dtype) for _ in range(2)]
+            wanted = right[:, : second.shape[1]]
+            assert (made[0].double() - wanted).norm() / wanted.norm() < most, c_dtype
+            assert torch.equal(*made)
+
+
 @pytest.mark.long(seconds=45)
 def test_random_products_back_to_back(extension):
     """A part of `make campaign-gpu`: two streams, graphs, a full card, other shapes in between, every C to the bit."""

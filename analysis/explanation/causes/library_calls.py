@@ -78,6 +78,7 @@ class Card:
         cublas: version, as 13.1.0.
         torch, date: of the run.
         states: clock, power and temperature before, in between and after.
+        beside: date of the run in which gemmprof's own stage was timed in turns with them; '' where it was not.
         products: every product.
     """
 
@@ -87,13 +88,14 @@ class Card:
     date: str
     states: tuple[str, ...]
     products: tuple[Timed, ...]
+    beside: str = ""
 
 
 @cache
 def cards() -> tuple[Card, ...]:
     """All that was recorded."""
     # Of the package itself, not a foreign file: a confined reader may read it, too.
-    found = json.loads(Path(__file__).with_name(TIMES.name).read_bytes())["cards"]
+    found = json.loads(TIMES.read_bytes())["cards"]
     return tuple(
         Card(
             one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),
@@ -104,6 +106,7 @@ def cards() -> tuple[Card, ...]:
                 )
                 for group, type_, layout, m, n, k, call, offset, pitch, us, p10, p90, best, names, *own in one["rows"]
             ),
+            one.get("beside", ""),
         )
         for one in found
     )  # fmt: skip

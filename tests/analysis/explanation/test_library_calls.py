@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation.causes.library_calls import (
+    TIMES,
     about,
     alignment,
     as_tf32,
@@ -20,6 +26,7 @@ from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.metrics import DURATION
 from gemmprof.model import Explanation, KernelProfile
+from gemmprof.reports.history.store import HistoryStore
 
 ODD = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256_64x3_tn_align2>(T1::Params)"
 EVEN = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -143,3 +150,58 @@ def test_the_page_is_of_these_times() -> None:
     assert "| bf16 4096 × 4096 × 4096, N | 2.77 / 2.79 | 2.77 / 2.80 | 7.38 / 7.41 |" in page
     for card in cards():
         assert f"cuBLAS {card.cublas}" in page
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """tools/record_cliffs.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("record_cliffs")
+
+
+def test_the_page_is_what_the_tool_writes(tool: ModuleType) -> None:
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page()
+
+
+def test_times_of_each_version_are_kept_in_a_history(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six versions; from the fifth on one product takes a third longer."""
+    for version in range(6):
+        slower = [
+            replace(one, us=one.us * 1.33) if version > 3 and one.shape == (4096, 4095, 4096) else one
+            for one in cards()[1].products
+        ]
+        found = replace(
+            cards()[1], cublas=f"13.{version}.0", date=f"2026-12-0{version + 1}", products=tuple(slower)
+        )
+        monkeypatch.setattr(tool, "cards", lambda found=found: (found,))
+        kept = tool.keep(tmp_path)
+    store = HistoryStore.open(tmp_path)
+    assert len(store.series()) == kept > 600
+    points = store.points("torch.mm bf16 tn", device="H100")
+    odd = points["torch.mm bf16 tn", "4096×4095×4096", "H100", "timed"]
+    assert [point.origin.commit for point in odd] == [f"cuBLAS 13.{version}.0" for version in range(6)]
+    assert odd[5].time_ns / odd[0].time_ns == pytest.approx(1.33)
+
+
+def test_our_stage_is_put_beside_the_times_that_are_there(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another run on the same card only the ratio counts; another cuBLAS is refused."""
+    table = tmp_path / "cublas.json"
+    shutil.copy(TIMES, table)
+    monkeypatch.setattr(tool, "TIMES", table)
+    row = {"type": "bf16", "layout": "tn", "shape": [4096, 4095, 4096], "us": 1000.0, "ours": 250.0}
+    run = {"card": "NVIDIA H100 80GB HBM3", "cublas": 130100, "date": "2026-12-24", "rows": [row]}
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(run))
+    tool.beside([file])
+    h200, h100 = json.loads(table.read_text())["cards"]
+    before = json.loads(TIMES.read_text())["cards"]
+    assert h200 == before[0] and h100["beside"] == "2026-12-24"
+    ours = [(row[9], row[14]) for row in h100["rows"] if len(row) > 14]
+    assert ours and all(own == pytest.approx(us / 4, abs=0.01) for us, own in ours)
+    file.write_text(json.dumps({**run, "cublas": 130200}))
+    with pytest.raises(SystemExit, match=r"13\.2\.0"):
+        tool.beside([file])
