@@ -150,7 +150,7 @@ def _carried_in_memory(work: Work) -> Variant | None:
         if plain and one.verdict in ("exact", "agrees") and one.form.kind in (AFFINE, STRIDED):
             places.setdefault((one.form.address.key, one.form.width), []).append(one.form)
     keep = keep_of(work)
-    most, registers = 0.0, 0
+    most, words = 0.0, 0.0
     for forms in places.values():
         stores = [form.index for form in forms if work.sass[form.index].is_store]
         loads = [form.index for form in forms if not work.sass[form.index].is_store]
@@ -171,12 +171,12 @@ def _carried_in_memory(work: Work) -> Variant | None:
             for form in forms
         )
         keep[stores] = min(1.0, share(different, float(work.executed[stores].sum())))
-        if loads and keep[stores[0]] < LOADED_AGAIN:
+        if keep[stores[0]] < LOADED_AGAIN:
             keep[loads] = min(1.0, share(different, float(work.executed[loads].sum())))
+            words += different / work.launched_warps * max(1.0, forms[0].width / 4.0)
         most = max(most, float(work.executed[stores].sum()) / work.launched_warps)
-        registers += -(-forms[0].width // 4)
     stored = (keep < LOADED_AGAIN) & work.where(lambda line: line.is_store)
-    if not stored.any():
+    if not stored.any() or words > MOST_REGISTERS:
         return None
     flows = traffic(work)
     writes = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
@@ -185,8 +185,9 @@ def _carried_in_memory(work: Work) -> Variant | None:
         "a register in place of memory",
         Fix(
             keep=keep,
-            latency=_no_longer_behind(work, keep),
-            registers=registers,
+            # The compiler may not issue a load before a store that could write what it reads.
+            latency=latency.sent_together(work, stored, writes & ~stored & (work.executed > 0)),
+            registers=round(words),
             resources=_without_l1(
                 flows.factors(flows.missed, stays * flows.written, dram_read=flows.dram_read)
             ),
@@ -196,36 +197,6 @@ def _carried_in_memory(work: Work) -> Variant | None:
             "one counts. Say __restrict__ if the compiler has to fear that other loads see it."
         ),
     )
-
-
-def _no_longer_behind(work: Work, keep: Array) -> Array:
-    """Factor on the waits of loads that no store stands between any more: those of a round are under way together.
-
-    The compiler may not issue a load before a store that could write what it reads. Where the last such store leaves
-    a loop, all loads of a round whose places are known by then go out at once, and are waited for once.
-    """
-    code = work.code
-    assert code is not None
-    loads = _global_loads(work)
-    now = latency.under_way(work, loads)
-    found = np.ones(len(keep))
-    stores = work.where(lambda line: line.is_store and line.space == "global") & (work.executed > 0)
-    for loop in code.loops:
-        inside = slice(loop.first, loop.last + 1)
-        if (stores[inside] & (keep[inside] >= LOADED_AGAIN)).any() or not stores[inside].any():
-            continue
-        # What a loaded value leads to waits for it, whatever stands between.
-        left = [
-            at
-            for at in range(loop.first, loop.last + 1)
-            if loads[at]
-            and code.loop_of(at) == loop
-            and work.executed[at]
-            and not any(code.by_data[source] for source in code.sources(at))
-        ]
-        for at in left:
-            found[at] = min(1.0, now[at] / len(left))
-    return found
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:

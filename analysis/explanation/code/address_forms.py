@@ -7,8 +7,8 @@ only if the sectors, lines and passes that it predicts are those that the report
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import factorial, gcd
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.symbolic import (
+    Symbol,
     Threads,
     Value,
     Values,
@@ -64,6 +65,7 @@ class Form:
     width: int
     address: Value
     kind: str
+    shifted: Mapping[Symbol, Value] = field(default_factory=dict, repr=False)
 
     @cached_property
     def offsets(self) -> Threads | None:
@@ -152,7 +154,8 @@ def _form(values: Values, index: int) -> Form:
     address = of(offset)
     for name, factor in registers:
         address = add(address, scaled(values.before(index, name, line.when), factor))
-    return Form(index, line.space, line.access_bytes, address, _kind(address, values.program.loop_of(index)))
+    kind = _kind(address, values.program.loop_of(index))
+    return Form(index, line.space, line.access_bytes, address, kind, values.shifted)
 
 
 def _kind(address: Value, loop: Loop | None) -> str:

@@ -9,6 +9,7 @@ as many as the function takes. The counts were read from code that nvcc 13.0 mak
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,15 @@ FUNCTIONS = (
         76,
         10,
         "products for a small whole exponent, else __powf",
+        GUARDED,
+    ),
+    # The second half of a power, where several powers of one base share its logarithm: their number is 2 to a product.
+    _function(
+        "powf of one base",
+        r"FFMA\S* .*, 0\.001339135342",
+        28,
+        5,
+        "exp2f of a product with log2 of the base",
         GUARDED,
     ),
     _function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
@@ -162,6 +172,8 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
         for function in FUNCTIONS:
             if not function.signature.search(line.text):
                 continue
+            if taken[index] and function.name == "powf of one base":
+                continue  # the whole power goes
             rows, guards = _slice(work, index, function, taken)
             slices.append((function.name, rows, guards))
             taken[rows] = taken[guards] = True
@@ -226,9 +238,66 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
         callers = list(work.code.callers((first, last)))
         if whole := float(work.executed[callers].sum()):
             once[inside] = np.minimum(once[inside], float((work.executed * once)[callers].sum()) / whole)
+    for stays_of_it in (fast, once):
+        stays_of_it[_computed_again(work, stays_of_it)] = 0.0
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
+
+
+def _computed_again(work: Work, left: Array) -> list[int]:
+    """What computes a value that the thread has computed before, on the other side of calls that go away.
+
+    A call may change any register that the compiler does not save, so that it computes again what it could have kept.
+    """
+    code = work.code
+    assert code is not None
+    # Where no thread took a call in this launch, the turn around it tells where it is.
+    gone = [
+        at
+        for at, line in enumerate(code.sass)
+        if not left[at]
+        and work.executed[at]
+        and (
+            line.opcode == "CALL"
+            or (line.opcode == "BRA" and _turns_around_a_call(code.sass, at, code.target(at)))
+        )
+    ]
+    first: dict[object, int] = {}
+    value: dict[tuple[int, str], object] = {}
+    found: list[int] = []
+    for at, line in enumerate(code.sass) if gone else ():
+        pure = line.space in ("", "constant") and line.opcode not in (*_EXCHANGED, "CALL", "CS2R")
+        sources = {name: code.producers(at, name) for name in line.reads}
+        if not (work.executed[at] and line.writes and pure) or any(
+            by and max(by) >= at for by in sources.values()
+        ):
+            continue
+        numbers = {
+            name: str([value.get((one, name), (one, name)) for one in by]) for name, by in sources.items()
+        }
+        results = 1 + sum((one in line.writes and one[0] == "P") or one == "PT" for one in line.operands[1:2])
+        given = tuple(
+            _A_REGISTER.sub(lambda name, numbers=numbers: numbers.get(name[0], name[0]), one)  # type: ignore[misc]
+            for one in line.operands[results:]
+        )
+        before = first.setdefault(
+            (line.full, line.guard and numbers[line.guard], given, tuple(numbers.values())), at
+        )
+        value |= {(at, name): (before, place) for place, name in enumerate(line.writes)}
+        alike = code.loop_of(before) == code.loop_of(at) and work.executed[before] >= work.executed[at]
+        if before < at and alike and bisect_left(gone, before) < bisect_left(gone, at):
+            found.append(at)
+    return found
+
+
+_A_REGISTER = re.compile(r"(?<![\w.])U?[RP]\d+")
+
+
+def _turns_around_a_call(lines: Sequence[Sass], at: int, target: int | None) -> bool:
+    return target is not None and any(
+        line.opcode == "CALL" for line in lines[at + 1 : min(target, at + REACH)]
+    )
 
 
 def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:

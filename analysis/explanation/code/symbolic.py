@@ -45,7 +45,8 @@ class Symbol:
 
     Attributes:
         kind: ``parameter``, ``block`` (its index in the grid), ``grid`` (how many there are), ``trip`` (of a loop),
-            ``loaded``, ``computed`` (not by additions and products) or ``merged`` (from several ways).
+            ``loaded``, ``computed`` (not by additions and products), ``shifted`` (right, by its name) or ``merged``
+            (from several ways).
         name: what it is: a parameter's offset, ``x``, a loop's first instruction, an instruction's number.
         lanes: it differs between the threads of a warp.
         threads: it differs between the threads of a block.
@@ -273,6 +274,9 @@ class Values:
         }
         self._symbols: dict[object, Symbol] = {}
         self._memo: dict[tuple[int, str, str], Value] = {}
+        self.shifted: dict[
+            Symbol, Value
+        ] = {}  # what each symbol of that kind was before its lowest bits were lost
         self._log: list[tuple[int, str, str]] = []
         self._depth = 0
         self._called = self._written_by_calls()
@@ -683,12 +687,11 @@ def _scaled_add(values: Values, at: int, code: _Code, when: str) -> Value | None
     if shift is None or len(sources) < 3:
         return None
     if "HI" in code.line.modifiers:
-        found = _shifted_right(sources[0], 32 - shift)
-        return None if found is None else add(found, sources[1])
+        return add(_shifted_right(values, sources[0], 32 - shift), sources[1])
     return add(scaled(sources[0], 1 << shift), sources[1])
 
 
-def _shifted_right(value: Value, shift: int) -> Value | None:
+def _shifted_right(values: Values, value: Value, shift: int) -> Value:
     if shift <= 0:
         return scaled(value, 1 << -shift)
     if (number := value.number) is not None:
@@ -696,7 +699,11 @@ def _shifted_right(value: Value, shift: int) -> Value | None:
     if shift >= SIGN:
         return ZERO  # of a nonnegative value
     found = parted(value, 1 << shift)
-    return None if found is None else found[0]
+    if found is not None:
+        return found[0]
+    whole = values.unknown("shifted", shift, value)
+    values.shifted[next(iter(whole.symbols))] = value
+    return whole
 
 
 def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -718,7 +725,9 @@ def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
             return None
         return scaled(sources[0], 1 << shift) if shift < 32 else ZERO
     # {upper, lower} >> shift: with HI the upper half is what counts, else the lower one.
-    return _shifted_right(sources[2] if "HI" in line.modifiers and len(sources) > 2 else sources[0], shift)
+    return _shifted_right(
+        values, sources[2] if "HI" in line.modifiers and len(sources) > 2 else sources[0], shift
+    )
 
 
 def _and(one: Value, two: Value) -> Value | None:
@@ -802,12 +811,31 @@ _TABLES: dict[int, Callable[[Value, Value, Value], Value | None]] = {
 """Three-input logic by its truth table, where a is 0xf0, b 0xcc, c 0xaa."""
 
 
+_WITH_A_MASK = {0xC0: (0, 1, None), 0xF8: (1, 2, 0), 0x78: (1, 2, 0), 0xEA: (0, 1, 2), 0x6A: (0, 1, 2)}
+"""Tables of which two inputs are masked with one another, and the result is joined with the third, if any."""
+
+
+def _masked(values: Values, sources: list[Value], left: int, right: int, joined: int | None) -> Value | None:
+    """Lowest bits of what nobody knows, behind higher ones: a place within a page whose number was looked up."""
+    one, mask = sources[left], sources[right].constant
+    if mask is None:
+        one, mask = sources[right], sources[left].constant
+    if mask is None or mask < 0:
+        return None
+    bits = values.unknown("computed", ("masked", mask), one)
+    if joined is None:
+        return bits
+    return add(sources[joined], bits) if _divides(1 << mask.bit_length(), sources[joined]) else None
+
+
 def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
     sources = values.sources(at, code, when)
     if len(sources) < 4 or (table := sources[3].constant) is None:
         return None
     known = _TABLES.get(table)
     found = known(*sources[:3]) if known is not None else None
+    if found is None and table in _WITH_A_MASK:
+        found = _masked(values, sources, *_WITH_A_MASK[table])
     if found is not None:
         return found
     numbers = [one.number for one in sources[:3]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,10 @@ from gemmprof.analysis.explanation.code.address_forms import (
     UNIFORM,
     Form,
     checked_forms,
+    coefficient,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads, wrapped
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, add, of, wrapped
 from gemmprof.analysis.explanation.demands.work import Work, once
 from gemmprof.gpu.arch import WARP
 
@@ -80,7 +82,56 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
         believed = one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM)
         if believed and form.space == "global" and work.sass[index].is_load:
             groups.setdefault((_common(form), form.width), []).append(form)
-    return tuple(found for forms in groups.values() if (found := _array(work, forms)) is not None)
+    found = [array for forms in groups.values() if (array := _array(work, forms)) is not None]
+    known = {row for array in found for row in array.rows}
+    return (*found, *(array for array in _by_bits(work) if known.isdisjoint(array.rows)))
+
+
+@dataclass(frozen=True)
+class _Shifted:
+    """A load whose place a number tells that is shifted right: its constant part, and what a round adds to it."""
+
+    form: Form
+    loop: Loop
+    number: int
+    step: int
+    lost: int
+
+
+def _by_bits(work: Work) -> Iterator[Reuse]:
+    """Loads at a place that a shift to the right tells (of a bit, of a page): as long as only the bits that are lost
+    change from round to round, a thread loads the same again.
+    """
+    code = work.code
+    assert code is not None
+    groups: dict[object, list[_Shifted]] = {}
+    for index, one in checked_forms(work).items():
+        form, loop = one.form, code.loop_of(index)
+        told = [symbol for symbol in form.address.symbols if symbol.kind == "shifted"]
+        if form.space != "global" or not work.sass[index].is_load or len(told) != 1 or loop is None:
+            continue
+        before, lost = form.shifted[told[0]], told[0].name
+        step, factor = coefficient(before, "trip", loop.first), form.address.terms.get((told[0],))
+        rest = Value({key: one for key, one in form.address.terms.items() if key != (told[0],)})
+        still = not any(loop.first in symbol.loops for symbol in rest.symbols)
+        start = before.terms.get((), 0)
+        if step is None or not isinstance(lost, int) or not still or not isinstance(factor, int):
+            continue
+        number = start if isinstance(start, int) else int(start[0])
+        key = rest.key, add(before, of(number), -1).key, lost, factor, form.width, loop
+        groups.setdefault(key, []).append(_Shifted(form, loop, number, step, 1 << lost))
+    for loads in groups.values():
+        head, rows = loads[0], tuple(load.form.index for load in loads)
+        often = rounds(work, head.loop)
+        moved = max(load.number for load in loads) - min(load.number for load in loads)
+        asked = float(work.executed[list(rows)].sum()) / work.launched_warps
+        entered = float(work.executed[rows[0]]) / often / work.launched_warps
+        # A run of so many begins anywhere within what the shift leaves together.
+        thread = min(asked, entered * (1.0 + (moved + abs(head.step) * (often - 1.0)) / head.lost))
+        block = thread * work.profile.launch.threads_per_block
+        yield Reuse(
+            rows, head.form.width, asked, thread, thread * WARP, thread * WARP, 0.0, block, {}, 0.0, {}
+        )
 
 
 def _is_far(factors: Product) -> bool:

@@ -23,7 +23,12 @@ from gemmprof.analysis.explanation.causes.shared import (
     shared_bank_conflicts,
 )
 from gemmprof.analysis.explanation.causes.threads import idle_threads
-from gemmprof.analysis.explanation.code.address_forms import neighbours_alike, random_passes
+from gemmprof.analysis.explanation.code.address_forms import (
+    AFFINE,
+    checked_forms,
+    neighbours_alike,
+    random_passes,
+)
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sass import parse
 from gemmprof.analysis.explanation.code.sequences import precise_functions
@@ -108,6 +113,10 @@ def found(name: str, cause: str) -> Finding:
         ("lbm_d3q19_remainders", "integer_arithmetic", "masked"),
         # 64-bit remainders by a constant next to a power of two: upper and lower bits are added.
         ("minimal_standard_long_modulo", "integer_arithmetic", "folded"),
+        # Sixteen powers of one base, whose logarithm the compiler takes once: an exponential each.
+        ("expected_errors_pow", "expensive_math", "exponential"),
+        # What is computed again behind each call of a division's slow path is computed once without them.
+        ("shan_chen_nine_exponentials", "expensive_math", "fast"),
         # A sum that is stored at every step: without the stores the loads between them go out together.
         ("low_rank_adds_in_global", "redundant_loads", "register"),
     ],
@@ -170,6 +179,23 @@ def test_random_numbers_that_come_four_at_a_time_are_the_same_in_four_threads() 
     assert (alike[launch.where(lambda line: line.space == "global")] == 1).all()
     said = found("dropout_grad_one_of_four_numbers", "integer_arithmetic")
     assert "4" in said.variants[0].name
+
+
+def test_bits_of_a_word_are_one_load() -> None:
+    """Twelve of thirteen bits a value are read in the unrolled loop, each with the word that it lies in."""
+    launch = work(study("unpack_13_bits_one_by_one")[0])
+    loads, rest = (one for one in arrays(launch) if one.width == 4)
+    assert loads.asked == 12 and loads.thread == pytest.approx(1 + 11 / 32) and rest.asked == 1
+    said = found("unpack_13_bits_one_by_one", "redundant_loads")
+    assert said.variants[0].name == "kept in registers, 1 a thread" and said.saves > 0.2
+
+
+def test_a_place_within_a_page_is_no_look_up() -> None:
+    """The page is looked up, the same for all lanes; which of its sixteen tokens, only the loop tells."""
+    launch = work(study("paged_values_feature_major")[0])
+    values = [one.form for at, one in checked_forms(launch).items() if launch.sass[at].access_bytes == 2]
+    assert values and all(form.kind == AFFINE for form in values)
+    assert explain(study("paged_values_feature_major")[0]).findings[0].cause == "uncoalesced_access"
 
 
 def test_a_pair_is_added_to_a_wide_product() -> None:
