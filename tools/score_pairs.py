@@ -126,9 +126,15 @@ class Said:
 
 
 class Judge:
-    """Explains each launch once for each setting."""
+    """Explains each launch once for each setting.
 
-    def __init__(self, rows: Sequence[Outcome]) -> None:
+    Args:
+        rows: what is to be judged.
+        calibrated: whether by what is told, or by what the time model alone says.
+    """
+
+    def __init__(self, rows: Sequence[Outcome], *, calibrated: bool = True) -> None:
+        self._calibrated = calibrated
         self._said: dict[tuple[int, Settings, bool], Said] = {}
         self._work: dict[int, Work] = {}
         self._planted: dict[int, set[str]] = {}
@@ -143,7 +149,7 @@ class Judge:
                 self._work[id(profile)] = work(profile)
             found = self._work[id(profile)]
             model = TimeModel(found, settings)
-            predictor = Predictor(model, probes=intervals)
+            predictor = Predictor(model, probes=intervals, calibrated=self._calibrated)
             weighed = weigh(found, predictor) if model.known else []
             together = predictor.together(one.variant.fix for one in weighed)
             self._said[key] = Said(
@@ -361,10 +367,11 @@ def main() -> int:
     options = parser.parse_args()
     rows = corpus(options.data)
     if options.rows:
-        judge = Judge(rows)
-        inside = [judge.judge(row, SHIPPED) for row in rows]
+        inside, model = (
+            [judge.judge(row, SHIPPED) for row in rows] for judge in (Judge(rows), Judge(rows, calibrated=False))
+        )
         print(page(rows, inside, inside))
-        print(f"interval's width wanted: {spread_wanted(inside):.2f}", file=sys.stderr)
+        print(f"the model's own interval's width wanted: {spread_wanted(model):.2f}", file=sys.stderr)
         return 0
     text = written(rows)
     if options.check:

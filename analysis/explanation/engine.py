@@ -110,6 +110,12 @@ class Weighed:
         """The same with no variant that saves more."""
         return replace(self, variants=tuple((variant, one.at_most(saves)) for variant, one in self.variants))
 
+    def told(self, predictor: Predictor) -> Weighed:
+        """The same as records say that it comes true."""
+        return replace(
+            self, variants=tuple((variant, predictor.told(variant, one)) for variant, one in self.variants)
+        )
+
 
 @once
 def detect(found: Work) -> tuple[Candidate, ...]:
@@ -156,7 +162,8 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
         # Behind what it would save as well: two names of one loss are not two losses.
         behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
         kept.insert(behind[0] + 1 if behind else len(kept), way)
-    return kept[:MOST]
+    # Calibrated last, and all of a launch alike: names were weighed by what the model says, and their order stays.
+    return [one.told(predictor) for one in kept[:MOST]]
 
 
 def _said(found: Work, weighed: Sequence[Weighed]) -> list[Weighed]:

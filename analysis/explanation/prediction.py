@@ -1,14 +1,22 @@
 """Weighs what the causes found: the share of the time that fixing saves, with its interval, and all of
 them together.
+
+What the time model says is one thing, how it came true another: `Calibration` turns the first into what is told, by
+what was recorded of kernels that had never been seen.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
 
 from gemmprof.analysis.explanation.candidate import Variant
+from gemmprof.analysis.explanation.demands.pipes import is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
+from gemmprof.analysis.explanation.trust import SHORT
 
 # Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty.
 PROBES = (
@@ -40,13 +48,70 @@ class Prediction:
         return replace(self, saves=min(self.saves, saves), low=min(self.low, saves))
 
 
-class Predictor:
-    """The time model of one launch with its probes, built once for all candidates."""
+# Below this a finding may be no flaw at all: as much is predicted of sound kernels. From twice as much on it is one.
+DOUBTFUL = 0.05
 
-    def __init__(self, model: TimeModel, *, probes: bool = True) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How far predictions fell short on kernels seen for the first time.
+
+    A rewrite does more than remove what was counted: of what nothing says must stay it takes a part, too.
+
+    Attributes:
+        part: of the time between what is predicted and the room that there is, what rewrites took on top.
+        reach: of what is left then, how much further up the interval goes.
+        down: factor on the interval's lower half, as the model's own doubts give it.
+        inside, of: so many of the recorded outcomes lay inside the interval.
+    """
+
+    part: float
+    reach: float
+    down: float
+    inside: int
+    of: int
+
+    def of_new_kernels(self, found: Prediction, room: float) -> Prediction:
+        """What to tell of a prediction where so large a share of the time has no reason to stay."""
+        sure = min(1.0, max(0.0, found.saves / DOUBTFUL - 1.0))
+        saves = found.saves + self.part * sure * max(0.0, room - found.saves)
+        high = saves + (found.high - found.saves) + self.reach * max(0.0, room - saves)
+        return Prediction(saves, found.saves - self.down * (found.saves - found.low), _share(high))
+
+
+@cache
+def calibration() -> Calibration:
+    """What `tools/score_studies.py --learn` wrote."""
+    return Calibration(**json.loads(Path(__file__).with_name("calibration.json").read_text("utf-8")))
+
+
+def room(model: TimeModel) -> float | None:
+    """Share of the time that has no reason to stay; None where the report does not say what was executed.
+
+    What stays: floating-point arithmetic, for which a kernel is written, as its share of the instructions or of the
+    tensor cores' time; the time that DRAM needs; the wait for the busiest SM; starting and ending a launch.
+    """
+    work = model.work
+    if not work.total_executed or not work.duration:
+        return None
+    floats = float(work.executed[work.where(is_float)].sum()) / work.total_executed
+    units = (work.loads[key].share for key in ("dram", "tensor") if key in work.loads)
+    return max(0.0, 1.0 / work.imbalance - max(floats, *units) - SHORT / work.duration)
+
+
+class Predictor:
+    """The time model of one launch with its probes, built once for all candidates.
+
+    Args:
+        probes: whether intervals are wanted.
+        calibrated: whether predictions are told as records say they come true; False for the model's own.
+    """
+
+    def __init__(self, model: TimeModel, *, probes: bool = True, calibrated: bool = True) -> None:
         self.model = model
         self._probing = probes
         self._probes: list[TimeModel] | None = None
+        self._calibrated = calibrated
 
     @property
     def probes(self) -> list[TimeModel]:
@@ -54,6 +119,18 @@ class Predictor:
         if self._probes is None:
             self._probes = [self.model.with_settings(**changes) for changes in PROBES if self._probing]
         return self._probes
+
+    @cached_property
+    def room(self) -> float | None:
+        """Share of the time that has no reason to stay; None where nobody knows, and nothing is calibrated."""
+        return room(self.model) if self._calibrated else None
+
+    def told(self, variant: Variant, found: Prediction) -> Prediction:
+        """What is told of a variant: its prediction calibrated, what was measured elsewhere as it is."""
+        if self.room is None or variant.known is not None:
+            return found
+        told = calibration().of_new_kernels(found, self.room)
+        return replace(told, low=0.0) if variant.up_to else told
 
     def quick(self, fix: Fix) -> float:
         """What a change saves, without an interval."""

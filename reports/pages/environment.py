@@ -215,6 +215,7 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     in_words,
     opcode_words,
     explanations.conclusion,
+    explanations.how_predicted,
     plain_fields,
     formatting.moment,
     words,

@@ -73,6 +73,11 @@ def pipe(line: Sass) -> str:
     return ALU
 
 
+def is_float(line: Sass) -> bool:
+    """It computes with floating-point numbers, or is a matrix product."""
+    return line.opcode in _FMA | _FP64 | _TENSOR or line.opcode in ("MUFU", "FMNMX")
+
+
 def is_heavy(line: Sass) -> bool:
     """It needs the half of the FMA pipe that multiplies integers: half the rate."""
     return line.opcode in _FMA_HEAVY

@@ -14,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+from gemmprof.analysis.explanation import prediction
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -37,6 +39,25 @@ def studies(scores: ModuleType) -> ModuleType:
 def test_the_page_is_current(scores: ModuleType) -> None:
     rows = scores.corpus(scores.DATA)
     assert scores.written(rows) == scores.PAGE.read_text("utf-8"), "run tools/score_pairs.py"
+
+
+@pytest.mark.campaign
+def test_the_calibration_is_what_the_records_say(studies: ModuleType) -> None:
+    assert studies.learn()[0] == prediction.calibration(), "run tools/score_studies.py --learn"
+
+
+def test_a_calibration_is_learnt_from_what_fell_short(studies: ModuleType) -> None:
+    """Half of the room on top in one set and a quarter in the other, which has fewer kernels and counts alike."""
+    said = prediction.Prediction(0.2, 0.1, 0.3)
+    several = [studies.Recorded("a", "h200", 0.6, ((said, 0.4),))] * 9
+    other = [studies.Recorded("b", "h200", 0.6, ((said, 0.3), (None, 0.9)))]
+    told = studies.learnt(several)
+    assert told.part == pytest.approx(0.5, abs=0.05)
+    # Any part between would do as well for both; by kernels it would be half.
+    assert studies.learnt([*several, *other]).part == pytest.approx(0.25)
+    # Nothing was said of a fix whose cause was not named, and nothing is added to that.
+    assert several[0].nearer(told)[0] is not None
+    assert studies.Recorded("c", "h200", 0.6, ((None, 0.1),)).nearer(told) == (None, 0.1)
 
 
 def test_the_figures_are_reached(scores: ModuleType) -> None:

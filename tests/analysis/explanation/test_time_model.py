@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, pr
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
-from gemmprof.analysis.explanation.prediction import Predictor
+from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor
 from gemmprof.analysis.reading.report import read_report
 
 EXAMPLES = ROOT / "docs" / "examples" / "recorded"
@@ -167,6 +167,28 @@ class TestTimeModel:
         assert careful.low < sure.low and careful.low < 2 * careful.saves - careful.high
         bold = predictor.predict(Variant("made", Fix(idle=0.5), bold=Fix(idle=0.0)))
         assert bold.high - bold.saves > bold.saves - bold.low > 1.35 * 0.03
+
+    def test_predictions_are_told_as_they_came_true_of_new_kernels(self) -> None:
+        told = Calibration(part=0.5, reach=0.25, down=0.5, inside=0, of=0)
+        found = Prediction(0.2, 0.1, 0.3)
+        assert told.of_new_kernels(found, 0.6) == Prediction(*map(pytest.approx, (0.4, 0.15, 0.55)))
+        assert told.of_new_kernels(found, 0.1) == Prediction(*map(pytest.approx, (0.2, 0.15, 0.3))), "at a limit"
+        # Sound kernels are promised as much as this: no more is told of it. Then it rises without a jump.
+        tiny = [told.of_new_kernels(Prediction(one, 0.0, 0.1), 0.6).saves for one in (0.05, 0.0501, 0.1)]
+        assert tiny[0] == 0.05 < tiny[1] < 0.052 and tiny[2] == pytest.approx(0.35)
+        sizes = [told.of_new_kernels(Prediction(one / 100, 0, 1), 0.6).saves for one in range(100)]
+        assert sizes == sorted(sizes), "the order stays"
+
+    def test_what_was_measured_elsewhere_is_told_as_it_is(self) -> None:
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        predictor = Predictor(TimeModel(work(profile)))
+        assert predictor.room is not None and predictor.room > 0
+        found = Prediction(0.2, 0.1, 0.3)
+        assert predictor.told(Variant("made", Fix()), found).saves > 0.2
+        assert predictor.told(Variant("made", Fix(), known=(0.2, 0.1, 0.3)), found) == found
+        assert predictor.told(Variant("made", Fix(), up_to=True), found).low == 0.0
+        alone = Predictor(TimeModel(work(profile)), calibrated=False)
+        assert alone.told(Variant("made", Fix()), found) == found
 
 
 class TestPlaces:
