@@ -368,7 +368,8 @@ def main() -> int:
     rows = corpus(options.data)
     if options.rows:
         inside, model = (
-            [judge.judge(row, SHIPPED) for row in rows] for judge in (Judge(rows), Judge(rows, calibrated=False))
+            [judge.judge(row, SHIPPED) for row in rows]
+            for judge in (Judge(rows), Judge(rows, calibrated=False))
         )
         print(page(rows, inside, inside))
         print(f"the model's own interval's width wanted: {spread_wanted(model):.2f}", file=sys.stderr)

@@ -399,7 +399,8 @@ def learnt(of: Sequence[Recorded]) -> Calibration:
     """
     sets = [[one for one in of if one.set == name] for name in dict.fromkeys(one.set for one in of)]
     errors = [
-        statistics.fmean(_mean_error(mine, Calibration(part, 0.0, 1.0, 0, 0)) for mine in sets) for part in STEPS
+        statistics.fmean(_mean_error(mine, Calibration(part, 0.0, 1.0, 0, 0)) for mine in sets)
+        for part in STEPS
     ]
     part = next(part for part, error in zip(STEPS, errors, strict=True) if error <= CLOSE * min(errors))
     enough = []

@@ -172,7 +172,9 @@ class TestTimeModel:
         told = Calibration(part=0.5, reach=0.25, down=0.5, inside=0, of=0)
         found = Prediction(0.2, 0.1, 0.3)
         assert told.of_new_kernels(found, 0.6) == Prediction(*map(pytest.approx, (0.4, 0.15, 0.55)))
-        assert told.of_new_kernels(found, 0.1) == Prediction(*map(pytest.approx, (0.2, 0.15, 0.3))), "at a limit"
+        assert told.of_new_kernels(found, 0.1) == Prediction(*map(pytest.approx, (0.2, 0.15, 0.3))), (
+            "at a limit"
+        )
         # Sound kernels are promised as much as this: no more is told of it. Then it rises without a jump.
         tiny = [told.of_new_kernels(Prediction(one, 0.0, 0.1), 0.6).saves for one in (0.05, 0.0501, 0.1)]
         assert tiny[0] == 0.05 < tiny[1] < 0.052 and tiny[2] == pytest.approx(0.35)
