@@ -113,14 +113,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     ptx::cluster_meet();
 }
 
-#define GEMMPROF_KERNELS(T, row)                                                                                       \
-    {labels[row][0], gemmprof::address(hgemm_clusters<T, false, false>), THREADS, SHARED_BYTES},                       \
-        {labels[row][1], gemmprof::address(hgemm_clusters<T, false, true>), THREADS, SHARED_BYTES},                    \
-        {labels[row][2], gemmprof::address(hgemm_clusters<T, true, false>), THREADS, SHARED_BYTES}, {                  \
-        labels[row][3], gemmprof::address(hgemm_clusters<T, true, true>), THREADS, SHARED_BYTES                        \
-    }
-
-const gemmprof::KernelFacts kernels[] = {GEMMPROF_KERNELS(__half, 0), GEMMPROF_KERNELS(__nv_bfloat16, 1)};
+const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_clusters);
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {

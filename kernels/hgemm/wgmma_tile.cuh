@@ -125,6 +125,16 @@ constexpr const char* labels[2][kLayouts] = {
     {"bfloat16", "bfloat16, B transposed", "bfloat16, A transposed", "bfloat16, both transposed"},
 };
 
+// The list of a stage's kernels, of one template by type and by storage of A and B.
+#define GEMMPROF_KERNELS_OF(KERNEL, T, row)                                                                            \
+    {labels[row][0], gemmprof::address(KERNEL<T, false, false>), THREADS, SHARED_BYTES},                               \
+        {labels[row][1], gemmprof::address(KERNEL<T, false, true>), THREADS, SHARED_BYTES},                            \
+        {labels[row][2], gemmprof::address(KERNEL<T, true, false>), THREADS, SHARED_BYTES}, {                          \
+        labels[row][3], gemmprof::address(KERNEL<T, true, true>), THREADS, SHARED_BYTES                                \
+    }
+#define GEMMPROF_KERNELS(KERNEL) \
+    {GEMMPROF_KERNELS_OF(KERNEL, __half, 0), GEMMPROF_KERNELS_OF(KERNEL, __nv_bfloat16, 1)}
+
 // The tensor maps of A and B for tiles of TILE_M x TILE_N, whose B is copied by SHARERS blocks.
 template <int TILE_M, int TILE_N, int SHARERS = 1>
 cudaError_t describe_operands(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g) {
