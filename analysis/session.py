@@ -26,6 +26,7 @@ from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
+from gemmprof.base.buckets import size_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
@@ -541,7 +542,7 @@ def _load(
 def lots_of(path: Path, only: Collection[int] | None) -> list[Collection[int] | None]:
     """The launches of a report in lots; one lot, unless the report is large and others read."""
     try:
-        if not is_elsewhere() or path.stat().st_size < LARGE_REPORT:
+        if not is_elsewhere() or size_of(path) < LARGE_REPORT:
             return [only]
         with ReportReader(path) as reader:
             return list(batched(range(len(reader)) if only is None else sorted(only), LOT_LAUNCHES))

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from threading import RLock
 from typing import BinaryIO, cast
 
 from gemmprof.base import system
-from gemmprof.base.buckets import fetch, url_of
+from gemmprof.base.buckets import below, fetch, url_of
 from gemmprof.base.errors import ReportError, UnreachableError
 from gemmprof.base.foreign_files import (
     RefusedFileError,
@@ -64,21 +65,36 @@ class _Kept(ExitStack):
         super().__init__()
         self._files: dict[tuple[object, ...], BinaryIO] = {}
         self._bytes = 0
+        self.one_at_a_time = RLock()
 
     def find(self, packed: tuple[object, ...]) -> BinaryIO | None:
         """The bytes that this file unpacked to."""
         file = self._files.get(packed)
         return None if file is None else _again(file)
 
-    def keep(self, packed: tuple[object, ...], file: BinaryIO) -> None:
-        """Keep what this file unpacked to, if there is room."""
+    def keep(self, packed: tuple[object, ...], file: BinaryIO, *, latest: bool = False) -> None:
+        """Keep what this file unpacked to, if there is room; ``latest``: in place of all others, whatever its size."""
         size = os.fstat(file.fileno()).st_size
-        if self._bytes + size <= KEPT_BYTES:
+        if latest:
+            self.close()
+            self._files.clear()
+            self._bytes = 0
+        if latest or self._bytes + size <= KEPT_BYTES:
             self._bytes += size
             self._files[packed] = self.enter_context(_again(file))
 
 
 _kept: ContextVar[_Kept | None] = ContextVar("_kept", default=None)
+
+
+# Of a process that does jobs for others: it may be given more launches of the report that it fetched last.
+_of_process: _Kept | None = None
+
+
+def keep_what_is_fetched() -> None:
+    """From now on this process keeps the report that it fetched last from object storage, until that changes."""
+    global _of_process
+    _of_process = _of_process or _Kept()
 
 
 @contextmanager
@@ -109,21 +125,32 @@ def open_unpacked(path: Path) -> BinaryIO:
     Raises:
         ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
     """
-    url = url_of(path)
-    kept = _kept.get()
-    if kept is not None and url and (known := kept.find((url,))) is not None:
-        return known
-    file = fetch(url) if url else _open_regular(path)
+    kept, url = _kept.get(), url_of(path)
+    if url:
+        return _fetched(url, path, kept or _of_process)
+    file = _open_regular(path)
     if kept is None:
         return _unpacked(path, file)
-    identity = (url,) if url else _identity(os.fstat(file.fileno()))
-    if not url and (known := kept.find(identity)) is not None:
+    identity = _identity(os.fstat(file.fileno()))
+    if (known := kept.find(identity)) is not None:
         file.close()
         return known
     unpacked = _unpacked(path, file)
-    if unpacked is not file or url:
+    if unpacked is not file:
         kept.keep(identity, unpacked)
     return unpacked
+
+
+def _fetched(url: str, path: Path, kept: _Kept | None) -> BinaryIO:
+    if kept is None:
+        return _unpacked(path, fetch(url))
+    with kept.one_at_a_time:
+        # A command reads what it found first; who does jobs for others looks whether it is still that.
+        identity = (url, *(below(url, deep=False).values() if kept is _of_process else ()))
+        if (known := kept.find(identity)) is None:
+            known = _unpacked(path, fetch(url))
+            kept.keep(identity, known, latest=kept is _of_process)
+        return known
 
 
 def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:

@@ -140,10 +140,25 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: str) -> None:
-    """Add ``-o/--output`` and ``--force``."""
-    parser.add_argument("-o", "--output", metavar=metavar, help=text)
+def add_output_argument(
+    parser: argparse.ArgumentParser, *, metavar: str, text: str, buckets: bool = False
+) -> None:
+    """Add ``-o/--output`` and ``--force``; ``buckets``: it may be in object storage."""
+    kind = str if buckets else on_disk
+    parser.add_argument("-o", "--output", metavar=metavar, type=kind, help=text)
     parser.add_argument("--force", action="store_true", help="replace what is already there")
+
+
+ONLY_EXPORT = "is in object storage, where `gemmprof export` alone writes: tables and data sets"
+
+
+def on_disk(path: str) -> str:
+    """The argument that is a place to write to, and none in object storage."""
+    from gemmprof.base.buckets import url_of
+
+    if url := url_of(path):
+        raise argparse.ArgumentTypeError(f"{url} {ONLY_EXPORT}")
+    return path
 
 
 def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
@@ -253,7 +268,11 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     """
     from pathlib import Path
 
+    from gemmprof.base.buckets import url_of
+
     target = Path(path)
+    if url := url_of(target):
+        raise UsageError(f"{url} {ONLY_EXPORT}", remedies=["name a file here, and copy it"])
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedies=["name a file"])
     if os.path.lexists(target) and not force:
@@ -270,14 +289,18 @@ def new_output(path: str | Path, *, force: bool) -> Path:
 
 def exists_already(target: Path) -> UsageError:
     """The refusal to replace what a user may still want."""
+    from gemmprof.base.buckets import shown
+
     return UsageError(
-        f"{target} exists already", remedies=["add --force to replace it", "choose another name"]
+        f"{shown(target)} exists already", remedies=["add --force to replace it", "choose another name"]
     )
 
 
 def announce(path: Path) -> None:
     """Say what was written, on stderr so that it never mixes with data."""
-    print(f"Wrote {one_line(path)}", file=sys.stderr)
+    from gemmprof.base.buckets import shown
+
+    print(f"Wrote {one_line(shown(path))}", file=sys.stderr)
 
 
 def print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:

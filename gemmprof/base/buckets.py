@@ -1,4 +1,4 @@
-"""Files in object storage (``s3://bucket/key``, ``gs://…``, ``abfs://…``) as Arrow reads them, which Parquet needs.
+"""Files in object storage (``s3://bucket/key``, ``gs://…``, ``abfs://…``) as Arrow has them, which Parquet needs.
 
 Keys, regions and endpoints are the storage's own settings (``AWS_ENDPOINT_URL``, ``AWS_PROFILE`` …).
 """
@@ -9,14 +9,15 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 from gemmprof.base.errors import UnreachableError
-from gemmprof.base.foreign_files import is_confined
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, RefusedFileError, is_confined, read_bytes
+from gemmprof.base.output import new_file
 
 # A `Path` of a URL has lost one of its slashes.
 _URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")
@@ -28,6 +29,11 @@ def url_of(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     head = _URL.match(text)
     return f"{head[1]}://{text[head.end() :]}" if head else ""
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path for people: a URL with both of its slashes."""
+    return url_of(path) or os.fspath(path)
 
 
 def fetch(url: str) -> BinaryIO:
@@ -75,6 +81,96 @@ def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:
     }
 
 
+def put(source: Path, url: str) -> None:
+    """Write an object, which has its name when all of it is there.
+
+    Raises:
+        UnreachableError: the storage does not take it.
+    """
+    system, path = _system(url)
+    try:
+        with source.open("rb") as file, system.open_output_stream(path) as out:
+            try:
+                shutil.copyfileobj(file, out, COPIED_BYTES)
+            except BaseException:  # a stream that is closed becomes an object, with whatever it was given
+                with suppress(OSError):
+                    out.close()
+                with suppress(OSError):
+                    system.delete_file(path)
+                raise
+    except OSError as error:
+        raise _unreachable(url, error, "written") from None
+
+
+# What is on a disk or in a bucket, as the path says.
+
+
+def listed(folder: Path) -> dict[str, tuple[int, int]]:
+    """The files of a folder by name, with size and time of change; hidden ones left out, none of what is not there.
+
+    Raises:
+        UnreachableError, OSError: it cannot be read.
+    """
+    if url := url_of(folder):
+        found = {name.rpartition("/")[2]: facts for name, facts in below(url, deep=False).items()}
+    else:
+        found = {}
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    facts = entry.stat(follow_symlinks=False)
+                    found[entry.name] = facts.st_size, facts.st_mtime_ns
+    return {name: facts for name, facts in found.items() if not name.startswith(".")}
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; FileNotFoundError, OSError or UnreachableError if nobody says."""
+    if not (url := url_of(path)):
+        return path.stat().st_size
+    if not (found := below(url, deep=False)):
+        raise FileNotFoundError(f"{url} is not there")
+    return next(iter(found.values()))[0]
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file."""
+    return bool(below(url, deep=False)) if (url := url_of(path)) else path.is_file()
+
+
+def content(path: Path, largest: int = LARGEST_DOCUMENT) -> bytes:
+    """The bytes of a file; FileNotFoundError, OSError or UnreachableError if it cannot be read."""
+    if not (url := url_of(path)):
+        return read_bytes(path, largest)
+    if size_of(path) > largest:
+        raise RefusedFileError(path, f"has more than {largest} bytes")
+    with fetch(url) as file:
+        file.seek(0)
+        return file.read(largest)
+
+
+@contextmanager
+def written(target: Path) -> Iterator[Path]:
+    """A path to write to; what stands there at the end of the context becomes the target, at an error nothing does."""
+    if not (url := url_of(target)):
+        with new_file(target, durable=True) as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
+        path = Path(folder) / target.name
+        yield path
+        put(path, url)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, if it is there."""
+    if not (url := url_of(path)):
+        path.unlink(missing_ok=True)
+        return
+    system, place = _system(url)
+    with suppress(FileNotFoundError):
+        system.delete_file(place)
+
+
 def _system(url: str) -> tuple[Any, str]:
     if is_confined():  # who may read some folders alone does not read with this user's keys
         raise UnreachableError.of(url, f"{url} lies outside of the folders that may be read here")
@@ -93,10 +189,10 @@ def _opened(bucket: str) -> Any:
         raise _unreachable(bucket, error) from None
 
 
-def _unreachable(url: str, error: Exception) -> UnreachableError:
+def _unreachable(url: str, error: Exception, done: str = "read") -> UnreachableError:
     return UnreachableError.of(
         url,
-        f"{url} cannot be read",
+        f"{url} cannot be {done}",
         found=str(error).splitlines()[0][:300] if str(error) else type(error).__name__,
         remedies=[
             "check the name, and what the storage wants to know: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL …"

@@ -22,6 +22,7 @@ from gemmprof.arguments.common import (
     add_timeline_argument,
     announce,
     console,
+    on_disk,
     print_json,
     whole,
 )
@@ -115,7 +116,11 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     add_place_arguments(parser)
     where = parser.add_argument_group("where to")
     where.add_argument(
-        "-o", "--output", metavar="RUN", help="run directory (default: a new one in gemmprof-runs)"
+        "-o",
+        "--output",
+        type=on_disk,
+        metavar="RUN",
+        help="run directory (default: a new one in gemmprof-runs)",
     )
     where.add_argument(
         "--resume",

@@ -2,6 +2,7 @@
 
   gemmprof export my.ncu-rep -o tables/
   gemmprof export 'runs/**/*.ncu-rep' --format dataset -o all/    for gemmprof find
+  gemmprof export my.ncu-rep -o s3://bucket/tables                keys and endpoint: AWS_PROFILE, AWS_ENDPOINT_URL …
   gemmprof export my.ncu-rep --format speedscope -o my.speedscope.json
   gemmprof export my.ncu-rep --format perfetto -o my.pftrace
 
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         metavar="PATH",
         text=f"folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file",
+        buckets=True,
     )
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
@@ -70,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format in VIEWER_FILES:
         return _write_for_viewer(options)
     from gemmprof.analysis.session import selected_reports
+    from gemmprof.base.buckets import listed, url_of
     from gemmprof.base.system import without_modules
     from gemmprof.reports.tables.export import export_tables
 
@@ -77,9 +80,13 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.output or DEFAULT_FOLDER)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", remedies=["name a folder with -o"])
-    for name in tables:
-        if folder.is_dir():
-            common.new_output(folder / f"{name}.{options.format}", force=options.force)
+    if url_of(folder):
+        there = listed(folder)
+        for name in tables:
+            if not options.force and f"{name}.{options.format}" in there:
+                raise common.exists_already(folder / f"{name}.{options.format}")
+    for name in tables if folder.is_dir() else ():
+        common.new_output(folder / f"{name}.{options.format}", force=options.force)
     inputs, notice = common.chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)

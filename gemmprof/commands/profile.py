@@ -108,7 +108,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     """What comes of it."""
     where = parser.add_argument_group("what comes of it")
     where.add_argument(
-        "-o", "--output", metavar="DIR", help=f"folder (default: a new one in {DEFAULT_PROFILES_DIRECTORY})"
+        "-o",
+        "--output",
+        type=common.on_disk,
+        metavar="DIR",
+        help=f"folder (default: a new one in {DEFAULT_PROFILES_DIRECTORY})",
     )
     where.add_argument(
         "--print-command", action="store_true", help="print ncu's command line and run nothing"

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.common import on_disk, whole
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
@@ -52,7 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--runs", metavar="N", type=whole(1), help="stop after N runs")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", default=DEFAULT_FOLDER, help="folder (default: %(default)s)"
+        "-o",
+        "--output",
+        type=on_disk,
+        metavar="DIR",
+        default=DEFAULT_FOLDER,
+        help="folder (default: %(default)s)",
     )
 
 

@@ -14,22 +14,23 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import stat
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, url_of
+from gemmprof.base.buckets import below, content, is_there, listed, remove, shown, url_of, written
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
-from gemmprof.base.errors import GemmprofError, ReportError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes, refuse_links
+from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
+from gemmprof.base.foreign_files import refuse_links
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
@@ -45,6 +46,7 @@ BATCH_REPORTS = 64
 # A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay
 # few.
 BATCH_BYTES = 48 << 20
+MANIFESTS_AT_A_TIME = 16
 SMALLEST_BATCH = 8  # fewer reports make no part of their own while there are more: a search opens every part
 # A worker that takes longer over a report is given up, and its batch is read again one report at a time.
 SECONDS_PER_REPORT = 120.0
@@ -102,9 +104,16 @@ Batch = Mapping[str, State]
 Progress = Callable[[int, int, float], None]
 
 
+# As `_Reading` names parts: nothing else is cleared away.
+_PART = re.compile(r"[0-9a-f]{32}")
+
+
 def is_dataset(path: Path) -> bool:
     """Whether this folder is a data set."""
-    return (path / MARK).is_file()
+    try:
+        return is_there(path / MARK)
+    except UnreachableError:  # whoever reads what is there instead says so, of the folder
+        return False
 
 
 def _check_mark(folder: Path) -> None:
@@ -116,12 +125,12 @@ def _check_mark(folder: Path) -> None:
     path = folder / MARK
     try:
         refuse_links(folder, ROOMS)
-        read_json(read_bytes(path, LARGEST_DOCUMENT), Mark)
+        read_json(content(path), Mark)
     except OSError as error:
-        raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
+        raise DatasetError(f"{shown(folder)} holds no data set", found=str(error)) from None
     except OtherFormatError as error:
         raise DatasetError(
-            f"{folder} is a data set of another format",
+            f"{shown(folder)} is a data set of another format",
             found=str(error),
             remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
         ) from None
@@ -131,7 +140,7 @@ def _check_mark(folder: Path) -> None:
 
 def _damaged(path: Path, error: ValueError) -> DatasetError:
     return DatasetError(
-        f"{path} is damaged", found=str(error)[:200], remedies=["delete the folder, and export again"]
+        f"{shown(path)} is damaged", found=str(error)[:200], remedies=["delete the folder, and export again"]
     )
 
 
@@ -144,11 +153,14 @@ def load_contents(folder: Path) -> Contents:
     _check_mark(folder)
     manifests: dict[str, Manifest] = {}
     try:
-        for file in (folder / MANIFESTS).glob("[!.]*.json"):
-            with suppress(FileNotFoundError):  # somebody has just found it idle
-                manifests[file.stem] = _manifest(file)
+        files = [folder / MANIFESTS / name for name in listed(folder / MANIFESTS) if name.endswith(".json")]
+        # From a bucket each takes a moment in which another comes.
+        with ThreadPoolExecutor(MANIFESTS_AT_A_TIME if url_of(folder) else 1) as readers:
+            for file, manifest in zip(files, readers.map(_manifest, files), strict=True):
+                if manifest is not None:
+                    manifests[file.stem] = manifest
     except OSError as error:
-        raise DatasetError(f"{folder} cannot be read", found=str(error)) from None
+        raise DatasetError(f"{shown(folder)} cannot be read", found=str(error)) from None
     reports: dict[str, tuple[str, Entry]] = {}
     for name, manifest in sorted(manifests.items(), key=lambda item: (item[1].generation, item[0])):
         for path in manifest.gone:
@@ -172,21 +184,23 @@ def _needed(manifests: Mapping[str, Manifest], reports: Mapping[str, object]) ->
     return {name for name, manifest in manifests.items() if named.intersection(manifest.gone)}
 
 
-def _manifest(path: Path) -> Manifest:
-    """One manifest.
+def _manifest(path: Path) -> Manifest | None:
+    """One manifest; None of one that somebody has just found idle.
 
     Raises:
         DatasetError: it is damaged.
         OSError: it cannot be read.
     """
     try:
-        manifest = read_json(read_bytes(path, LARGEST_DOCUMENT), Manifest)
+        manifest = read_json(content(path), Manifest)
         for part in {entry.part for entry in manifest.reports.values()}:
             if Path(part).name != part:
                 raise DocumentError(f"'{part[:100]}' is no part")
         if (fewest := min((entry.launches for entry in manifest.reports.values()), default=0)) < 0:
             raise DocumentError(f"a report of {fewest} launches")
         return manifest
+    except FileNotFoundError:
+        return None
     except ValueError as error:
         raise _damaged(path, error) from None
 
@@ -327,8 +341,8 @@ class _Reading:
             for report, why in answer["unreachable"].items():
                 if os.access(report, os.R_OK):
                     raise unseen(report, why)
-            if not (self.folder / MANIFESTS / f"{part.stem}.json").exists():
-                raise unseen(self.folder, "what it wrote there is not here")
+            if not is_there(self.folder / MANIFESTS / f"{part.stem}.json"):
+                raise unseen(shown(self.folder), "what it wrote there is not here")
             yield len(batch)
 
     def _part(self) -> Path:
@@ -400,7 +414,7 @@ def _keep(folder: Path, name: str, manifest: Manifest) -> None:
         keep(folder, name, manifest)
     except OSError as error:
         raise DatasetError(
-            f"{folder} cannot be written",
+            f"{shown(folder)} cannot be written",
             found=str(error),
             remedies=["free some space, or name another folder with -o; what was read before is kept"],
         ) from None
@@ -413,39 +427,44 @@ def _cleared(folder: Path) -> Contents:
     """
     found = load_contents(folder)
     for name in found.idle:
-        (folder / MANIFESTS / f"{name}.json").unlink(missing_ok=True)
+        remove(folder / MANIFESTS / f"{name}.json")
+    holding = {name.removesuffix(".json") for name in listed(folder / MANIFESTS)}
     for room in ("parts", "metrics"):
-        for path in (folder / room).glob(f"{'[0-9a-f]' * 32}.parquet"):  # as `_part` names them
-            orphan = not (folder / MANIFESTS / f"{path.stem}.json").exists() and path.stem not in found.idle
-            with suppress(FileNotFoundError):
-                if path.stem in found.idle or (
-                    orphan and time.time() - path.stat().st_mtime > ORPHAN_SECONDS
-                ):
-                    path.unlink()
+        for name, (_, changed) in listed(folder / room).items():
+            stem, _, kind = name.partition(".")
+            orphan = stem not in holding and time.time() - changed / 1e9 > ORPHAN_SECONDS
+            if _PART.fullmatch(stem) and kind == "parquet" and (stem in found.idle or orphan):
+                remove(folder / room / name)
     return found
 
 
 def _opened(folder: Path) -> Contents:
     """What a data set holds, which is made if it is not there."""
     try:
-        if not is_dataset(folder) and folder.is_dir() and (others := _others(folder)):
+        there = is_dataset(folder)
+        if not there and (others := _others(folder)):
             raise DatasetError(
-                f"{folder} holds other files", found=", ".join(others), remedies=["name a new folder with -o"]
+                f"{shown(folder)} holds other files",
+                found=", ".join(others),
+                remedies=["name a new folder with -o"],
             )
         refuse_links(folder, ROOMS)
-        for room in ROOMS:
+        for room in ROOMS if not url_of(folder) else ():
             (folder / room).mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / room)
-        if not is_dataset(folder) or _FORMER in read_bytes(folder / MARK, LARGEST_DOCUMENT)[:200]:
-            from gemmprof.runs.directory import write_atomically
-
-            write_atomically(folder / MARK, json_text(Mark(__version__), 0))
+        if not there or _FORMER in content(folder / MARK)[:200]:
+            with written(folder / MARK) as path:
+                path.write_text(json_text(Mark(__version__), 0), encoding="utf-8")
         return load_contents(folder)
     except OSError as error:
-        raise DatasetError(f"{folder} cannot be written", found=str(error)) from None
+        raise DatasetError(f"{shown(folder)} cannot be written", found=str(error)) from None
 
 
 def _others(folder: Path) -> Sequence[str]:
-    return sorted(os.fspath(p.name) for p in folder.iterdir() if p.name not in ROOMS and not is_leftover(p))[
-        :5
-    ]
+    if url := url_of(folder):
+        names = {name[len(url) + 1 :].partition("/")[0] for name in below(url, deep=True)}
+    else:
+        names = (
+            {path.name for path in folder.iterdir() if not is_leftover(path)} if folder.is_dir() else set()
+        )
+    return sorted(names - set(ROOMS))[:5]

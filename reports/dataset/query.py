@@ -30,6 +30,7 @@ from gemmprof.analysis.inputs.conditions import (
     parts_of,
     unit_of,
 )
+from gemmprof.base.buckets import shown
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
@@ -141,7 +142,7 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
 
 def _unreadable(folder: Path, error: Exception) -> DatasetError:
     return DatasetError(
-        f"{folder} cannot be read",
+        f"{shown(folder)} cannot be read",
         found=str(error)[:300],
         remedies=["delete the data set; it is made anew from the reports"],
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, url_of
+from gemmprof.base.buckets import below, url_of, written
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.reports.tables.parquet import write_parquet
@@ -61,9 +61,8 @@ class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
 
 def keep(folder: Path, name: str, manifest: Manifest) -> None:
     """Add a manifest to a data set: from now on what it names is part of it. OSError if it cannot be written."""
-    from gemmprof.runs.directory import write_atomically
-
-    write_atomically(folder / MANIFESTS / f"{name}.json", json_text(manifest, 0))
+    with written(folder / MANIFESTS / f"{name}.json") as path:
+        path.write_text(json_text(manifest, 0), encoding="utf-8")
 
 
 def write_part(

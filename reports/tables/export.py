@@ -9,15 +9,17 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES, lots_of
+from gemmprof.base.buckets import put, url_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
-from gemmprof.base.spread import each
+from gemmprof.base.spread import each, is_elsewhere
 from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.files import FORMATS, Spool
 from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address
@@ -46,7 +48,7 @@ def export_tables(
 
     Args:
         reports: the report files; a mapping gives the positions of the launches to write of each (None: all).
-        directory: the folder; it is created.
+        directory: the folder; it is created. In object storage (``s3://bucket/key``) each file is whole or not there.
         format: ``parquet``, ``csv`` or ``jsonl``.
         tables: which of `TABLES`.
 
@@ -63,6 +65,14 @@ def export_tables(
         raise UsageError("no report was named", remedies=["name a .ncu-rep file"])
     wanted = {Path(path): None for path in reports} if not isinstance(reports, Mapping) else dict(reports)
     folder = Path(directory)
+    if url_of(folder):
+        # Made where workers see it, too, and sent when all of it is there.
+        with TemporaryDirectory(prefix="gemmprof-", dir=Path.cwd() if is_elsewhere() else None) as here:
+            made = export_tables(wanted, Path(here) / "tables", format=format, tables=tables)
+            files = tuple(folder / file.name for file in made.files)
+            for file, target in zip(made.files, files, strict=True):
+                put(file, url_of(target))
+        return replace(made, files=files)
     names = {name: f"{name}.{format}" for name in tables}
     with_unit = {"metrics", "samples"}.intersection(tables)
     failures: list[GemmprofError] = []
@@ -78,9 +88,9 @@ def export_tables(
             for number, path in enumerate(lots)
             for at, lot in enumerate(lots[path])
         )
-        made = each(_spool_lot, named, (spools, bool(with_unit)))
+        done_lots = each(_spool_lot, named, (spools, bool(with_unit)))
         for path, of_report in lots.items():
-            spooled = [next(made) for _ in of_report]
+            spooled = [next(done_lots) for _ in of_report]
             try:
                 done = [lot() for lot in spooled]
             except ReportError as error:

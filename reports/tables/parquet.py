@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gemmprof.base.buckets import fetch, url_of, written
 from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file
-from gemmprof.base.output import new_file
 
 
 def parquet_writer(
@@ -66,7 +66,7 @@ def new_parquet(
         OSError: if it cannot be written; it names the target.
     """
     with (
-        new_file(target, durable=True) as path,
+        written(target) as path,
         parquet_writer(path, schema, plain=plain, statistics=statistics) as writer,
     ):
         yield writer
@@ -111,7 +111,7 @@ class ParquetReader:
     def __init__(self, path: Path, kind: Callable[[str], pa.DataType | None]) -> None:
         self._path = path
         self._read = 0
-        self._source = open_file(path, links=False)
+        self._source = fetch(url) if (url := url_of(path)) else open_file(path, links=False)
         try:
             self._size = os.fstat(self._source.fileno()).st_size
             self._check_footer()

@@ -1,4 +1,4 @@
-"""Folders as buckets of a server that speaks as much of S3's language as reading takes."""
+"""Folders as buckets of a server that speaks as much of S3's language as reading and writing takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """HEAD and GET of objects, whole or a range of them, and ListObjectsV2."""
+    """HEAD and GET of objects, whole or a range of them; PUT, also in parts; DELETE; ListObjectsV2."""
 
     protocol_version = "HTTP/1.1"
     root: Path
@@ -35,6 +35,71 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._object()
 
+    def do_PUT(self) -> None:
+        query = dict(parse_qsl(urlsplit(self.path).query))
+        data = self._body()
+        if "partNumber" in query:
+            # Nothing of it is to be seen before all parts are there.
+            self.server.parts.setdefault(query["uploadId"], {})[int(query["partNumber"])] = data  # type: ignore[attr-defined]
+        else:
+            self._write(data)
+        self._answer(200, ETag='"0"')
+
+    def do_POST(self) -> None:
+        query = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
+        self._body()
+        if "uploads" in query:
+            identity = f"u{len(self.asked)}"
+            found = f"<InitiateMultipartUploadResult><UploadId>{identity}</UploadId></InitiateMultipartUploadResult>"
+        elif "uploadId" in query:
+            parts = self.server.parts.pop(query["uploadId"], {})  # type: ignore[attr-defined]
+            self._write(b"".join(part for _, part in sorted(parts.items())))
+            found = '<CompleteMultipartUploadResult><ETag>"0"</ETag></CompleteMultipartUploadResult>'
+        else:  # DeleteObjects
+            found = "<DeleteResult/>"
+        self._answer(200, found.encode())
+
+    def do_DELETE(self) -> None:
+        self._place().unlink(missing_ok=True)
+        self._answer(204)
+
+    def _place(self) -> Path:
+        return self.root / unquote(urlsplit(self.path).path).strip("/")
+
+    def _write(self, data: bytes) -> None:
+        place = self._place()
+        if self.path.split("?")[0].endswith("/"):  # an empty object that stands for a folder
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_name(f".{place.name}.new")
+        new.write_bytes(data)
+        new.replace(place)
+
+    def _body(self) -> bytes:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            data = self._chunks()
+        else:
+            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        # What is signed piece by piece comes in pieces of its own.
+        if "aws-chunked" in self.headers.get("Content-Encoding", ""):
+            pieces, rest = b"", data
+            while rest:
+                size, _, rest = rest.partition(b"\r\n")
+                count = int(size.partition(b";")[0], 16)
+                if not count:
+                    break
+                pieces, rest = pieces + rest[:count], rest[count + 2 :]
+            data = pieces
+        return data
+
+    def _chunks(self) -> bytes:
+        data = b""
+        while count := int(self.rfile.readline().partition(b";")[0], 16):
+            data += self.rfile.read(count)
+            self.rfile.readline()
+        self.rfile.readline()
+        return data
+
     def _answer(self, code: int, data: bytes = b"", **headers: str) -> None:
         self.send_response(code)
         for name, value in headers.items():
@@ -45,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _object(self) -> None:
-        path = self.root / unquote(urlsplit(self.path).path).lstrip("/")
+        path = self._place()
         if not path.is_file():
             self._answer(200 if path.is_dir() and path.parent == self.root else 404)
             return
@@ -85,6 +150,7 @@ def buckets(root: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
     server = ThreadingHTTPServer(
         ("127.0.0.1", 0), type("Handler", (_Handler,), {"root": root, "asked": asked})
     )
+    server.parts = {}  # type: ignore[attr-defined]
     Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield (

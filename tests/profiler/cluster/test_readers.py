@@ -15,16 +15,21 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from bucket import buckets
 from recorded_data import DATA, ROOT
 from scale import few, inputs
 
 pytest.importorskip("distributed")
 
+from gemmprof.analysis import session
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Silent
 from gemmprof.base.spread import each
 from gemmprof.profiler.cluster.readers import reading_on
+from gemmprof.reports.dataset.manifest import update
+from gemmprof.reports.tables.export import export_tables
 
 ROUNDS = int(os.environ.get("GEMMPROF_KILLS", "10"))
 
@@ -162,6 +167,38 @@ def test_a_large_report_is_split(scheduler, reports: Path, monkeypatch) -> None:
         )  # fmt: skip
         assert (done.returncode, done.stdout) == whole, done.stderr
         assert written(reports / "out") == pages
+
+
+def test_a_large_report_in_a_bucket_is_split_and_its_tables_go_there(tmp_path: Path, monkeypatch) -> None:
+    """Each worker fetches it once, however many of its launches it is given."""
+    (tmp_path / "bucket").mkdir()
+    name = "flaws_atomics.ncu-rep.xz"
+    shutil.copy(DATA / name, tmp_path / "bucket" / name)
+    here = export_tables([DATA / name], tmp_path / "here")
+    monkeypatch.setattr(session, "LARGE_REPORT", 0)
+    monkeypatch.setattr(session, "LOT_LAUNCHES", 1)
+    assert here.launches >= 4
+    monkeypatch.chdir(tmp_path)
+    with buckets(tmp_path) as (variables, asked):
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, value)
+        farm = Scheduler(tmp_path)
+        try:
+            with reading_on(farm.address, wait=60, progress=Silent()):
+                there = export_tables(["s3://bucket/" + name], "s3://bucket/tables")
+                fetched = [line for line in asked if line == f"GET /bucket/{name}"]
+                data = update(Path("s3://bucket/set"), [Path("s3://bucket/" + name)])
+        finally:
+            farm.stop()
+    assert there.launches == here.launches == data.launches
+    assert len(fetched) <= 3, asked  # by the command, which asks for its launches, and by each worker
+    for file in here.files:
+        tables = [
+            pq.read_table(path).drop(["report"]).to_pandas()
+            for path in (file, tmp_path / "bucket" / "tables" / file.name)
+        ]
+        assert tables[0].equals(tables[1]), file.name
+    assert len(list((tmp_path / "bucket" / "set" / "parts").iterdir())) == 1
 
 
 def test_workers_of_another_gemmprof_are_refused(scheduler, reports: Path, tmp_path: Path) -> None:

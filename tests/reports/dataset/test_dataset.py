@@ -12,6 +12,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import in_process
 import pytest
@@ -23,12 +24,14 @@ from gemmprof.analysis.inputs.conditions import parse_condition
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.base import buckets as buckets_module
 from gemmprof.base import foreign_files
 from gemmprof.base.errors import DeviceError, ReportError, UsageError
 from gemmprof.base.spread import elsewhere
 from gemmprof.reports.dataset import manifest
 from gemmprof.reports.dataset.manifest import DatasetError, load_contents
 from gemmprof.reports.dataset.query import search
+from gemmprof.reports.tables.export import export_tables
 
 NAMES = ("names_nvtx", "partial_basic", "partial_two_metrics", "launches_same_kernel", "modes_range")
 
@@ -344,6 +347,61 @@ def test_reports_in_a_bucket_are_read_as_those_on_disk(tree: Path, tmp_path: Pat
         environment["AWS_MAX_ATTEMPTS"] = "1"
         code, _, errors = said("find", "time > 1us", "s3://bucket/nightly")
         assert code == 2 and "s3://bucket/nightly cannot be read" in errors and "AWS_ENDPOINT_URL" in errors
+
+
+def test_tables_and_data_sets_are_written_into_a_bucket_as_onto_a_disk(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    tree = Path(shutil.copytree(tree, tmp_path / "tree"))
+    one = reports(tree)[0]
+    monkeypatch.setattr(
+        buckets_module, "_opened", buckets_module._opened.__wrapped__
+    )  # another server a test
+    with buckets(tmp_path) as (variables, asked):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        here, there = (export_tables([one], place) for place in (tmp_path / "tables", "s3://bucket/tables"))
+        assert here.launches == there.launches and len(there.files) == 6
+        for file in here.files:
+            assert (tmp_path / "bucket" / "tables" / file.name).read_bytes() == file.read_bytes()
+        again = run("export", str(one), "-o", "s3://bucket/tables", cwd=tmp_path)
+        assert again.returncode == 2 and "s3://bucket/tables/kernels.parquet exists already" in again.stderr
+        forced = run("export", str(one), "-o", "s3://bucket/tables", "--force", cwd=tmp_path)
+        assert forced.returncode == 0 and "Wrote s3://bucket/tables/kernels.parquet" in forced.stderr
+
+        words = ("export", str(tree), "--format", "dataset", "-o")
+        said = [run(*words, place, cwd=tmp_path) for place in ("set", "s3://bucket/set")]
+        assert said[1].returncode == 0 and "5 reports read" in said[1].stderr, said[1].stderr
+        found = [run("find", "time > 1us", place, cwd=tmp_path) for place in ("set", "s3://bucket/set")]
+        assert found[0].stdout == found[1].stdout and "saxpy" in found[1].stdout
+        until = len(asked)
+        assert "reports read" not in run(*words, "s3://bucket/set", cwd=tmp_path).stderr
+        assert not [line for line in asked[until:] if line.startswith(("PUT", "POST", "DELETE"))]
+        one.unlink()
+        assert "1 gone" in run(*words, "s3://bucket/set", cwd=tmp_path).stderr
+        assert len(load_contents(Path("s3://bucket/set")).reports) == 4
+        other = run(*words, "s3://bucket/tables", cwd=tmp_path)
+        assert other.returncode == 2 and "s3://bucket/tables holds other files" in other.stderr
+
+        def interrupted(source: BinaryIO, out: BinaryIO, size: int) -> None:
+            out.write(source.read(100))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(buckets_module.shutil, "copyfileobj", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            buckets_module.put(here.files[0], "s3://bucket/half.parquet")
+        assert not (tmp_path / "bucket" / "half.parquet").exists()
+    nobody = run(*words, "s3://bucket/set", cwd=tmp_path)
+    assert nobody.returncode == 2 and "s3://bucket/set cannot be read" in nobody.stderr
+    for command in (
+        ["report", "x", "-o"],
+        ["diff", "x", "x", "-o"],
+        ["export", "x", "--format", "perfetto", "-o"],
+    ):
+        refused = run(*command, "s3://bucket/set", cwd=tmp_path)
+        assert refused.returncode == 2 and "where `gemmprof export` alone writes" in refused.stderr
+    assert not list(tmp_path.glob("s3*"))
 
 
 def test_who_may_read_some_folders_alone_reads_no_bucket(
