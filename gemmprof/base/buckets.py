@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from gemmprof.base.errors import UnreachableError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, RefusedFileError, is_confined, read_bytes
+from gemmprof.base.foreign_files import (
+    LARGEST_DOCUMENT,
+    RefusedFileError,
+    is_confined,
+    open_file,
+    read_bytes,
+)
 from gemmprof.base.output import new_file
 
 # A `Path` of a URL has lost one of its slashes.
@@ -89,7 +95,7 @@ def put(source: Path, url: str) -> None:
     """
     system, path = _system(url)
     try:
-        with source.open("rb") as file, system.open_output_stream(path) as out:
+        with open_file(source) as file, system.open_output_stream(path) as out:
             try:
                 shutil.copyfileobj(file, out, COPIED_BYTES)
             except BaseException:  # a stream that is closed becomes an object, with whatever it was given
