@@ -27,6 +27,7 @@ from gemmprof.base.foreign_files import (
     open_file,
     unpack,
 )
+from gemmprof.base.spread import is_for_others
 from gemmprof.ncurep.ncu_frame import MAGIC
 
 FREE_BYTES = 64 << 20  # a compressed report may unpack to this much in any case,
@@ -88,13 +89,7 @@ _kept: ContextVar[_Kept | None] = ContextVar("_kept", default=None)
 
 
 # Of a process that does jobs for others: it may be given more launches of the report that it fetched last.
-_of_process: _Kept | None = None
-
-
-def keep_what_is_fetched() -> None:
-    """From now on this process keeps the report that it fetched last from object storage, until that changes."""
-    global _of_process
-    _of_process = _of_process or _Kept()
+_of_process = _Kept()
 
 
 @contextmanager
@@ -127,7 +122,7 @@ def open_unpacked(path: Path) -> BinaryIO:
     """
     kept, url = _kept.get(), url_of(path)
     if url:
-        return _fetched(url, path, kept or _of_process)
+        return _fetched(url, path, kept or (_of_process if is_for_others() else None))
     file = _open_regular(path)
     if kept is None:
         return _unpacked(path, file)

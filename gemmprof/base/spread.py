@@ -27,6 +27,7 @@ class Doers(Protocol):
 
 
 _elsewhere: list[Doers] = []
+_for_others = False
 
 
 def each(
@@ -61,6 +62,17 @@ def unseen(path: object, why: object = "") -> DeviceError:
             "workers read and write the files themselves: name folders that all machines share under one path"
         ],
     )
+
+
+def be_for_others() -> None:
+    """From now on this process does jobs for others: what it fetched last it may be asked for again."""
+    global _for_others
+    _for_others = True
+
+
+def is_for_others() -> bool:
+    """Whether this process does jobs for others."""
+    return _for_others
 
 
 def is_elsewhere() -> bool:

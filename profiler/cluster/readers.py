@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import gemmprof
-from gemmprof.analysis.reading.unpack import keep_what_is_fetched
 from gemmprof.base.errors import DeviceError, ReportError, UnreachableError
 from gemmprof.base.progress import Progress
-from gemmprof.base.spread import elsewhere, unseen
+from gemmprof.base.spread import be_for_others, elsewhere, unseen
 from gemmprof.profiler.cluster.connection import (
     Jobs,
     NoScheduler,
@@ -72,7 +71,7 @@ def do(
     """
     if code != code_digest():
         raise OtherCode(f"gemmprof {gemmprof.__version__}")
-    keep_what_is_fetched()
+    be_for_others()
     with _one:
         try:
             there = chdir(folder)
