@@ -396,7 +396,7 @@ def test_a_file_that_grows_is_read_no_further(tmp_path: Path) -> None:
 
 def test_cache_entries_that_are_none_are_made_again(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    report = DATA / "ladder_simple.ncu-rep.xz"
+    report = DATA / "flaws_atomics.ncu-rep.xz"
     first = gemmprof("show", report, cwd=tmp_path, GEMMPROF_CACHE=str(cache))
     entries = list((cache / "disassembly").iterdir())
     assert first.returncode == 0 and entries
@@ -420,7 +420,7 @@ def test_no_expression_hangs(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", few(["pipe", "latex"], ["latex"]))
 def test_a_matplotlibrc_of_somebody_changes_nothing(folder: Path, kind: str) -> None:
-    line = ["roofline", DATA / "ladder_simple.ncu-rep.xz", "-o"]
+    line = ["roofline", DATA / "flaws_precision.ncu-rep.xz", "-o"]
     assert gemmprof(*line, "before.png", cwd=folder).returncode == 0
     if kind == "pipe":
         os.mkfifo(folder / "matplotlibrc")

@@ -16,16 +16,17 @@ import pytest
 from campaign import MARK, Campaign
 from recorded_data import ROOT
 from reports_in_bytes import content_of
-from scale import few, inputs
 
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base.output import is_leftover
 from gemmprof.runs.directory import load_run
 
 HELPERS = ROOT / "tests" / "helpers"
-STAGES = tuple(range(1, inputs(2, 3) + 1))
+pytestmark = pytest.mark.campaign
+
+STAGES = (1, 2, 3)
 SEED = int(os.environ.get("GEMMPROF_KILL_SEED", "5"))
-KILLS = int(os.environ.get("GEMMPROF_KILLS", inputs(1, 3)))
+KILLS = int(os.environ.get("GEMMPROF_KILLS", "3"))
 """Of each signal; a campaign sets more."""
 
 
@@ -109,7 +110,7 @@ def undisturbed(environment: dict[str, str], tmp_path_factory: pytest.TempPathFa
     return wanted, time.monotonic() - started
 
 
-@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], [signal.SIGTERM]))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_stopped_at_any_moment(
     number: int, environment: dict[str, str], undisturbed: tuple[Any, float], tmp_path: Path
 ) -> None:
@@ -152,7 +153,6 @@ def _is_helper(command: str) -> bool:
     return "collect_without_gpu" not in command
 
 
-@pytest.mark.campaign
 def test_its_helpers_killed_at_any_moment(
     environment: dict[str, str], undisturbed: tuple[Any, float], tmp_path: Path
 ) -> None:
