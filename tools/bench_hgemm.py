@@ -2,6 +2,8 @@
 docs/fastest_hgemm.md and with --write puts them there.
 
     python tools/bench_hgemm.py [--dtype bfloat16] [--stage hgemm_fastest] [--repetitions 30] [--json FILE] [--write]
+    python tools/bench_hgemm.py --every OUT.json [--seconds 100] [--seeds 1 2]     # a thousand shapes, and drawn ones
+    python tools/bench_hgemm.py --write-every OUT.json...                          # their table, a file a card
 
 Random normal data; L2 flushed before every launch; torch.mm, the fastest proposal of cublasLt and the stage in turns in
 one process; medians. Every product is compared with a float64 one.
@@ -10,13 +12,16 @@ one process; medians. Every product is compared with a float64 one.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
+import random
 import re
 import statistics
 import subprocess
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +48,12 @@ LAYERS = {
 """N and K of one linear layer each of common language models; M counts tokens."""
 
 MODELS = tuple((m, n, k) for m in (16, 64, 128, 256, 512, 1024, 2048, 8192) for n, k in LAYERS.values())
+
+SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288, 16384)
+"""M, N and K of the grid: every combination."""
+
+EVERY = Path(__file__).resolve().parent.parent / "docs" / "fastest_every.json"
+"""What ``--write-every`` keeps of them: rows of group, type, orders, M, N, K and three times in microseconds."""
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "fastest_hgemm.md"
 """Its tables are made from the numbers beside it, ``fastest_hgemm.json``: times in microseconds."""
@@ -139,6 +150,146 @@ def measure(
     return Row(m, n, k, times[0], min(times[2:]), times[1], error, card_state())
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One of many products: a type, and which operands are stored transposed ("nn" to "tt")."""
+
+    group: str
+    dtype: str
+    order: str
+    m: int
+    n: int
+    k: int
+
+
+def drawn(seed: int, count: int, *, odd: bool) -> list[Product]:
+    """Random products: sides of models (multiples of 8, up to 65,536 rows), or any sides up to 4,096."""
+    dice = random.Random(seed)
+
+    def side(least: int, most: int) -> int:
+        found = math.exp(dice.uniform(math.log(least), math.log(most)))
+        return max(least, round(found) if odd else round(found / 8) * 8)
+
+    products = []
+    while len(products) < count:
+        if odd:
+            shape = (side(1, 4096), side(1, 4096), side(16, 4096))
+        else:
+            rows = round(math.exp(dice.uniform(0.0, math.log(65536))))
+            shape = (rows, side(64, 16384), side(64, 16384))
+        order = dice.choice(("nn", "nt", "tn", "tt"))
+        if 2.0 * math.prod(shape) < 2e12 and (odd or order[0] == "n" or shape[0] % 8 == 0):
+            dtype = dice.choice(("bfloat16", "float16"))
+            products.append(Product("odd sizes" if odd else "drawn", dtype, order, *shape))
+    return products
+
+
+def every(stage: str, out: Path, seconds: float, seeds: Sequence[int]) -> None:
+    """Time the grid and drawn products in random order, as many as the seconds allow, each checked."""
+    import torch
+    from cublas_lt import CublasLt
+
+    from gemmprof.kernels.operators import run_stage
+
+    began = time.monotonic()
+    torch.manual_seed(0)
+    library, flush = CublasLt(), torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    grid = [Product("grid", "bfloat16", "nn", *shape) for shape in itertools.product(SIDES, repeat=3)]
+    random.Random(0).shuffle(grid)
+    chosen = [p for seed in seeds for odd in (False, True) for p in drawn(seed, 100, odd=odd)]
+    random.Random(1).shuffle(chosen)
+    rows, wrong, before = [], [], card_state()
+    for product in (*chosen, *grid):
+        if time.monotonic() - began > seconds:
+            break
+        element = getattr(torch, product.dtype)
+        m, n, k = product.m, product.n, product.k
+
+        def operand(rows: int, columns: int, order: str, element: Any = element) -> Tensor:
+            if order == "n":
+                return torch.randn(rows, columns, device="cuda", dtype=element)
+            return torch.randn(columns, rows, device="cuda", dtype=element).t()
+
+        a, b = operand(m, k, product.order[0]), operand(k, n, product.order[1])
+        result = torch.full((m, n), math.nan, device="cuda", dtype=element)
+        run_stage(stage, a, b, result)
+        reference = a.double() @ b.double()
+        error = float((result.double() - reference).norm() / reference.norm())
+        del reference
+        if not error < (4e-3 if product.dtype == "bfloat16" else 5e-4):
+            wrong.append([*astuple(product), error])
+        try:
+            plans = library.plans(a, b, result)
+        except RuntimeError:  # it refuses rows that are not aligned to what its kernels need
+            plans = []
+        large = 2.0 * m * n * k > 3e11
+        first = medians(plans, 1 if large else 3, flush) if plans else []
+        best = sorted(range(len(plans)), key=first.__getitem__)[: 1 if large else 2]
+        # Bound as defaults: the names are those of the next product when Python looks.
+        calls: list[Callable[[], Any]] = [
+            lambda a=a, b=b, result=result: torch.mm(a, b, out=result),  # type: ignore[misc]
+            lambda a=a, b=b, result=result: run_stage(stage, a, b, result),  # type: ignore[misc]
+            *(plans[i] for i in best),
+        ]
+        times = medians(calls, 4 if large else 8, flush)
+        rows.append(
+            [
+                *astuple(product),
+                *(round(t, 2) for t in (times[0], min(times[0], *times[2:], math.inf), times[1])),
+            ]
+        )
+    told = {
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "seeds": list(seeds),
+        "states": [before, card_state()],
+        "left_out": len(grid) + len(chosen) - len(rows),
+        "wrong": wrong,
+        "rows": rows,
+    }
+    out.write_text(json.dumps(told, separators=(",", ":")).replace("],[", "],\n["), encoding="utf-8")
+    print(every_table([told]))
+    print(
+        f"{len(rows)} products, {told['left_out']} left out, wrong: {wrong[:5]}, {time.monotonic() - began:.0f} s"
+    )
+
+
+def _class_of(row: Sequence[Any]) -> str:
+    """The line of the table that a row of ``every`` belongs to."""
+    group, _, order, m, n, k = row[:6]
+    if group != "grid":
+        return f"{group}, {'A transposed' if order[0] == 't' else 'A row-major'}"
+    size = 2.0 * m * n * k
+    if min(m, n) <= 64:
+        return "grid, 64 rows or columns"
+    if size < 4e9:
+        return "grid, below 4 GFLOP"
+    return "grid, below 100 GFLOP" if size < 1e11 else "grid, from 100 GFLOP"
+
+
+def every_table(cards: Sequence[dict[str, Any]]) -> str:
+    """Of each class of products and card: how many, our speed over torch.mm's and over the best of cublasLt's."""
+    lines = [
+        "| card | products | count | over torch.mm | over cublasLt's best | least | at least 0.97 | at least 0.92 |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for card in cards:
+        classes: dict[str, list[tuple[float, float]]] = {}
+        for row in card["rows"]:
+            torch, best, ours = row[6:9]
+            for name in (_class_of(row), *(["**grid**"] if row[0] == "grid" else [])):
+                classes.setdefault(name, []).append((torch / ours, best / ours))
+        for name, found in sorted(classes.items()):
+            over = [x for x, _ in found]
+            shares = (sum(x >= bound for x in over) / len(over) for bound in (0.97, 0.92))
+            lines.append(
+                f"| {card['card'].removeprefix('NVIDIA ')} | {name} | {len(found)} | {geometric_mean(over):.3f} "
+                f"| {geometric_mean([x for _, x in found]):.3f} | {min(over):.2f} "
+                f"| {' | '.join(f'{100 * share:.0f} %' for share in shares)} |"
+            )
+    return "\n".join(lines)
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean."""
     return math.exp(statistics.fmean(math.log(value) for value in values))
@@ -184,7 +335,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to keep the numbers")
     parser.add_argument("--from-json", type=Path, help="take the numbers from there instead of measuring")
     parser.add_argument("--write", action="store_true", help=f"rewrite the tables of {DOCUMENT.name}")
+    parser.add_argument("--every", type=Path, metavar="OUT", help="time the grid and drawn products instead")
+    parser.add_argument("--seconds", type=float, default=100.0, help="no product is begun after so many")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[], help="of the drawn products")
+    parser.add_argument("--write-every", type=Path, nargs="+", metavar="JSON", help="write their table")
     arguments = parser.parse_args()
+    if arguments.every:
+        every(arguments.stage, arguments.every, arguments.seconds, arguments.seeds)
+        return
+    if arguments.write_every:
+        cards = [json.loads(file.read_text(encoding="utf-8")) for file in arguments.write_every]
+        EVERY.write_text(
+            json.dumps(cards, separators=(",", ":")).replace("],[", "],\n[") + "\n", encoding="utf-8"
+        )
+        write_table(every_table(cards), "every")
+        return
     if arguments.from_json:
         kept = json.loads(arguments.from_json.read_text(encoding="utf-8"))
         results = {name: [Row(**row) for row in rows] for name, rows in kept.items()}

@@ -32,11 +32,12 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     const int index = int(blockIdx.x) / parts, tile_row = index % rows, tile_col = index / rows;
     const int all = gemmprof::ceil_div(K, BK), first = int(std::int64_t(all) * part / parts);
     const int steps = __shfl_sync(~0u, int(std::int64_t(all) * (part + 1) / parts) - first, 0);
-    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
+    const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     // Sums lie as C does: `line` columns side by side.
     const int line = swapped ? BM + 4 : COLUMNS + 4;
 
-    if (threadIdx.x == CONSUMERS * 128) {
+    if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
         for (int stage = 0; stage < ST; ++stage) {
@@ -54,7 +55,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     };
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if (threadIdx.x == CONSUMERS * 128) {
+        if (copies && ptx::elect_one()) {
             for (int step = first; step < first + steps; ++step, advance()) {
                 ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                 const unsigned tile = tiles + stage * TILE::stage_bytes, barrier = full + 8 * stage;

@@ -51,10 +51,11 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
 
     // Shuffled, so that the compiler sees that they are the same for all lanes.
     const int steps = __shfl_sync(~0u, gemmprof::ceil_div(K, BK), 0);
-    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
+    const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     const int count = places.rows * places.columns;
 
-    if (threadIdx.x == CONSUMERS * 128) {
+    if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
         if (places.bulk) ptx::prefetch_map(&map_c);
@@ -73,7 +74,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     };
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if (threadIdx.x == CONSUMERS * 128) {
+        if (copies && ptx::elect_one()) {
             for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
                 int tile_row, tile_col;
                 places.place(index, tile_row, tile_col);

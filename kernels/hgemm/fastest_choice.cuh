@@ -53,6 +53,7 @@ constexpr TileFacts tile_facts[kTiles] = {
 constexpr double WARM = 59e9, HOT = 396e9;
 
 constexpr double LAUNCH = 5.92;
+constexpr double PACK = 3.0, PACK_BANDWIDTH = 2.5e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BANDWIDTH = 3.62e6;      // bytes a microsecond from device memory
 constexpr double BANDWIDTH_ONCE = 3.7e6;  // where B is read once
 // Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
@@ -75,6 +76,7 @@ struct Choice {
     int tile = kLarge;
     int splits = 1;    // blocks (or pairs) that share every tile
     bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
+    double time = 1e300;  // expected, in microseconds
 };
 
 // How many clusters of this size the device holds at a time, asked once a device and size.
@@ -174,14 +176,13 @@ inline bool suits_one_round(const gemmprof::Gemm& g, int tile, int splits, int p
     return tile != kNarrow || splits > 1 || g.m > facts.bm;
 }
 
-// The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of
+// The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
 // a size the device holds, `memory` how fast its memory is.
 template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double memory) {
     Choice best;
-    double best_time = 1e300;
     for (int tile = 0; tile < kTiles; ++tile) {
-        if (g.a_transposed && tile != kLarge && tile != kSmall) continue;
+        if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (facts.swapped && !stored_by_copies(g)) continue;
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
@@ -190,14 +191,21 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
             if (for_one_round(tile) && !suits_one_round(g, tile, splits, places)) continue;
             for (const bool cut : {false, true}) {
                 if (cut && !can_cut(g, facts, places)) continue;
-                const Choice choice = {tile, splits, cut};
-                const double risk = for_one_round(tile) ? ONE_ROUND_RISK : 1.0;
-                const double time = expected_time(g, choice, places, memory) * risk;
-                if (time < best_time) best_time = time, best = choice;
+                Choice choice = {tile, splits, cut};
+                choice.time = expected_time(g, choice, places, memory) * (for_one_round(tile) ? ONE_ROUND_RISK : 1.0);
+                if (choice.time < best.time) best = choice;
             }
         }
     }
     return best;
+}
+
+// What it takes to copy the operands that lie as the copy engine does not take them, each read and written once.
+inline double packing_time(const gemmprof::Gemm& g, double memory) {
+    double bytes = 0.0;
+    if (!gemmprof::rows_aligned(g.a, g.lda, 2)) bytes += 4.0 * g.m * g.k;
+    if (!gemmprof::rows_aligned(g.b, g.ldb, 2)) bytes += 4.0 * g.k * g.n;
+    return PACK + bytes / (PACK_BANDWIDTH * memory);
 }
 
 // Room for the sums that blocks leave each other, and a word for each that says they are complete. Without room (null),

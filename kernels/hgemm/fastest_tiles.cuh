@@ -77,6 +77,21 @@ GEMMPROF_TILES(GEMMPROF_TILE)
 enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 #undef GEMMPROF_TILE
 
+// Those that also take a transposed A.
+#define GEMMPROF_TRANSPOSED_TILES(X) X(Large) X(Turn192) X(Medium) X(Small) X(Tiny) X(Lone128)
+
+#define GEMMPROF_TILE(NAME) k##NAME,
+constexpr int transposed_tiles[] = {GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)};
+#undef GEMMPROF_TILE
+constexpr int kRows = kTiles + int(sizeof(transposed_tiles) / sizeof(int));  // of four kernels each
+
+// The place of a tile in that list; -1 if it is not there.
+constexpr int transposed_row(int tile) {
+    for (int row = 0; row < kRows - kTiles; ++row)
+        if (transposed_tiles[row] == tile) return row;
+    return -1;
+}
+
 // Division of 0 <= n < 2^31 by a number that the host knows: a multiplication, where the division proper would take a
 // hundred cycles.
 struct Divisor {

@@ -33,6 +33,7 @@
 //   fastest_sums.cuh    where its sums go (1, 3, 4)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
+//   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include <algorithm>
 
 #include "fastest_step.cuh"
@@ -73,7 +74,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, part = rank / PAIR;
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
     Pieces pieces(schedule, index, part);
-    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
+    const bool copies = warp == CONSUMERS * 4;  // one lane of it does
 
     // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
     // has one.
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
     // wait for the partner.
     int ahead = 0;
-    if (threadIdx.x == CONSUMERS * 128) {
+    if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
         for (int stage = 0; stage < ST; ++stage) {
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if (threadIdx.x == CONSUMERS * 128) {
+        if (copies && ptx::elect_one()) {
             int stage = 0, parity = 0;
             while (pieces.next(schedule)) {
                 int tile_row, tile_col;
@@ -279,8 +281,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 // ------------------------------------------------------------------------------------------------ kernels by tile
 
-// A row of four kernels, by type of the operands and storage of B, for each tile; then the two tiles that take a
-// transposed A. The first that is listed for bfloat16 and row-major operands is what large problems run.
+// A row of four kernels, by type of the operands and storage of B, for each tile; then for those that take a transposed
+// A. The first that is listed for bfloat16 and row-major operands is what large problems run.
 //
 // A swapped tile's A is a row-major or transposed B, its B the other operand.
 template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
@@ -309,8 +311,9 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 #define GEMMPROF_TILE(NAME, ...) list_row<k##NAME, NAME>(kernels);
     GEMMPROF_TILES(GEMMPROF_TILE)
 #undef GEMMPROF_TILE
-    list_row<kTiles, Large, true>(kernels);
-    list_row<kTiles + 1, Small, true>(kernels);
+#define GEMMPROF_TILE(NAME) list_row<kTiles + transposed_row(k##NAME), NAME, true>(kernels);
+    GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)
+#undef GEMMPROF_TILE
 }
 
 }  // namespace GEMMPROF_STAGE
@@ -323,10 +326,12 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 #include "../include/hgemm.cuh"
 #include "fastest_choice.cuh"
 #include "fastest_few.cuh"
+#include "fastest_odd.cuh"
 
 namespace GEMMPROF_STAGE {
 
-constexpr int kFew = 4 * (kTiles + 2), kKernels = kFew + 4;  // those that compute few columns come last
+// Those that compute few columns, and odd rows, come last.
+constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kKernels = kOdd + 8;
 
 struct Kernels {
     gemmprof::KernelFacts all[kKernels];
@@ -340,13 +345,20 @@ struct Kernels {
         all[kFew] = few::kernel<__half, false>(labels[0][0]), all[kFew + 1] = few::kernel<__half, true>(labels[0][2]);
         all[kFew + 2] = few::kernel<__nv_bfloat16, false>(labels[1][0]);
         all[kFew + 3] = few::kernel<__nv_bfloat16, true>(labels[1][2]);
+        list_odd<__half>(all + kOdd, labels[0]);
+        list_odd<__nv_bfloat16>(all + kOdd + 4, labels[1]);
+    }
+    template <class T>
+    static void list_odd(gemmprof::KernelFacts* odd_kernels, const char* const (&names)[kLayouts]) {
+        odd_kernels[0] = odd::kernel<T, false, false>(names[0]), odd_kernels[1] = odd::kernel<T, false, true>(names[1]);
+        odd_kernels[2] = odd::kernel<T, true, false>(names[2]), odd_kernels[3] = odd::kernel<T, true, true>(names[3]);
     }
 };
 const Kernels every_kernel;
 const gemmprof::KernelFacts (&kernels)[kKernels] = every_kernel.all;
 
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
-    const int four = !g.a_transposed ? tile : tile == kLarge ? kTiles : kTiles + 1;
+    const int four = g.a_transposed ? kTiles + transposed_row(tile) : tile;
     return kernels[four * 4 + gemmprof::half_index(g) * 2 + g.b_transposed];
 }
 
@@ -398,22 +410,25 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
-cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
-    int device = 0, sms = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
-    const Choice choice = choose_schedule(g, places_of, gemmprof::memory_speed(device));
-    return launch_choice(g, choice, places_of(tile_facts[choice.tile].pair * choice.splits), device, stream);
-}
-
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     int device = 0, sms = 0;
     if (cudaError_t error = cudaGetDevice(&device)) return error;
     if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    const int type = gemmprof::half_index(gemm);
     if (const int parts = few::parts_of(gemm, sms))
-        return few::launch(kernels[kFew + gemmprof::half_index(gemm) * 2 + gemm.a_transposed], gemm, parts, stream);
-    return gemmprof::run_half(gemm, stream, {true, true}, launch_prepared);
+        return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, parts, stream);
+    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(gemm, kSmall)); };
+    const double memory = gemmprof::memory_speed(device);
+    Choice choice;
+    if (gemm.m > 0 && gemm.n > 0) choice = choose_schedule(gemm, places_of, memory);
+    if (odd::suits(gemm)) {
+        const odd::Way way = odd::best_way(gemm, sms);
+        if (way.time < choice.time + packing_time(gemm, memory))
+            return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, way.parts, stream);
+    }
+    return gemmprof::run_half(gemm, stream, {true, true}, [&](const gemmprof::Gemm& g, cudaStream_t on) {
+        return launch_choice(g, choice, places_of(tile_facts[choice.tile].pair * choice.splits), device, on);
+    });
 }
 
 }  // namespace GEMMPROF_STAGE

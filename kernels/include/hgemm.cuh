@@ -3,7 +3,10 @@
 // only the one that launches includes it.
 #pragma once
 
+#include <optional>
+
 #include "half.cuh"
+#include "workspace.cuh"
 
 namespace gemmprof {
 
@@ -26,81 +29,179 @@ struct Accepts {
 
 inline int round_up(int x, int multiple) { return ceil_div(x, multiple) * multiple; }
 
-// Copies a stored matrix to rows of `ld` elements (a multiple of CHUNK), the rest of a row filled with zeros, through a
-// 64 x 64 tile of shared memory when TRANSPOSE is set. The bits are copied, so the type does not matter.
-template <bool TRANSPOSE>
-static __global__ void __launch_bounds__(256)
-    pack_operand(Stored from, unsigned short* to, int to_rows, std::int64_t ld) {
+// Eight neighbours of a stored row, from an element on, as the one or two aligned 16-byte words that hold them. What lies
+// outside the matrix becomes zero. The bits are moved, so the type does not matter.
+struct Chunk {
+    uint4 low, high;
+    int shift;   // bytes of `low` before the first element
+    int inside;  // elements that lie in the matrix, from the first on
+
+    __device__ __forceinline__ void load(const Stored& matrix, int row, int column) {
+        low = high = make_uint4(0, 0, 0, 0);
+        shift = 0;
+        inside = row < matrix.rows ? min(CHUNK, matrix.columns - column) : 0;
+        if (inside <= 0) return;
+        const unsigned short* const data = static_cast<const unsigned short*>(matrix.data);
+        const unsigned short* const from = data + row * matrix.ld + column;
+        const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(from), aligned = address & ~std::uintptr_t(15);
+        const unsigned short* const end = data + (matrix.rows - 1) * matrix.ld + matrix.columns;
+        const bool two = int(address - aligned) + 2 * inside > 16;
+        if (aligned + (two ? 32 : 16) <= reinterpret_cast<std::uintptr_t>(end)) {
+            shift = int(address - aligned);
+            low = __ldg(reinterpret_cast<const uint4*>(aligned));
+            if (two) high = __ldg(reinterpret_cast<const uint4*>(aligned) + 1);
+        } else {  // the matrix ends in these words: nothing is read beyond it
+            unsigned elements[CHUNK];
+#pragma unroll
+            for (int i = 0; i < CHUNK; ++i) elements[i] = i < inside ? from[i] : 0;
+            low = make_uint4(elements[0] | elements[1] << 16, elements[2] | elements[3] << 16,
+                             elements[4] | elements[5] << 16, elements[6] | elements[7] << 16);
+        }
+    }
+    __device__ __forceinline__ uint4 value() const {
+        const bool two = shift & 8, one = shift & 4;
+        const unsigned a[6] = {two ? low.z : low.x,  two ? low.w : low.y,  two ? high.x : low.z,
+                               two ? high.y : low.w, two ? high.z : high.x, two ? high.w : high.y};
+        unsigned v[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            v[i] = __funnelshift_r(one ? a[i + 1] : a[i], one ? a[i + 2] : a[i + 1], (shift & 2) * 8);
+            if (inside <= 2 * i + 1) v[i] &= inside <= 2 * i ? 0u : 0xffffu;
+        }
+        return make_uint4(v[0], v[1], v[2], v[3]);
+    }
+};
+
+// A matrix to be copied to rows of `ld` elements, a multiple of CHUNK; the rest of a row is filled with zeros.
+struct Packing {
+    Stored from;
+    unsigned short* to;
+    std::int64_t ld, chunks;
+};
+
+inline Packing packing(const Stored& from, void* to, std::int64_t ld) {
+    return {from, static_cast<unsigned short*>(to), ld, from.rows * ld / CHUNK};
+}
+
+// Both operands of a problem, in one launch; one of them may have no chunks.
+static __global__ void __launch_bounds__(256) pack_rows(Packing a, Packing b) {
+    constexpr int BATCH = 4;  // loads that a lane has under way
+    const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x, all = a.chunks + b.chunks;
+    for (std::int64_t start = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; start < all;
+         start += BATCH * stride) {
+        Chunk chunks[BATCH];
+        uint4* to[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; ++i) {
+            const std::int64_t at = start + i * stride;
+            const Packing packing = at < a.chunks ? a : b;
+            const std::int64_t index = at < a.chunks ? at : at - a.chunks, across = packing.ld / CHUNK;
+            // 64-bit divisions take a hundred instructions.
+            const std::int64_t row = all <= 0xffffffff ? unsigned(index) / unsigned(across) : index / across;
+            to[i] = at < all ? reinterpret_cast<uint4*>(packing.to) + index : nullptr;
+            if (at < all) chunks[i].load(packing.from, int(row), int(index - row * across) * CHUNK);
+        }
+#pragma unroll
+        for (int i = 0; i < BATCH; ++i)
+            if (to[i] != nullptr) *to[i] = chunks[i].value();
+    }
+}
+
+// Copies the transpose of a stored matrix, through a 64 x 64 tile of shared memory.
+static __global__ void __launch_bounds__(256) pack_transposed(Packing packing) {
     constexpr int SIDE = 64;
     __shared__ unsigned short tile[SIDE][SIDE + 2];
-    const int across = ceil_div(int(ld), SIDE);
-    const std::int64_t tiles = std::int64_t(ceil_div(to_rows, SIDE)) * across;
+    const Stored& from = packing.from;
+    const int across = ceil_div(int(packing.ld), SIDE);
+    const std::int64_t tiles = std::int64_t(ceil_div(from.columns, SIDE)) * across;
     const unsigned short* const source = static_cast<const unsigned short*>(from.data);
     for (std::int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const int row0 = int(t / across) * SIDE, col0 = int(t % across) * SIDE;
         for (int i = threadIdx.x; i < SIDE * SIDE; i += blockDim.x) {
-            const int r = i / SIDE, c = i % SIDE;
-            const int row = (TRANSPOSE ? col0 : row0) + r, col = (TRANSPOSE ? row0 : col0) + c;
+            const int r = i / SIDE, c = i % SIDE, row = col0 + r, col = row0 + c;
             const bool inside = row < from.rows && col < from.columns;
             tile[r][c] = inside ? source[row * from.ld + col] : static_cast<unsigned short>(0);
         }
         __syncthreads();
         for (int i = threadIdx.x; i < SIDE * SIDE / 2; i += blockDim.x) {
             const int r = i / (SIDE / 2), c = i % (SIDE / 2) * 2, row = row0 + r, col = col0 + c;
-            if (row >= to_rows || col >= ld) continue;
-            const unsigned first = TRANSPOSE ? tile[c][r] : tile[r][c];
-            const unsigned second = TRANSPOSE ? tile[c + 1][r] : tile[r][c + 1];
-            *reinterpret_cast<unsigned*>(to + row * ld + col) = first | second << 16;
+            if (row >= from.columns || col >= packing.ld) continue;
+            *reinterpret_cast<unsigned*>(packing.to + row * packing.ld + col) = tile[c][r] | tile[c + 1][r] << 16;
         }
         __syncthreads();
     }
 }
 
-// A problem whose operands the kernels accept. An operand that they do not is first copied, into memory of the device's
-// stream-ordered pool that goes back when the launches before it are done.
+// Whether the kernels can take a matrix as it lies.
+inline bool in_order(const Stored& matrix, Accepts accepts) {
+    return rows_aligned(matrix.data, matrix.ld, 2) && matrix.ld >= matrix.columns &&
+           (accepts.ragged_rows || matrix.columns % CHUNK == 0);
+}
+
+// A problem whose operands the kernels accept. Those that they do not are first copied, to memory that goes back when
+// the launches before it are done.
 class Prepared {
   public:
     Gemm gemm;
     cudaError_t error = cudaSuccess;
 
-    Prepared(const Gemm& given, Accepts accepts, cudaStream_t stream) : gemm(given), stream_(stream) {
-        take(accepts, given.m, given.k, gemm.a, gemm.lda, gemm.a_transposed, copies_[0]);
-        take(accepts, given.k, given.n, gemm.b, gemm.ldb, gemm.b_transposed, copies_[1]);
-    }
-    Prepared(const Prepared&) = delete;
-    Prepared& operator=(const Prepared&) = delete;
-    ~Prepared() {
-        for (void* copy : copies_)
-            if (copy != nullptr) cudaFreeAsync(copy, stream_);
+    Prepared(const Gemm& given, Accepts accepts, cudaStream_t stream) : gemm(given) {
+        const Stored stored_a = stored(given.a, given.m, given.k, given.lda, given.a_transposed);
+        const Stored stored_b = stored(given.b, given.k, given.n, given.ldb, given.b_transposed);
+        const Packed a = take(stored_a, given.a_transposed, accepts), b = take(stored_b, given.b_transposed, accepts);
+        gemm.lda = a.ld, gemm.ldb = b.ld;
+        if (a.bytes + b.bytes == 0) return;
+        int device = 0;
+        if ((error = cudaGetDevice(&device)) != cudaSuccess) return;
+        memory_.emplace(device, a.bytes + b.bytes, stream);
+        if (memory_->data == nullptr) {
+            error = cudaErrorMemoryAllocation;
+            return;
+        }
+        Packing rows[2] = {};
+        const auto copy = [&](const Packed& packed, const Stored& from, std::size_t at, const void*& data,
+                              int& transposed, Packing& straight) {
+            if (packed.bytes == 0) return;
+            void* const to = static_cast<char*>(memory_->data) + at;
+            data = to;
+            if (!packed.turned) {
+                straight = packing(from, to, packed.ld);
+                return;
+            }
+            transposed = 0;
+            const std::int64_t tiles = std::int64_t(ceil_div(from.columns, 64)) * ceil_div(int(packed.ld), 64);
+            pack_transposed<<<unsigned(tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS), 256, 0, stream>>>(
+                packing(from, to, packed.ld));
+        };
+        copy(a, stored_a, 0, gemm.a, gemm.a_transposed, rows[0]);
+        copy(b, stored_b, a.bytes, gemm.b, gemm.b_transposed, rows[1]);
+        if (const std::int64_t chunks = rows[0].chunks + rows[1].chunks) {
+            const std::int64_t blocks = (chunks + 255) / 256;
+            pack_rows<<<unsigned(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), 256, 0, stream>>>(rows[0], rows[1]);
+        }
+        error = cudaGetLastError();
     }
 
   private:
-    void take(Accepts accepts, int rows, int columns, const void*& data, std::int64_t& ld, int& transposed,
-              void*& copy) {
-        Stored matrix = stored(data, rows, columns, ld, transposed);
-        const bool keep_order = !transposed || accepts.transposed;
-        if (matrix.rows == 1) matrix.ld = ld = round_up(matrix.columns, CHUNK);  // there is no second row
-        if (keep_order && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && matrix.ld % CHUNK == 0 &&
-            matrix.ld >= matrix.columns && (accepts.ragged_rows || matrix.columns % CHUNK == 0))
-            return;
-        const int to_rows = keep_order ? matrix.rows : matrix.columns;
-        const std::int64_t to_ld = round_up(keep_order ? matrix.columns : matrix.rows, CHUNK);
-        if (error != cudaSuccess) return;
-        error = cudaMallocAsync(&copy, std::size_t(to_rows) * to_ld * 2, stream_);
-        if (error != cudaSuccess) {
-            copy = nullptr;
-            return;
-        }
-        auto* const kernel = keep_order ? pack_operand<false> : pack_operand<true>;
-        const std::int64_t tiles = std::int64_t(ceil_div(to_rows, 64)) * ceil_div(int(to_ld), 64);
-        kernel<<<unsigned(tiles < 132 * 16 ? tiles : 132 * 16), 256, 0, stream_>>>(
-            matrix, static_cast<unsigned short*>(copy), to_rows, to_ld);
-        error = cudaGetLastError();
-        data = copy, ld = to_ld, transposed = keep_order ? transposed : 0;
+    static constexpr int MOST_BLOCKS = 132 * 8;
+
+    struct Packed {
+        std::int64_t ld;    // of the rows that the kernels read
+        std::size_t bytes;  // of the copy; 0: there is none
+        bool turned;        // it is of the transpose
+    };
+
+    static Packed take(const Stored& matrix, int transposed, Accepts accepts) {
+        Stored seen = matrix;
+        if (seen.rows == 1) seen.ld = round_up(seen.columns, CHUNK);  // there is no second row
+        const bool turned = transposed && !accepts.transposed;
+        if (!turned && in_order(seen, accepts)) return {seen.ld, 0, false};
+        const std::int64_t rows = turned ? matrix.columns : matrix.rows;
+        const std::int64_t ld = round_up(turned ? matrix.rows : matrix.columns, CHUNK);
+        return {ld, std::size_t(rows * ld * 2 + 255) / 256 * 256, turned};
     }
 
-    cudaStream_t stream_;
-    void* copies_[2] = {nullptr, nullptr};
+    std::optional<Workspace> memory_;
 };
 
 // ------------------------------------------------------------------------------------------------------ launching

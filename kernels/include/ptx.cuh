@@ -102,6 +102,14 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// True in one lane of a warp, all of whose lanes ask; the same lane each time. The compiler knows that it is one: after
+// `threadIdx.x == 0` it walks the lanes in a loop around every copy, a hundred cycles each.
+__device__ __forceinline__ bool elect_one() {
+    unsigned elected;
+    asm volatile("{\n.reg .pred one;\nelect.sync _|one, 0xffffffff;\nselp.u32 %0, 1, 0, one;\n}" : "=r"(elected));
+    return elected != 0;
+}
+
 __device__ __forceinline__ unsigned cluster_rank() {
     unsigned rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));

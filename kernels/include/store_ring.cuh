@@ -16,7 +16,7 @@ struct StoreRing {
     // The next buffer, when the copy engine has read what it held. By the whole warp, like `store`.
     __device__ __forceinline__ unsigned next() {
         const unsigned buffer = memory + unsigned(taken++ % BUFFERS * BYTES);
-        if (threadIdx.x % 32 == 0) ptx::store_box_wait<BUFFERS - 1>();
+        if (ptx::elect_one()) ptx::store_box_wait<BUFFERS - 1>();
         __syncwarp();
         return buffer;
     }
@@ -24,14 +24,14 @@ struct StoreRing {
     __device__ __forceinline__ void store(const CUtensorMap* map, int x, int y, unsigned buffer) const {
         ptx::fence_async_proxy();
         __syncwarp();
-        if (threadIdx.x % 32 == 0) {
+        if (ptx::elect_one()) {
             ptx::store_box(map, x, y, buffer);
             ptx::store_box_commit();
         }
     }
     // Before the block ends, and its shared memory with it.
     __device__ __forceinline__ void drain() const {
-        if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
+        if (ptx::elect_one()) ptx::store_box_wait<0>();
     }
 };
 

@@ -19,9 +19,11 @@ constexpr int FEW_WARPS = 8;
 constexpr int FEW_THREADS = FEW_WARPS * 32;
 constexpr int MOST_ROWS = 8;
 constexpr int ALWAYS_ROWS = 2;  // more read A so often that only a short K gains
-constexpr int MOST_COLUMNS = 2;
+constexpr int MOST_COLUMNS = 8;
 constexpr int BLOCK_COLUMNS = 128;   // that a block computes where A has few rows
-constexpr int BLOCK_ROWS = 4;        // that it computes where B has few columns
+constexpr int WARP_ROWS = 4;         // that a warp computes where B has few columns
+constexpr int BLOCK_ROWS = FEW_WARPS * WARP_ROWS;
+constexpr int SLICE = 256;           // of K, whose part of B a block has in shared memory: an element a thread and column
 
 struct Problem {
     const float *a, *b;
@@ -77,7 +79,21 @@ __device__ __forceinline__ void walk(int steps, int parts, int part, const Load&
     }
 }
 
-// Adds up `count` sums of each warp, and of each block of the cluster; `store(i, sum)` is called once for each.
+// Adds up the `count` sums of each block of the cluster; `store(i, sum)` is called once for each.
+template <class Store>
+__device__ __forceinline__ void add_up_blocks(float* partial, int count, int parts, int part, const Store& store) {
+    if (parts > 1) gemmprof::ptx::cluster_sync();
+    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
+        float sum = parts > 1 ? 0.0f : partial[i];
+        for (int other = 0; parts > 1 && other < parts; ++other)
+            sum += gemmprof::ptx::load_float_of(
+                gemmprof::ptx::address_at(shared_address(partial + i), unsigned(other)));
+        store(i, sum);
+    }
+    if (parts > 1) gemmprof::ptx::cluster_sync();  // no block leaves while another reads its sums
+}
+
+// The same where each warp has its own.
 template <class Store>
 __device__ __forceinline__ void add_up(float* partial, int count, int parts, int part, const Store& store) {
     __syncthreads();
@@ -85,21 +101,10 @@ __device__ __forceinline__ void add_up(float* partial, int count, int parts, int
         float sum = 0.0f;
 #pragma unroll
         for (int warp = 0; warp < FEW_WARPS; ++warp) sum += partial[warp * count + i];
-        if (parts == 1)
-            store(i, sum);
-        else
-            partial[i] = sum;
+        partial[i] = sum;  // the first warp's, which only this thread has read there
     }
-    if (parts == 1) return;
-    gemmprof::ptx::cluster_sync();
-    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
-        float sum = 0.0f;
-        for (int other = 0; other < parts; ++other)
-            sum += gemmprof::ptx::load_float_of(
-                gemmprof::ptx::address_at(shared_address(partial + i), unsigned(other)));
-        store(i, sum);
-    }
-    gemmprof::ptx::cluster_sync();  // no block leaves while another reads its sums
+    __syncthreads();
+    add_up_blocks(partial, count, parts, part, store);
 }
 
 // A has at most ROWS rows; a step is DEPTH of K.
@@ -154,56 +159,80 @@ __global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Probl
 #endif
 }
 
-// B has at most COLUMNS columns; a step is DEPTH x 128 of K.
+// B has at most COLUMNS columns. Each warp computes rows of its own, all along the block's part of K, SLICE of it at a
+// time, whose part of B lies in shared memory: read from B itself, its scattered elements would take more of L1's time
+// than A takes of memory's.
 template <int COLUMNS, int WIDTH>
 __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(Problem p) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
-    constexpr int DEPTH = 2, COUNT = BLOCK_ROWS * COLUMNS, APART = WIDTH == 4 ? 1 : 32;
-    __shared__ float partial[FEW_WARPS * COUNT];
+    constexpr int DEPTH = SLICE / 128;
+    __shared__ __align__(16) float columns[2][COLUMNS][SLICE];
+    __shared__ float partial[BLOCK_ROWS * COLUMNS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
     const int first_row = int(blockIdx.x) / parts * BLOCK_ROWS;
+    const int slices = gemmprof::ceil_div(p.k, SLICE);
+    const int first = int(std::int64_t(slices) * part / parts), last = int(std::int64_t(slices) * (part + 1) / parts);
 
-    struct Fragments {
-        float4 a[DEPTH][BLOCK_ROWS];
-    };
-    const auto load = [&](Fragments& to, int step) {
+    const float* rows[WARP_ROWS];
+#pragma unroll
+    for (int row = 0; row < WARP_ROWS; ++row)
+        rows[row] = p.a + min(first_row + warp * WARP_ROWS + row, p.m - 1) * p.lda + lane * WIDTH;
+    float4 a[DEPTH][WARP_ROWS], next[DEPTH][WARP_ROWS];
+    float of_b[COLUMNS];
+    const auto load = [&](int slice) {
 #pragma unroll
         for (int i = 0; i < DEPTH; ++i) {
-            const int k = (step * DEPTH + i) * 128 + lane * WIDTH;
+            const int k = slice * SLICE + i * 128;
 #pragma unroll
-            for (int row = 0; row < BLOCK_ROWS; ++row)
-                to.a[i][row] = load_four<WIDTH>(p.a + min(first_row + row, p.m - 1) * p.lda + k, p.k - k);
+            for (int row = 0; row < WARP_ROWS; ++row)
+                next[i][row] = load_four<WIDTH>(rows[row] + k, slice < last ? p.k - k - lane * WIDTH : 0);
         }
+        const int k = slice * SLICE + int(threadIdx.x);
+#pragma unroll
+        for (int col = 0; col < COLUMNS; ++col)
+            of_b[col] = slice < last && k < p.k && col < p.n ? __ldg(p.b + k * p.ldb + col) : 0.0f;
     };
-    float sums[BLOCK_ROWS][COLUMNS] = {};
-    const auto multiply = [&](const Fragments& f, int step) {
+    float sums[WARP_ROWS][COLUMNS] = {};
+    load(first);
+    for (int slice = first; slice < last; ++slice) {
+        float(&b)[COLUMNS][SLICE] = columns[slice % 2];
+#pragma unroll
+        for (int col = 0; col < COLUMNS; ++col) b[col][threadIdx.x] = of_b[col];
+#pragma unroll
+        for (int i = 0; i < DEPTH; ++i)
+#pragma unroll
+            for (int row = 0; row < WARP_ROWS; ++row) a[i][row] = next[i][row];
+        __syncthreads();
+        load(slice + 1);
 #pragma unroll
         for (int i = 0; i < DEPTH; ++i) {
 #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const int k = (step * DEPTH + i) * 128 + lane * WIDTH + j * APART;
+            for (int col = 0; col < COLUMNS; ++col) {
+                const float* const from = &b[col][i * 128 + lane * WIDTH];
+                const float4 four = WIDTH == 4 ? *reinterpret_cast<const float4*>(from)
+                                               : make_float4(from[0], from[32], from[64], from[96]);
 #pragma unroll
-                for (int col = 0; col < COLUMNS; ++col) {
-                    const float b = k < p.k ? __ldg(p.b + k * p.ldb + min(col, p.n - 1)) : 0.0f;
-#pragma unroll
-                    for (int row = 0; row < BLOCK_ROWS; ++row) sums[row][col] += element(f.a[i][row], j) * b;
+                for (int row = 0; row < WARP_ROWS; ++row) {
+                    const float4& v = a[i][row];
+                    sums[row][col] += v.x * four.x, sums[row][col] += v.y * four.y;
+                    sums[row][col] += v.z * four.z, sums[row][col] += v.w * four.w;
                 }
             }
         }
-    };
-    walk<Fragments>(gemmprof::ceil_div(p.k, DEPTH * 128), parts, part, load, multiply);
+    }
 #pragma unroll
-    for (int row = 0; row < BLOCK_ROWS; ++row) {
+    for (int row = 0; row < WARP_ROWS; ++row) {
 #pragma unroll
         for (int col = 0; col < COLUMNS; ++col) {
             float sum = sums[row][col];
 #pragma unroll
             for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
-            if (lane == 0) partial[warp * COUNT + row * COLUMNS + col] = sum;
+            if (lane == 0) partial[(warp * WARP_ROWS + row) * COLUMNS + col] = sum;
         }
     }
-    add_up(partial, COUNT, parts, part, [&](int i, float sum) {
+    __syncthreads();
+    add_up_blocks(partial, BLOCK_ROWS * COLUMNS, parts, part, [&](int i, float sum) {
         const int row = first_row + i / COLUMNS, col = i % COLUMNS;
         if (row < p.m && col < p.n) gemmprof::store(p.c + row * p.ldc + col, sum, p.alpha, p.beta);
     });
@@ -220,13 +249,14 @@ struct Variant {
     int tile_m, tile_n;
 };
 
-// By 1, 4 and 8 rows, then 1 and 4 columns.
+// By 1, 4 and 8 rows, then as many columns.
 const Variant variants[] = {
     {"one row", few_rows<1, 4>, few_rows<1, 1>, 1, BLOCK_COLUMNS},
     {"4 rows", few_rows<4, 4>, few_rows<4, 1>, 4, BLOCK_COLUMNS},
     {"8 rows", few_rows<8, 4>, few_rows<8, 1>, 8, BLOCK_COLUMNS},
     {"one column", few_columns<1, 4>, few_columns<1, 1>, BLOCK_ROWS, 1},
     {"4 columns", few_columns<4, 4>, few_columns<4, 1>, BLOCK_ROWS, 4},
+    {"8 columns", few_columns<8, 4>, few_columns<8, 1>, BLOCK_ROWS, 8},
 };
 
 // How a problem is divided; no variant where tiles, of which more blocks share K, do better.
@@ -244,10 +274,10 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
                       (columns || (gemmprof::rows_aligned(gemm.b, gemm.ldb, 4) && gemm.n % 4 == 0));
     const int count = columns ? gemm.n : gemm.m;
     const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
-    const int steps = gemmprof::ceil_div(gemm.k, columns ? 256 : 8);
+    const int steps = gemmprof::ceil_div(gemm.k, columns ? SLICE : 8);
     const int places = (columns || count <= 4 ? 2 : 1) * sms;  // as the launch bounds say
     if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
-    const int most = std::min(MAX_SPLITS, gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
+    const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
     // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole. More blocks than
     // places need no parts.
     const auto time = [&](int parts) {
@@ -256,7 +286,7 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
     int parts = 1;
     for (int more = 2; more <= most && tiles < places; ++more)
         if (time(more) < time(parts)) parts = more;
-    const bool long_k = steps > MAX_SPLITS * FEW_WARPS;
+    const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
     if (long_k && 2 * tiles * most < sms) return {};
     return {&variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)], tiles, parts, wide};
 }
