@@ -227,15 +227,17 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms) {
     const double memory = gemmprof::memory_speed(device);
     double least = expected_time(g, best, sms, memory);
     const int most = std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+    // Rows of A that are not there would be multiplied, and filled with zeros, as if they were: of 16 x 3456 x 3072 that
+    // takes 15.8 us, with A and B in each other's place 11.8.
+    const bool swapped = g.m < BM && g.m < g.n;
     for (int tile = FIRST_SHARED; tile < TILES; ++tile)
-        for (int parts = 1; parts <= most; ++parts)
-            for (const bool swapped : {false, true}) {
-                const Choice choice = {tile, parts, swapped};
-                const int places = places_of(device, sms, parts);
-                if (tiles_of(g, choice) > places) continue;  // nothing of a next tile would hide its stores
-                const double time = expected_time(g, choice, places, memory);
-                if (time < least) least = time, best = choice;
-            }
+        for (int parts = 1; parts <= most; ++parts) {
+            const Choice choice = {tile, parts, swapped};
+            const int places = places_of(device, sms, parts);
+            if (tiles_of(g, choice) > places) continue;  // nothing of a next tile would hide its stores
+            const double time = expected_time(g, choice, places, memory);
+            if (time < least) least = time, best = choice;
+        }
     return best;
 }
 
