@@ -45,7 +45,8 @@ constexpr TileFacts tile_facts[kTiles] = {
     facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.990),
     facts<Lone16>(0.239, 0.83, 0.120, 1.082),  facts<Narrow>(0.265, 2.38, 0.120, 1.066),
     facts<MediumPair>(0.381, 2.65, 0.080),     facts<Tall160>(0.347, 2.45, 0.060, 1.010),
-    facts<Tall192>(0.333, 1.16, 0.120, 1.040),
+    facts<Tall192>(0.333, 1.16, 0.120, 1.040),  facts<Tall96>(0.25, 1.50, 0.100),
+    facts<Tall176>(0.38, 2.00, 0.080),          facts<Slim160>(0.22, 1.00, 0.100),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -102,9 +103,12 @@ inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
 // The problem as a tile computes it.
 inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
 
+// Packed sums leave by way of shared memory; others, and what is added to C, from registers.
+inline bool stored_packed(const gemmprof::Gemm& g) { return g.c_dtype == g.dtype && g.beta == 0.0f; }
+
 // The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
 inline bool stored_by_copies(const gemmprof::Gemm& g) {
-    return g.c_dtype == g.dtype && g.beta == 0.0f && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
+    return stored_packed(g) && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
            reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
 }
 
@@ -184,13 +188,13 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
-        if (facts.swapped && !stored_by_copies(g)) continue;
+        if (facts.swapped && !stored_packed(g)) continue;
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
             if (for_one_round(tile) && !suits_one_round(g, tile, splits, places)) continue;
             for (const bool cut : {false, true}) {
-                if (cut && !can_cut(g, facts, places)) continue;
+                if (cut && (splits > 1 || !can_cut(g, facts, places))) continue;
                 Choice choice = {tile, splits, cut};
                 choice.time = expected_time(g, choice, places, memory) * (for_one_round(tile) ? ONE_ROUND_RISK : 1.0);
                 if (choice.time < best.time) best = choice;

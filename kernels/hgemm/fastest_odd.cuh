@@ -1,9 +1,9 @@
 // Small problems with rows that do not begin at multiples of 16 bytes, in one launch.
 //
 // The copy engine takes no such rows, and to copy them to aligned ones first costs more than a small product does. Here
-// a lane loads the one or two aligned 16-byte words that hold its eight elements, a step of K ahead, shifts them into
-// place, and stores them to shared memory; from there on it is ldmatrix and mma, as in stage 3. Any C will do, because
-// sums leave by way of shared memory, element by element, neighbours by neighbouring lanes.
+// cp.async copies the aligned 16-byte words that hold a row, some steps of K ahead, and a lane shifts its eight elements
+// into place on their way to the tile that ldmatrix reads; from there on it is mma, as in stage 4. Any C will do,
+// because sums leave by way of shared memory, element by element, neighbours by neighbouring lanes.
 //
 // Blocks of a cluster share K, and add up their sums through distributed shared memory, in one order.
 #pragma once
@@ -26,35 +26,58 @@ constexpr int ODD_THREADS = 128;            // four warps of 32 x 32
 constexpr int LINE = STEP + CHUNK;          // elements from row to row of a tile: ldmatrix meets no bank twice
 constexpr int TILE = SIDE * LINE;           // elements of a tile
 constexpr int SUMS_LINE = SIDE + 4;         // floats from row to row of the sums
-constexpr int CHUNKS = SIDE * STEP / CHUNK / ODD_THREADS;  // of each operand's tile, that a lane loads
+constexpr int WORDS = STEP / CHUNK + 1;     // of 16 bytes that hold a row of it, which may begin anywhere
+constexpr int STAGES_AHEAD = 4;             // steps whose words are in shared memory, or on their way
+constexpr int RAW_BYTES = SIDE * WORDS * 16;
+constexpr int SHARED_BYTES = 2 * STAGES_AHEAD * RAW_BYTES + 2 * 2 * TILE * 2;
 constexpr int MOST_PARTS = 8;               // the largest cluster that every Hopper GPU accepts
-constexpr int BLOCKS_PER_SM = 3;
+constexpr int BLOCKS_PER_SM = 2;
 // Microseconds, fitted to times of 70 shapes on an H200: of a step whose loads nothing hides, and of each block where
 // several share an SM; of a block's start and end; of a launch; and of adding up the sums of blocks that share a tile.
 constexpr double STEP_ALONE = 0.6, STEP_BESIDE = 0.25, BLOCK = 1.0, START = 4.5;
 constexpr double EXCHANGE = 0.6, EXCHANGE_PER_PART = 0.05;
 
-// The tile of an operand from (start, k) on as it lies in memory: with K along its rows, or across.
+// The tile of an operand from (start, k) on as it lies in memory: with K along its rows, or across. A row's aligned
+// 16-byte words are copied as they are, STAGES steps ahead, and shifted on their way to the tile that ldmatrix reads.
 template <bool ALONG_K>
-struct Loader {
+struct Rows {
     gemmprof::Stored matrix;
     int start;  // in M or N
-    gemmprof::Chunk chunks[CHUNKS];
 
-    __device__ __forceinline__ void load(int k) {
+    // Where a row of the tile begins, and where it ends in memory; null beyond the matrix.
+    __device__ __forceinline__ const char* begin(int k, int line, const char*& end) const {
+        const int row = (ALONG_K ? start : k) + line, column = ALONG_K ? k : start;
+        const char* const from = static_cast<const char*>(matrix.data) + 2 * row * matrix.ld;
+        end = from + 2 * matrix.columns;
+        return row < matrix.rows && column < matrix.columns ? from + 2 * column : nullptr;
+    }
+    __device__ __forceinline__ void copy(unsigned raw, int k) const {
 #pragma unroll
-        for (int i = 0; i < CHUNKS; ++i) {
-            const int at = i * ODD_THREADS + int(threadIdx.x), line = at / (STEP / CHUNK);
-            const int column = at % (STEP / CHUNK) * CHUNK;
-            chunks[i].load(matrix, (ALONG_K ? start : k) + line, (ALONG_K ? k : start) + column);
+        for (int i = 0; i < (SIDE * WORDS + ODD_THREADS - 1) / ODD_THREADS; ++i) {
+            const int at = i * ODD_THREADS + int(threadIdx.x), line = at / WORDS, word = at % WORDS;
+            if (at >= SIDE * WORDS) break;
+            const char* end;
+            const char* const from = begin(k, line, end);
+            const int shift = int(reinterpret_cast<std::uintptr_t>(from) % 16);
+            const char* const aligned = from - shift + 16 * word;
+            const bool wanted = from != nullptr && aligned < end && (word < WORDS - 1 || shift > 0);
+            const int bytes = wanted ? int(end - aligned < 16 ? end - aligned : 16) : 0;
+            ptx::copy_async_part(raw + at * 16, wanted ? aligned : static_cast<const char*>(matrix.data) - shift_of_data(),
+                                 bytes);
         }
     }
-    __device__ __forceinline__ void store(unsigned short* tile) const {
+    __device__ __forceinline__ int shift_of_data() const {
+        return int(reinterpret_cast<std::uintptr_t>(matrix.data) % 16);
+    }
+    __device__ __forceinline__ void align(unsigned raw, unsigned short* tile, int k) const {
 #pragma unroll
-        for (int i = 0; i < CHUNKS; ++i) {
-            const int at = i * ODD_THREADS + int(threadIdx.x);
-            *reinterpret_cast<uint4*>(tile + at / (STEP / CHUNK) * LINE + at % (STEP / CHUNK) * CHUNK) =
-                chunks[i].value();
+        for (int i = 0; i < SIDE * STEP / CHUNK / ODD_THREADS; ++i) {
+            const int at = i * ODD_THREADS + int(threadIdx.x), line = at / (STEP / CHUNK), word = at % (STEP / CHUNK);
+            const char* end;
+            const int shift = int(reinterpret_cast<std::uintptr_t>(begin(k, line, end)) % 16);
+            const unsigned from = raw + (line * WORDS + word) * 16;
+            const uint4 v = gemmprof::shifted(ptx::load_shared_words(from), ptx::load_shared_words(from + 16), shift);
+            *reinterpret_cast<uint4*>(tile + line * LINE + word * CHUNK) = v;
         }
     }
 };
@@ -67,25 +90,35 @@ struct Problem {
 
 template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Problem p) {
-    __shared__ __align__(16) unsigned short tiles[2][2][TILE];  // [buffer][operand]
-    static_assert(sizeof(float) * SIDE * SUMS_LINE <= sizeof(tiles), "the sums take the tiles' memory");
+    extern __shared__ unsigned char shared[];
+    unsigned short(*const tiles)[2][TILE] = reinterpret_cast<unsigned short(*)[2][TILE]>(shared);  // [buffer][operand]
+    const unsigned raw = ptx::shared_address(shared) + 2 * 2 * TILE * 2;
+    static_assert(sizeof(float) * SIDE * SUMS_LINE <= 2 * 2 * TILE * 2, "the sums take the tiles' memory");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int index = int(blockIdx.x) / p.parts, part = int(blockIdx.x) % p.parts;
     const int row0 = index / p.columns * SIDE, col0 = index % p.columns * SIDE;
-    Loader<!A_TRANSPOSED> a = {p.a, row0};
-    Loader<B_TRANSPOSED> b = {p.b, col0};
+    const Rows<!A_TRANSPOSED> a = {p.a, row0};
+    const Rows<B_TRANSPOSED> b = {p.b, col0};
     const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;
     const int eighth = lane / 8, line = lane % 8;
 
     float sums[2][4][4] = {};
     const int steps = gemmprof::ceil_div(p.k, STEP);
     const int first = int(std::int64_t(steps) * part / p.parts), last = int(std::int64_t(steps) * (part + 1) / p.parts);
-    if (first < last) a.load(first * STEP), b.load(first * STEP);
+    const auto copy = [&](int step) {
+        const unsigned to = raw + (step - first) % STAGES_AHEAD * 2 * RAW_BYTES;
+        if (step < last) a.copy(to, step * STEP), b.copy(to + RAW_BYTES, step * STEP);
+        ptx::copy_async_commit();
+    };
+    for (int ahead = 0; ahead < STAGES_AHEAD - 1; ++ahead) copy(first + ahead);
     for (int step = first; step < last; ++step) {
         unsigned short(&now)[2][TILE] = tiles[(step - first) % 2];
-        a.store(now[0]), b.store(now[1]);
+        const unsigned from = raw + (step - first) % STAGES_AHEAD * 2 * RAW_BYTES;
+        ptx::copy_async_wait<STAGES_AHEAD - 2>();
+        __syncthreads();  // the words are there, and those of the step before have been read
+        a.align(from, now[0], step * STEP), b.align(from + RAW_BYTES, now[1], step * STEP);
+        copy(step + STAGES_AHEAD - 1);
         __syncthreads();
-        if (step + 1 < last) a.load((step + 1) * STEP), b.load((step + 1) * STEP);
 #pragma unroll
         for (int k = 0; k < STEP; k += 16) {
             unsigned rows[2][4], columns[2][4];
@@ -143,7 +176,7 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
 
 template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
 gemmprof::KernelFacts kernel(const char* label) {
-    return {label, gemmprof::address(odd_rows<T, A_TRANSPOSED, B_TRANSPOSED>), ODD_THREADS};
+    return {label, gemmprof::address(odd_rows<T, A_TRANSPOSED, B_TRANSPOSED>), ODD_THREADS, SHARED_BYTES};
 }
 
 // Whether an operand would have to be copied before the copy engine takes it.

@@ -40,6 +40,27 @@ __device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::pa
     ring.store(map_c, TILE::swapped ? row : col, TILE::swapped ? col : row, buffer);
 }
 
+// The same where the copy engine cannot store, because rows of C begin anywhere: elements, neighbours by neighbouring
+// lanes. From registers a lane would write two in each of eight rows, and L2 merge sixteen writes of a sector.
+template <class TILE>
+__device__ __forceinline__ void stage_and_store_elements(const unsigned (&words)[TILE::part_words], unsigned buffer,
+                                                         const gemmprof::Output& out, int row, int col) {
+    constexpr int HIGH = TILE::swapped ? TILE::store_columns : 16, WIDE = TILE::swapped ? 16 : TILE::store_columns;
+    const int first_row = TILE::swapped ? col : row, first_col = TILE::swapped ? row : col;
+    __syncwarp();  // all have read what the buffer held
+    stage_part<TILE>(words, buffer);
+    __syncwarp();
+    unsigned short* const c = static_cast<unsigned short*>(out.c);
+#pragma unroll 4
+    for (int i = threadIdx.x % 32; i < HIGH * WIDE; i += 32) {
+        const int r = i / WIDE, column = i % WIDE;
+        const int key = WIDE == 64 ? r % 8 : WIDE == 32 ? r / 2 % 4 : r / 4 % 2;
+        const unsigned short bits =
+            ptx::load_shared_16_bits(buffer + r * WIDE * 2 + (column / 8 ^ key) * 16 + column % 8 * 2);
+        if (first_row + r < out.m && first_col + column < out.n) c[(first_row + r) * out.ldc + first_col + column] = bits;
+    }
+}
+
 // Leaves the sums of steps of a tile that are not its first to the block that computes those.
 template <int HALVES, int COUNT>
 __device__ __forceinline__ void leave_part(const float (&sums)[HALVES][COUNT], float4* part,

@@ -18,7 +18,7 @@ enum class Consumers {
 
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
 // that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
-// SWAPPED: of the transpose of C, so A and B have changed places; only the copy engine can store that.
+// SWAPPED: of the transpose of C, so A and B have changed places; sums for float32, or to be added to C, do not leave so.
 template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool SWAPPED_>
 struct Tile {
     static constexpr bool swapped = SWAPPED_;
@@ -27,10 +27,10 @@ struct Tile {
     static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
     static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
     static constexpr int warps = bm < 64 ? bm / 16 : 4;            // of a consumer whose rows lie in the tile
-    static constexpr int store_columns = wn % 64 == 0 ? 64 : 32;   // that a warp hands over at a time
+    static constexpr int store_columns = wn % 64 == 0 ? 64 : wn % 32 == 0 ? 32 : 16;   // that a warp hands over at a time
     static constexpr int store_parts = wn / store_columns, part_words = store_columns / 4;
     static constexpr int store_bytes = 16 * store_columns * 2;
-    static constexpr int stage_bytes = (bm + (bn + 63) / 64 * 64) * BK * 2;
+    static constexpr int stage_bytes = (bm + (swapped ? bn : (bn + 63) / 64 * 64)) * BK * 2;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
     static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * store_bytes;
@@ -47,8 +47,8 @@ struct Tile {
 // The tiles, their one list: name, rows, columns, stages, blocks of a pair, how consumers divide the work, swapped. The
 // catalog's parameters give the large one. The others are for problems that it would leave SMs idle in, or store too
 // much in. In turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those
-// from Narrow on are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 160
-// or 192 rows of C. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
+// from Narrow on are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 96
+// to 192 rows of C. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(Turn128, 128, 128, 6, 2, Consumers::kInTurn, false)     \
@@ -66,7 +66,10 @@ struct Tile {
     X(Narrow, 128, 64, 8, 1, Consumers::kTogether, false)     \
     X(MediumPair, 128, 128, 6, 2, Consumers::kTogether, false) \
     X(Tall160, 128, 160, 5, 1, Consumers::kTogether, true)    \
-    X(Tall192, 64, 192, 6, 1, Consumers::kTogether, true)
+    X(Tall192, 64, 192, 6, 1, Consumers::kTogether, true)     \
+    X(Tall96, 128, 96, 7, 1, Consumers::kTogether, true)      \
+    X(Tall176, 128, 176, 5, 1, Consumers::kTogether, true)    \
+    X(Slim160, 64, 160, 7, 1, Consumers::kTogether, true)
 
 #define GEMMPROF_TILE(NAME, ...) \
     struct NAME : Tile<__VA_ARGS__> {};

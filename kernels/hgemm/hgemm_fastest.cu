@@ -168,8 +168,14 @@ __global__ void __launch_bounds__(THREADS, 1)
         // Packed sums that wait for the next piece's first steps.
         unsigned kept[TILE::kept ? TILE::store_parts : 1][TILE::part_words];
         int kept_row = -1, kept_col = 0;  // row -1: there are none
+        const auto put = [&](const unsigned(&words)[TILE::part_words], int row, int col) {
+            if (schedule.bulk)
+                stage_and_store<TILE>(words, ring, &map_c, row, col);
+            else
+                stage_and_store_elements<TILE>(words, ring.memory, out, row, col);
+        };
         const auto store_kept = [&](int part) {
-            stage_and_store<TILE>(kept[part], ring, &map_c, kept_row, kept_col + part * TILE::store_columns);
+            put(kept[part], kept_row, kept_col + part * TILE::store_columns);
         };
         constexpr int KEPT_STEPS = CONSUMERS * TILE::store_parts + 1;  // until all are stored, the consumers in turn
         int stage = 0, parity = 0;
@@ -232,7 +238,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                 break;
             }
-            if (!TILE::swapped && !schedule.bulk) {
+            if (!TILE::swapped && (out.is_float || out.beta != 0.0f)) {
                 gemmprof::Output rows = out;
                 if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
@@ -266,8 +272,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                     for (int part = 0; part < TILE::store_parts; ++part) {
                         unsigned words[TILE::part_words];
                         pack_sums<T>(words, sums[half] + part * TILE::store_columns / 2, out.alpha);
-                        stage_and_store<TILE>(words, ring, &map_c, warp_row + 64 * half,
-                                              col + part * TILE::store_columns);
+                        put(words, warp_row + 64 * half, col + part * TILE::store_columns);
                     }
                 }
             }

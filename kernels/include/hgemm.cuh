@@ -29,6 +29,18 @@ struct Accepts {
 
 inline int round_up(int x, int multiple) { return ceil_div(x, multiple) * multiple; }
 
+// 16 bytes of two words, from so many bytes on.
+__device__ __forceinline__ uint4 shifted(const uint4& low, const uint4& high, int bytes) {
+    const bool two = bytes & 8, one = bytes & 4;
+    const unsigned a[6] = {two ? low.z : low.x,  two ? low.w : low.y,   two ? high.x : low.z,
+                           two ? high.y : low.w, two ? high.z : high.x, two ? high.w : high.y};
+    unsigned v[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        v[i] = __funnelshift_r(one ? a[i + 1] : a[i], one ? a[i + 2] : a[i + 1], (bytes & 2) * 8);
+    return make_uint4(v[0], v[1], v[2], v[3]);
+}
+
 // Eight neighbours of a stored row, from an element on, as the one or two aligned 16-byte words that hold them. What lies
 // outside the matrix becomes zero. The bits are moved, so the type does not matter.
 struct Chunk {
@@ -59,15 +71,11 @@ struct Chunk {
         }
     }
     __device__ __forceinline__ uint4 value() const {
-        const bool two = shift & 8, one = shift & 4;
-        const unsigned a[6] = {two ? low.z : low.x,  two ? low.w : low.y,  two ? high.x : low.z,
-                               two ? high.y : low.w, two ? high.z : high.x, two ? high.w : high.y};
-        unsigned v[4];
+        const uint4 found = shifted(low, high, shift);
+        unsigned v[4] = {found.x, found.y, found.z, found.w};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            v[i] = __funnelshift_r(one ? a[i + 1] : a[i], one ? a[i + 2] : a[i + 1], (shift & 2) * 8);
+        for (int i = 0; i < 4; ++i)
             if (inside <= 2 * i + 1) v[i] &= inside <= 2 * i ? 0u : 0xffffu;
-        }
         return make_uint4(v[0], v[1], v[2], v[3]);
     }
 };
@@ -85,25 +93,15 @@ inline Packing packing(const Stored& from, void* to, std::int64_t ld) {
 
 // Both operands of a problem, in one launch; one of them may have no chunks.
 static __global__ void __launch_bounds__(256) pack_rows(Packing a, Packing b) {
-    constexpr int BATCH = 4;  // loads that a lane has under way
     const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x, all = a.chunks + b.chunks;
-    for (std::int64_t start = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; start < all;
-         start += BATCH * stride) {
-        Chunk chunks[BATCH];
-        uint4* to[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; ++i) {
-            const std::int64_t at = start + i * stride;
-            const Packing packing = at < a.chunks ? a : b;
-            const std::int64_t index = at < a.chunks ? at : at - a.chunks, across = packing.ld / CHUNK;
-            // 64-bit divisions take a hundred instructions.
-            const std::int64_t row = all <= 0xffffffff ? unsigned(index) / unsigned(across) : index / across;
-            to[i] = at < all ? reinterpret_cast<uint4*>(packing.to) + index : nullptr;
-            if (at < all) chunks[i].load(packing.from, int(row), int(index - row * across) * CHUNK);
-        }
-#pragma unroll
-        for (int i = 0; i < BATCH; ++i)
-            if (to[i] != nullptr) *to[i] = chunks[i].value();
+    for (std::int64_t at = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; at < all; at += stride) {
+        const Packing packing = at < a.chunks ? a : b;
+        const std::int64_t index = at < a.chunks ? at : at - a.chunks, across = packing.ld / CHUNK;
+        // 64-bit divisions take a hundred instructions.
+        const std::int64_t row = all <= 0xffffffff ? unsigned(index) / unsigned(across) : index / across;
+        Chunk chunk;
+        chunk.load(packing.from, int(row), int(index - row * across) * CHUNK);
+        reinterpret_cast<uint4*>(packing.to)[index] = chunk.value();
     }
 }
 

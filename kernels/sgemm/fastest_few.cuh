@@ -278,13 +278,16 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
     const int places = (columns || count <= 4 ? 2 : 1) * sms;  // as the launch bounds say
     if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
     const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
-    // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole. More blocks than
-    // places need no parts.
+    // Rounds of blocks, each a part of K long. Memory's speed is shared by what a round has, so half of the places take
+    // half as long, fewer no less. A part more costs as much as an eightieth of the whole, adding up two or three steps.
     const auto time = [&](int parts) {
-        return double((tiles * std::int64_t(parts) + places - 1) / places) / parts + parts / 80.0;
+        const std::int64_t blocks = tiles * std::int64_t(parts), rest = blocks % places;
+        const double last = rest == 0 ? 0.0 : columns ? std::max(0.55, double(rest) / places) : 1.0;
+        const double adding = columns && parts > 1 ? 2.4 / steps : 0.0;
+        return (double(blocks / places) + last) / parts + parts / 80.0 + adding;
     };
     int parts = 1;
-    for (int more = 2; more <= most && tiles < places; ++more)
+    for (int more = 2; more <= most && (columns || tiles < places); ++more)  // more rows' blocks than places need none
         if (time(more) < time(parts)) parts = more;
     const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
     if (long_k && 2 * tiles * most < sms) return {};
