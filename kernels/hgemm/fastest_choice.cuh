@@ -40,13 +40,13 @@ constexpr TileFacts tile_facts[kTiles] = {
     facts<Large>(0.587, 5.43, 0.131),          facts<Turn128>(0.317, 3.60, 0.079),
     facts<Turn160>(0.399, 3.59, 0.063),        facts<Turn192>(0.450, 5.25, 0.115),
     facts<Swapped160>(0.399, 2.82, 0.059),     facts<Swapped192>(0.461, 3.91, 0.089),
-    facts<Medium>(0.310, 2.63, 0.080, 0.982),  facts<Small>(0.255, 0.44, 0.120, 0.972),
-    facts<Tiny>(0.219, 0.19, 0.120, 0.984),    facts<Lone192>(0.444, 4.78, 0.128),
-    facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.990),
-    facts<Lone16>(0.239, 0.83, 0.120, 1.082),  facts<Narrow>(0.265, 2.38, 0.120, 1.066),
-    facts<MediumPair>(0.381, 2.65, 0.080),     facts<Tall160>(0.347, 2.45, 0.060, 1.010),
-    facts<Tall192>(0.333, 1.16, 0.120, 1.040),  facts<Tall96>(0.25, 1.50, 0.100),
-    facts<Tall176>(0.38, 2.00, 0.080),          facts<Slim160>(0.22, 1.00, 0.100),
+    facts<Medium>(0.310, 2.63, 0.080, 0.982),  facts<Small>(0.255, 0.44, 0.120, 1.086),
+    facts<Tiny>(0.219, 0.19, 0.120, 0.918),    facts<Lone192>(0.444, 4.78, 0.128),
+    facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.900),
+    facts<Lone16>(0.239, 0.83, 0.120, 1.150),  facts<Narrow>(0.265, 2.38, 0.120, 1.150),
+    facts<MediumPair>(0.381, 2.65, 0.080, 0.910), facts<Tall160>(0.347, 2.45, 0.060, 1.075),
+    facts<Tall192>(0.333, 1.16, 0.120, 1.150), facts<Tall96>(0.212, 1.81, 0.100, 0.928),
+    facts<Tall176>(0.372, 3.61, 0.080, 1.075), facts<Slim160>(0.258, 1.52, 0.100, 1.004),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -54,7 +54,7 @@ constexpr TileFacts tile_facts[kTiles] = {
 constexpr double WARM = 59e9, HOT = 396e9;
 
 constexpr double LAUNCH = 5.92;
-constexpr double PACK = 3.0, PACK_BANDWIDTH = 2.5e6;  // of the launch that copies operands; bytes a microsecond
+constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BANDWIDTH = 3.62e6;      // bytes a microsecond from device memory
 constexpr double BANDWIDTH_ONCE = 3.7e6;  // where B is read once
 // Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
