@@ -64,23 +64,7 @@ _HOMES = {
     "read_report": "gemmprof.analysis.reading.report",
 }
 
-__all__ = [
-    "GemmprofError",
-    "Occupancy",
-    "Report",
-    "ReportError",
-    "UsageError",
-    "__version__",
-    "analyse",
-    "explain",
-    "load_recorded_run",
-    "load_run",
-    "occupancy",
-    "occupancy_table",
-    "open",
-    "profile",
-    "read_report",
-]
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (names, all of them)
 
 views.provided_by(lambda: import_module("gemmprof.reports.pages.notebook"))
 

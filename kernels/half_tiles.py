@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmprof.base.addresses import Access, Addresses, Copy, OperandRead
+from gemmprof.kernels import tiles
 from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product
 
 _ROW_A, _COLUMN_A = "t / (BK / 8)", "t % (BK / 8) * 8"
@@ -34,28 +35,19 @@ SWIZZLED = Layout(
 def _loads(how: str) -> tuple[Access, ...]:
     """Both tiles from global memory, 16 bytes a thread."""
     return (
-        Access(
-            "global", "load", "A", f"{how} A[row * lda + k]", _ROW_A, _COLUMN_A, elements=8, executions=_TIMES_A
-        ),
-        Access(
-            "global", "load", "B", f"{how} B[k * ldb + column]", _ROW_B, _COLUMN_B, elements=8,
-            executions=_TIMES_B,
-        ),
-    )  # fmt: skip
+        tiles.fetch("A", f"{how} A[row * lda + k]", _ROW_A, _COLUMN_A, elements=8, executions=_TIMES_A),
+        tiles.fetch("B", f"{how} B[k * ldb + column]", _ROW_B, _COLUMN_B, elements=8, executions=_TIMES_B),
+    )
 
 
 def _stores(how: str, layout: Layout, *, asynchronous: bool = False) -> tuple[Access, ...]:
     """Both tiles to shared memory, where `_loads` brought them from."""
+    a, b = f"{how} As[{layout.code_a}]", f"{how} Bs[{layout.code_b}]"
+    more = {"elements": 8, "asynchronous": asynchronous}
     return (
-        Access(
-            "shared", "store", "A", f"{how} As[{layout.code_a}]", _ROW_A, _COLUMN_A, layout.place_a, elements=8,
-            executions=_TIMES_A, asynchronous=asynchronous,
-        ),
-        Access(
-            "shared", "store", "B", f"{how} Bs[{layout.code_b}]", _ROW_B, _COLUMN_B, layout.place_b, elements=8,
-            executions=_TIMES_B, asynchronous=asynchronous,
-        ),
-    )  # fmt: skip
+        tiles.put("A", a, _ROW_A, _COLUMN_A, layout.place_a, executions=_TIMES_A, **more),
+        tiles.put("B", b, _ROW_B, _COLUMN_B, layout.place_b, executions=_TIMES_B, **more),
+    )
 
 
 def _matrix_loads(layout: Layout, *, ahead: bool = False) -> tuple[Access, ...]:
@@ -66,13 +58,13 @@ def _matrix_loads(layout: Layout, *, ahead: bool = False) -> tuple[Access, ...]:
         ahead: fragments are loaded a step of 16 before they are multiplied, also after the last.
     """
     return (
-        Access(
-            "shared", "load", "A", f"ldmatrix.x4 As[{layout.code_a}]",
+        tiles.use(
+            "A", f"ldmatrix.x4 As[{layout.code_a}]",
             f"{_WARP_ROW} + t % 16", "t % 32 / 16 * 8", layout.place_a,
             elements=8, executions="BK / 16 * (WM / 16)", ahead="WM / 16" if ahead else "0",
         ),
-        Access(
-            "shared", "load", "B", f"ldmatrix.x4.trans Bs[{layout.code_b}]",
+        tiles.use(
+            "B", f"ldmatrix.x4.trans Bs[{layout.code_b}]",
             "t % 16", f"{_WARP_COLUMN} + t % 32 / 16 * 8", layout.place_b,
             elements=8, executions="BK / 16 * (WN / 16)", ahead="WN / 16" if ahead else "0",
         ),
@@ -82,17 +74,7 @@ def _matrix_loads(layout: Layout, *, ahead: bool = False) -> tuple[Access, ...]:
 def _store_sums(elements: int, row: str, column: str, times: str) -> Access:
     """C from registers, neighbouring elements a lane: 2 as they lie there, 8 after exchanges within a quad."""
     word = {2: "pair", 8: "uint4"}[elements]
-    return Access(
-        "global",
-        "store",
-        "C",
-        f"{word} C[row * ldc + col]",
-        row,
-        column,
-        elements=elements,
-        executions=times,
-        once=True,
-    )
+    return tiles.write(f"{word} C[row * ldc + col]", row, column, elements=elements, executions=times)
 
 
 def float_tiles() -> Addresses:
@@ -104,17 +86,14 @@ def float_tiles() -> Addresses:
         TILE,
         "THREADS",
         (
-            Access(
-                "global", "load", "A", "uint4 A[row * lda + k]", "t % BM", "t / BM * 8", elements=8,
-                executions=_TIMES_A,
-            ),
+            tiles.fetch("A", "uint4 A[row * lda + k]", "t % BM", "t / BM * 8", elements=8, executions=_TIMES_A),
             _loads("uint4")[1],
-            Access(
-                "shared", "store", "A", "float As[k * BM + row]", "t / BM * 8", "t % BM", PLAIN.place_a,
+            tiles.put(
+                "A", "float As[k * BM + row]", "t / BM * 8", "t % BM", PLAIN.place_a,
                 executions=f"8 * ({_TIMES_A})", as_float=True,
             ),
-            Access(
-                "shared", "store", "B", "float4 Bs[k * BN + column]", _ROW_B, _COLUMN_B, PLAIN.place_b,
+            tiles.put(
+                "B", "float4 Bs[k * BN + column]", _ROW_B, _COLUMN_B, PLAIN.place_b,
                 elements=4, executions=f"2 * ({_TIMES_B})", as_float=True,
             ),
             *(replace(load, as_float=True) for load in loads),
