@@ -39,7 +39,11 @@ from gemmprof.analysis.explanation import prediction  # noqa: E402
 from gemmprof.analysis.explanation.demands.time_model import TimeModel  # noqa: E402
 from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
 from gemmprof.analysis.explanation.prediction import Calibration, Prediction  # noqa: E402
+from gemmprof.analysis.ladder.predictions import Rung  # noqa: E402
+from gemmprof.analysis.ladder.predictions import steps as ladder_steps  # noqa: E402
+from gemmprof.analysis.session import load_session  # noqa: E402
 from gemmprof.model import KernelProfile  # noqa: E402
+from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 BLIND, SEEN = DATA / "blind3", (DATA / "blind2", DATA / "variants")
@@ -448,6 +452,58 @@ def learn() -> tuple[Calibration, list[str]]:
     return replace(learnt([one for one in everything if one.card == CARD]), inside=inside, of=of), text
 
 
+REMOVES = {
+    "coalesced": "uncoalesced_access", "shared": "redundant_loads", "block1d": "shared_memory_bandwidth",
+    "block2d": "shared_memory_bandwidth", "vectorized": "narrow_access", "linearized": "shared_bank_conflicts",
+    "padded": "shared_bank_conflicts", "autotuned": "shared_memory_bandwidth", "warptiled": "shared_memory_bandwidth",
+    "double_buffered": "memory_latency", "async_copy": "memory_latency", "fastest": "memory_latency",
+    "hgemm_wmma": "tensor_cores_idle", "hgemm_mma": "shared_bank_conflicts", "hgemm_async_copy": "memory_latency",
+    "hgemm_wgmma": "warp_level_mma", "hgemm_specialized": "barriers", "hgemm_clusters": "cache_locality",
+    "hgemm_fastest": "uncoalesced_access",
+}  # fmt: skip
+"""The cause that each stage's idea removes from the stage before, read from the ideas and not from what is found."""
+
+
+def of_the_ladders() -> list[str]:
+    """Whether what each stage of the recorded run does was named on the stage before, and what was predicted of it."""
+    session = load_session([recorded_run_directory()])
+    run = session.run
+    assert run is not None
+    rungs: dict[tuple[str, str], list[Rung]] = defaultdict(list)
+    for result in run.results:
+        kernel, stage = session.kernel_for(result), run.record_of(result).stage
+        if not stage.yardstick and kernel and kernel.explanation and result.timing:
+            rungs[stage.ladder, result.problem.label].append(Rung(stage, kernel.explanation, result.timing))
+    text = [
+        "| ladder, product | step to | removes | named before | predicted | came |",
+        "|---|---|---|---|---:|---:|",
+    ]
+    named = inside = of = 0
+    for (ladder, product_), mine in rungs.items():
+        for rung, step in zip(mine, ladder_steps(mine), strict=False):
+            cause = REMOVES.get(step.after.name, "–")
+            found = (*rung.explanation.findings, *rung.explanation.other_arithmetic)
+            said = next((one for one in found if one.cause == cause), None)
+            low, high = (said.saves_low, said.saves_high) if said else (0.0, UNNAMED)
+            held = low - SLACK <= max(0.0, step.came_out) <= high + SLACK
+            dear = step.came_out >= COSTLY
+            named, inside, of = named + (dear and said is not None), inside + (dear and held), of + dear
+            told = f"{100 * said.saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})" if said else "–"
+            text.append(
+                f"| {ladder}, {product_} | {step.after.title} | {cause} | {'yes' if said else 'no'} | {told} | "
+                f"{100 * step.came_out:.0f} % |"
+            )
+    return [
+        "## The ladders' own steps",
+        "",
+        f"Of {of} steps of the recorded run that brought at least 5 %, what the next stage does was named on {named} "
+        f"(aim: 80 %), and what it brought lay inside the interval of {inside} (aim: 75 %).",
+        "",
+        *text,
+        "",
+    ]
+
+
 def section() -> list[str]:
     """The first part of docs/explain_scores.md: what came of the first sight, what is predicted today, and where
     the error lies.
@@ -513,6 +569,7 @@ def section() -> list[str]:
             for folder in SEEN
         ),
         "",
+        *of_the_ladders(),
     ]
 
 
