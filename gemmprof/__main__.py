@@ -19,6 +19,13 @@ def entry() -> int:
     code = main()
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
+    buckets = sys.modules.get("gemmprof.base.buckets")
+    if buckets is not None and buckets.abandoned:
+        import os
+
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
     return code
 
 

@@ -6,10 +6,12 @@ Keys, regions and endpoints are the storage's own settings (``AWS_ENDPOINT_URL``
 from __future__ import annotations
 
 import os
+import queue
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,11 @@ from gemmprof.base.output import new_file
 # A `Path` of a URL has lost one of its slashes.
 _URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")
 COPIED_BYTES = 1 << 20
+# For so many bytes, or the list of a folder: the slowest line that anybody reads reports through has 20 KB a second.
+PATIENCE_SECONDS = 60.0
+
+abandoned: list[str] = []
+"""What was not waited for any longer. Arrow does when the process ends: the command line leaves without it."""
 
 
 def url_of(path: str | os.PathLike[str]) -> str:
@@ -51,8 +58,9 @@ def fetch(url: str) -> BinaryIO:
     out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
     try:
         system, path = _system(url)
-        with system.open_input_stream(path) as source:
-            shutil.copyfileobj(source, out, COPIED_BYTES)
+        source = _in_time(url, lambda: system.open_input_stream(path))
+        while part := _in_time(url, lambda: source.read(COPIED_BYTES)):
+            out.write(part)
         return out
     except BaseException as error:
         out.close()
@@ -71,12 +79,10 @@ def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:
     from pyarrow.fs import FileSelector, FileType
 
     try:
-        found = system.get_file_info(path)
-        several: Iterable[Any] = (
-            system.get_file_info(FileSelector(path, recursive=deep))
-            if found.type == FileType.Directory
-            else [found]
-        )
+        found = _in_time(url, lambda: system.get_file_info(path))
+        several: Iterable[Any] = [found]
+        if found.type == FileType.Directory:
+            several = _in_time(url, lambda: system.get_file_info(FileSelector(path, recursive=deep)))
     except OSError as error:
         raise _unreachable(url, error) from None
     scheme = url.partition("://")[0]
@@ -175,6 +181,34 @@ def remove(path: Path) -> None:
     system, place = _system(url)
     with suppress(FileNotFoundError):
         system.delete_file(place)
+
+
+def _in_time(url: str, call: Callable[[], Any]) -> Any:
+    """What the storage answers, in a thread: within Arrow no signal is heard, and a listing or a body may have no end.
+
+    Raises:
+        TimeoutError: it takes longer than `PATIENCE_SECONDS`.
+        OSError: what Arrow says.
+    """
+    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put((call(), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        found, error = answers.get(timeout=PATIENCE_SECONDS)
+    except BaseException as ending:
+        abandoned.append(url)
+        if not isinstance(ending, queue.Empty):
+            raise
+        raise TimeoutError(f"it gives no answer within {PATIENCE_SECONDS:.0f} s") from None
+    if error is not None:
+        raise error
+    return found
 
 
 def _system(url: str) -> tuple[Any, str]:

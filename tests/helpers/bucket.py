@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -143,12 +144,37 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, f"<ListBucketResult>{count}{listed}</ListBucketResult>".encode())
 
 
+class _Endless(_Handler):
+    """Lists and objects that never end."""
+
+    def _object(self) -> None:
+        self.send_response(200 if self.path.endswith(".ncu-rep") else 404)
+        self.send_header("Content-Length", str(1 << 30))
+        self.end_headers()
+        with suppress(OSError):
+            while self.command == "GET":
+                self.wfile.write(b"x")
+                time.sleep(0.1)
+
+    def _list(self, bucket: str, prefix: str, delimiter: str) -> None:
+        listed = "".join(
+            f"<Contents><Key>{prefix}{len(self.asked)}-{i}</Key><Size>5</Size></Contents>" for i in range(9)
+        )
+        more = (
+            f"<NextContinuationToken>{len(self.asked)}</NextContinuationToken><IsTruncated>true</IsTruncated>"
+        )
+        self._answer(
+            200, f"<ListBucketResult><KeyCount>1</KeyCount>{more}{listed}</ListBucketResult>".encode()
+        )
+
+
 @contextmanager
-def buckets(root: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
+def buckets(root: Path, *, endless: bool = False) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Serve the folders in ``root``; yields the variables that lead there, and what was asked so far."""
     asked: list[str] = []
     server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), type("Handler", (_Handler,), {"root": root, "asked": asked})
+        ("127.0.0.1", 0),
+        type("Handler", (_Endless if endless else _Handler,), {"root": root, "asked": asked}),
     )
     server.parts = {}  # type: ignore[attr-defined]
     Thread(target=server.serve_forever, daemon=True).start()

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from bucket import buckets
 from measured import gemmprof
 from recorded_data import DATA
 from scale import few, inputs
@@ -405,6 +406,27 @@ def test_cache_entries_that_are_none_are_made_again(tmp_path: Path) -> None:
         attack(entry)
     again = gemmprof("show", report, cwd=tmp_path, GEMMPROF_CACHE=str(cache))
     assert again.stdout == first.stdout
+
+
+IMPATIENT = """
+import sys
+from gemmprof.base import buckets
+from gemmprof.__main__ import entry
+buckets.PATIENCE_SECONDS = 2.0
+sys.argv.insert(1, "show")
+sys.exit(entry())
+"""
+
+
+@pytest.mark.parametrize("place", few(["object.ncu-rep", "folder/"], ["object.ncu-rep"]))
+def test_a_bucket_without_an_end_is_given_up(place: str, tmp_path: Path) -> None:
+    """A byte now and then, a list that always goes on: inside Arrow no signal is heard, and its end waits for both."""
+    with buckets(tmp_path, endless=True) as (variables, asked):
+        told = subprocess.run(
+            [sys.executable, "-c", IMPATIENT, f"s3://bucket/{place}"], capture_output=True, text=True, check=False,
+            timeout=60, cwd=ROOT, env=os.environ | variables,
+        )  # fmt: skip
+    assert asked and told.returncode == 2 and "no answer within 2 s" in told.stderr, told.stderr
 
 
 def test_no_expression_hangs(folder: Path) -> None:
