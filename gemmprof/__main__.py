@@ -22,9 +22,11 @@ def entry() -> int:
     buckets = sys.modules.get("gemmprof.base.buckets")
     if buckets is not None and buckets.abandoned:
         import os
+        from contextlib import suppress
 
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            with suppress(OSError, ValueError):
+                stream.flush()
         os._exit(code)
     return code
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from gemmprof.base import system
 from gemmprof.base.errors import DeviceError, OccupancyError, UsageError
 from gemmprof.gpu.arch import limits_of
 from gemmprof.gpu.ptxas import KernelResources
@@ -18,6 +19,7 @@ _FUNCTION = re.compile(r"^\s*Function (.+):$")
 _USAGE = re.compile(r"^\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 _SECONDS = 120
+_PRINTED = 1 << 29  # bytes: a library of 50 MiB prints as much
 
 
 def find_cuobjdump() -> Path:
@@ -77,10 +79,8 @@ def read_sass(path: str | Path) -> str:
 
 def _ask(tool: Path, option: str, file: Path) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            [str(tool), option, str(file)],
-            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
-        )  # fmt: skip
+        # By its whole path: a file's name may begin as an option does.
+        return system.ask_tool([str(tool), option, str(file.absolute())], seconds=_SECONDS, most=_PRINTED)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DeviceError(f"{tool} could not read {file}", found=str(error)) from error
 

@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -68,6 +68,48 @@ def lock(handle: int, *, wait: bool = False) -> None:
     """
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+TOOL_MEMORY = 4 << 30
+
+
+def ask_tool(
+    command: Sequence[str], *, given: str = "", seconds: float, most: int
+) -> subprocess.CompletedProcess[str]:
+    """What a program prints that somebody's bytes are given to: it may be made to compute, remember or print for ever.
+
+    Args:
+        given: its standard input.
+        seconds: how long it may take.
+        most: bytes that it may print; with more it is ended, as with more than `TOOL_MEMORY` in memory (on Linux).
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took longer.
+    """
+    import subprocess
+    import tempfile
+
+    with ExitStack() as stack:
+        asked, *told = (stack.enter_context(tempfile.TemporaryFile(prefix="gemmprof-")) for _ in range(3))
+        asked.write(given.encode("utf-8", "replace"))
+        asked.seek(0)
+        process = stack.enter_context(subprocess.Popen(command, stdin=asked, stdout=told[0], stderr=told[1]))
+        try:
+            if sys.platform == "linux":
+                import resource
+
+                with suppress(ProcessLookupError):
+                    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
+                    resource.prlimit(process.pid, resource.RLIMIT_AS, (TOOL_MEMORY, TOOL_MEMORY))
+            process.wait(seconds)
+        except BaseException:
+            process.kill()
+            raise
+        for file in told:
+            file.seek(0)
+        out, err = (file.read(most).decode("utf-8", "replace") for file in told)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def open_folder(folder: str | os.PathLike[str]) -> int | None:

@@ -115,7 +115,8 @@ def _one_run(
         return before
     for line in lines:
         print(one_line(f"run {number}: {line}"), flush=True)
-    for old in sorted(profiler.folder.glob("run-*.ncu-rep"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+    # Those that a watch made, whose names go by time: somebody's run-1.ncu-rep stays.
+    for old in sorted(profiler.folder.glob(f"run-{'[0-9]' * 8}T{'[0-9]' * 6}-*.ncu-rep"))[:-KEPT]:
         old.unlink(missing_ok=True)
     return collected.report
 

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gemmprof.base import system
+
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
@@ -62,6 +64,10 @@ _BARRIERS = re.compile(r"used (?P<barriers>\d+) barriers")
 _SHARED = re.compile(r"(?P<static>\d+)(?:\+(?P<system>\d+))? bytes smem")
 
 
+# A hundred thousand names take a second; one of 300 letters may stand for gigabytes, each part naming the last twice.
+DEMANGLE_SECONDS, DEMANGLED_BYTES = 5.0, 64 << 20
+
+
 def parse_ptxas(text: str) -> tuple[KernelResources, ...]:
     """Every kernel of the output, in its order; other compilers' and other tools' lines are skipped."""
     return tuple(_kernels(text.splitlines()))
@@ -73,7 +79,10 @@ def demangle(names: Sequence[str]) -> list[str]:
     if tool is None or not names:
         return list(names)
     text = "\n".join(names) + "\n"
-    answer = subprocess.run([tool], input=text, capture_output=True, text=True, timeout=30, check=False)
+    try:
+        answer = system.ask_tool([tool], given=text, seconds=DEMANGLE_SECONDS, most=DEMANGLED_BYTES)
+    except (OSError, subprocess.TimeoutExpired):
+        return list(names)
     lines = answer.stdout.splitlines()
     return lines if answer.returncode == 0 and len(lines) == len(names) else list(names)
 

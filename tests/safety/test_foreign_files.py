@@ -30,6 +30,7 @@ from recorded_data import DATA
 from scale import few, inputs
 
 from gemmprof.base.foreign_files import RefusedFileError, open_file, open_lock, read_bytes, read_packed
+from gemmprof.base.system import ask_tool
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -406,6 +407,25 @@ def test_cache_entries_that_are_none_are_made_again(tmp_path: Path) -> None:
         attack(entry)
     again = gemmprof("show", report, cwd=tmp_path, GEMMPROF_CACHE=str(cache))
     assert again.stdout == first.stdout
+
+
+def test_a_mangled_name_of_terabytes_stays_mangled(tmp_path: Path) -> None:
+    """Each of its parts names the last one twice: 300 letters that c++filt spells out for ever."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    name = "_Z1f1pIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits)
+    (tmp_path / "log").write_text(
+        f"ptxas info    : Compiling entry function '{name}' for 'sm_90'\n"
+        "ptxas info    : Used 10 registers, used 0 barriers, 32 bytes smem\n"
+    )
+    told = gemmprof("occupancy", "--ptxas", "log", "--threads", "128", cwd=tmp_path)
+    assert told.returncode == 0 and name[:20] in told.stdout
+
+
+def test_a_tool_prints_and_remembers_no_more_than_it_may(tmp_path: Path) -> None:
+    told = ask_tool(["yes"], seconds=30.0, most=MIB)
+    assert told.returncode == -signal.SIGXFSZ and len(told.stdout) == MIB
+    hungry = ask_tool([sys.executable, "-c", "bytes(5 << 30)"], seconds=30.0, most=MIB)
+    assert hungry.returncode == 1 and "MemoryError" in hungry.stderr
 
 
 IMPATIENT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import subprocess
 from pathlib import Path
@@ -136,6 +137,13 @@ def test_a_cubin_of_this_compiler_is_what_its_ptxas_said(target: str, tmp_path: 
     assert {
         name: (k.registers_per_thread, k.static_shared_memory, k.stack_bytes) for name, k in read.items()
     } == {name: (k.registers_per_thread, k.static_shared_memory, k.stack_bytes) for name, k in said.items()}
+
+
+@pytest.mark.skipif(not has_cuobjdump(), reason="needs cuobjdump")
+def test_a_file_whose_name_is_an_option_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("--help").write_bytes(lzma.decompress((recorded_data.DATA / "builds" / "new.o.xz").read_bytes()))
+    assert read_cubin("./--help")
 
 
 @pytest.mark.skipif(not has_cuobjdump(), reason="needs cuobjdump")

@@ -102,10 +102,15 @@ def test_a_save_profiles_again_and_says_what_the_change_was(machine: Path, start
 
 
 def test_so_many_runs_and_no_more(machine: Path, started: list[Watching]) -> None:
+    mine = [machine / "gemmprof-watch" / f"run-{number}.ncu-rep" for number in range(12)]
+    mine[0].parent.mkdir()
+    for path in mine:
+        path.write_text("somebody's own")
     watching = Watching(machine, "kernel.sh", "--runs", "1", "--", "sh", "-c", "./kernel.sh")
     started.append(watching)
     out, _ = watching.process.communicate(timeout=60)
     assert watching.process.returncode == 0 and out.startswith("run 1: #1 gelu") and "stopped" not in out
+    assert all(path.is_file() for path in mine)
 
 
 @pytest.mark.parametrize(
