@@ -191,7 +191,7 @@ def is_written_here(pattern: ast.expr) -> bool:
         return ast.unparse(pattern.func) in ("re.escape", "'|'.join")
     # A constant of its module, or what a loop takes from one.
     return isinstance(pattern, ast.Name) and (
-        pattern.id.isupper() or pattern.id in ("pattern", "signature", "text")
+        pattern.id.isupper() or pattern.id in ("pattern", "signature", "text", "unsafe")
     )
 
 
@@ -208,6 +208,7 @@ PLACES: dict[str, dict[str, str]] = {
     "console": {"gemmprof.arguments.common": "the one console, on the guarded streams"},
     "stream": {
         "gemmprof.__init__": "a constant, before anything is loaded",
+        "gemmprof.arguments.common": "asks how wide the terminal is",
         "gemmprof.base": "the guard itself, and pipes",
         "gemmprof.commands.mcp": "messages of the protocol, JSON for a program",
         "gemmprof.commands.profile": "the descriptor that the user's own program prints to",
