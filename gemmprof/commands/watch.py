@@ -116,7 +116,7 @@ def _one_run(
     for line in lines:
         print(one_line(f"run {number}: {line}"), flush=True)
     # Those that a watch made, whose names go by time: somebody's run-1.ncu-rep stays.
-    for old in sorted(profiler.folder.glob(f"run-{'[0-9]' * 8}T{'[0-9]' * 6}-*.ncu-rep"))[:-KEPT]:
+    for old in sorted(profiler.folder.glob("run-????????T??????-*.ncu-rep"))[:-KEPT]:
         old.unlink(missing_ok=True)
     return collected.report
 
