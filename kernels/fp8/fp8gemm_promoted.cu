@@ -97,21 +97,27 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             for (int i = 0; i < TILE::bn / 2; ++i) sums[i] = 0.0f;
             int tile_row, tile_col;
             if constexpr (!std::is_same_v<SCALES, OneScale>) places.place(index, tile_row, tile_col);
-            for (int step = 0; step < steps; ++step, advance()) {
-                float above = 1.0f, below = 1.0f;  // scales of this step: of a lane's two rows, times B's
+            float next_above = 1.0f, next_below = 1.0f, next_b = 1.0f;
+            const auto load_scales = [&](int step) {
                 if constexpr (SCALES::of_blocks) {
                     const int row = tile_row * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
                     const float* const a = scales.a + step * scales.a_step;
-                    const float b = scales.b[step * scales.b_step + tile_col * scales.b_column];
-                    above = a[min(row, out.m - 1) * scales.a_row] * b;
-                    below = a[min(row + 8, out.m - 1) * scales.a_row] * b;
+                    next_above = a[min(row, out.m - 1) * scales.a_row];
+                    next_below = a[min(row + 8, out.m - 1) * scales.a_row];
+                    next_b = scales.b[step * scales.b_step + tile_col * scales.b_column];
                 }
+            };
+            load_scales(0);
+            for (int step = 0; step < steps; ++step, advance()) {
+                // Of this step, of a lane's two rows. They were asked for a step ago: nothing else would hide that wait.
+                [[maybe_unused]] const float above = next_above * next_b, below = next_below * next_b;
                 ptx::barrier_wait(full + 8 * stage, parity);
                 const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
                 ptx::pin(part);
                 ptx::wgmma_fence();
                 multiply_step(part, a + group * 64 * BK, b);
                 ptx::wgmma_commit();
+                if (SCALES::of_blocks && step + 1 < steps) load_scales(step + 1);
                 ptx::wgmma_wait<0>();
                 ptx::pin(part);
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
