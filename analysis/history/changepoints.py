@@ -138,8 +138,8 @@ def _beside_drift(
 ) -> tuple[list[int], npt.NDArray[np.float64]]:
     """The steps of a series that may also drift and go with the season, and how it drifts.
 
-    Three explanations are held against each other by Schwarz's criterion: steps alone, drift alone, both. A drift is a
-    line and a wave of a year; a series of less than half a year has no wave that could be told from a line.
+    Explanations are held against each other by Schwarz's criterion: steps alone, drift alone, both. A drift is a line,
+    or a line and a wave of a year; a series of less than half a year has no wave that could be told from a line.
     """
     import numpy as np
 
@@ -177,6 +177,9 @@ def _beside_drift(
         (alone, [], smooth),
         (both, chosen, smooth_of_both),
     ]
+    for positions in ([], chosen):  # a line alone, which has no season to pay for
+        value, straight = _fitted(logs, drift[:, :1], positions, noise)
+        explanations.append((value, positions, straight))
     _, positions, drifted = min(explanations, key=lambda item: item[0])
     return positions, drifted
 

@@ -164,8 +164,8 @@ def json_safe(document: str, encoding: str = "utf-8") -> str:
         units = found[0].encode("utf-16-be", "surrogatepass")
         return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-    unsafe = _UNSAFE_CHARACTER if knows(encoding, document) else _UNSAFE_OR_FOREIGN
-    return _no_commands(re.sub(unsafe, escape, document), r"#\\u0023")
+    pattern = _UNSAFE_CHARACTER if knows(encoding, document) else _UNSAFE_OR_FOREIGN
+    return _no_commands(re.sub(pattern, escape, document), r"#\\u0023")
 
 
 def github_command(kind: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
