@@ -207,7 +207,6 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "console": {"gemmprof.arguments.common": "the one console, on the guarded streams"},
     "stream": {
-        "gemmprof.arguments.common": "asks for the width of the terminal, and writes nothing",
         "gemmprof.__init__": "a constant, before anything is loaded",
         "gemmprof.arguments.common": "asks how wide the terminal is",
         "gemmprof.base": "the guard itself, and pipes",
