@@ -431,7 +431,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
                 **flows.factors(missed, flows.written, dram_read=flows.dram_read),
                 "block_launch": 1.0 / times,
             },
-            registers=2 * (times - 1),
+            registers=(times - 1) * _carried_values(work, known),
             warps=min(1.0, warps / resident),
         )
 
@@ -445,6 +445,26 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
             f"{100 * best[0]:.0f} % of the loads that as many threads do now. Keep what they share in registers."
         ),
     )
+
+
+def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
+    """Registers that a thread holds for its result from one round of these loads' loops to the next: its sums, which
+    every further result needs for itself, too.
+    """
+    code = work.code
+    assert code is not None
+    own = computing(work)
+    loops = {loop for one in known for row in one.rows for loop in code.loops_around[row][:1]}
+    carried = [
+        {
+            name
+            for at in range(loop.first, loop.last + 1)
+            for name in work.sass[at].reads
+            if any(own[source] and at <= source <= loop.last for source in code.producers(at, name))
+        }
+        for loop in loops
+    ]
+    return max(1, *map(len, carried), 1)
 
 
 def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:

@@ -405,16 +405,18 @@ def neighbours_alike(work: Work) -> Array:
             found[at] = 1.0
         elif line.opcode == "S2R":
             found[at] = told[at] or 1.0
-    turns = [at for at, line in enumerate(code.sass) if line.is_branch and line.guard and work.executed[at]]
+    turns = work.where(lambda line: line.is_branch and bool(line.guard)) & (work.executed > 0)
     new = True
     while new:
         new = False
-        for at in map(int, np.flatnonzero(work.executed > 0)):
+        ways = np.where(turns, found, float(WARP))
+        for at in map(int, np.flatnonzero((work.executed > 0) & (found > np.maximum(1.0, told)))):
             least = found[at]
             for name in code.sass[at].reads:
                 several = code.producers(at, name)
-                ways = [turn for turn in turns if min(several) < turn < at] if len(several) > 1 else []
-                least = min([least, *found[list(several)], *found[ways]])
+                least = min([least, *found[list(several)]])
+                if len(several) > 1:  # which of them it is, the turns between tell
+                    least = min(least, ways[min(several) : at].min(initial=WARP))
             least = max(least, told[at])
             if least < found[at]:
                 found[at] = least
