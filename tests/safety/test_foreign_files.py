@@ -475,6 +475,35 @@ def test_a_matplotlibrc_of_somebody_changes_nothing(folder: Path, kind: str) -> 
     assert gemmprof(*occupancy, cwd=folder).returncode == 0
 
 
+AMBIENT = {
+    "MPLBACKEND": "nonsense", "PYTHONOPTIMIZE": "2", "PYTHONWARNINGS": "error", "COLUMNS": "9" * 40, "LINES": "x",
+    "GEMMPROF_RUNS": "/dev/zero", "TERM": "\x1b[2J",
+}  # fmt: skip
+
+
+def test_a_hostile_environment_changes_no_answer(folder: Path) -> None:
+    report = DATA / "ladder_simple.ncu-rep.xz"
+    for line in (["show", report], ["roofline", report, "-o"]):
+        plain, hostile = (
+            gemmprof(*line, *([f"{len(given)}.png"] if line[-1] == "-o" else []), cwd=folder, **given)
+            for given in ({}, AMBIENT)
+        )
+        assert hostile.returncode == 0, hostile.stderr
+        assert hostile.stdout == plain.stdout
+    assert (folder / "0.png").read_bytes() == (folder / f"{len(AMBIENT)}.png").read_bytes()
+
+
+def test_what_is_used_of_the_environment_is_documented() -> None:
+    said = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    used = {
+        name
+        for room in ("gemmprof", "kernels", "profiler", "analysis", "reports")
+        for file in (ROOT / room).rglob("*.py")
+        for name in re.findall(r"[\"'](GEMMPROF_[A-Z_]+)[\"']", file.read_text(encoding="utf-8"))
+    }
+    assert len(used) > 8 and {name for name in used if f"`{name}`" not in said} == set()
+
+
 def test_a_fault_of_gemmprof_is_no_finding() -> None:
     program = (
         "import sys\nimport gemmprof.cli as cli\n"
