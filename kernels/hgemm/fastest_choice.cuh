@@ -175,8 +175,10 @@ constexpr bool for_one_round(int tile) { return tile >= kNarrow; }
 
 inline bool suits_one_round(const gemmprof::Gemm& g, int tile, int splits, int places) {
     const TileFacts& facts = tile_facts[tile];
-    const int rows = facts.swapped ? facts.bn : facts.bm * facts.pair;
+    const int rows = facts.swapped ? facts.bn : facts.bm * facts.pair, columns = facts.swapped ? facts.bm : facts.bn;
     if (5.0 * rows > 6.0 * g.m || tiles_of(g, facts) > places) return false;
+    // Rows of tiles whose blocks share K are at different places of it: an operand that L2 does not hold is read again.
+    if (splits > 1 && rows < g.m && columns < g.n && 2.0 * std::max(g.m, g.n) * g.k > L2_BYTES) return false;
     return tile != kNarrow || splits > 1 || g.m > facts.bm;
 }
 

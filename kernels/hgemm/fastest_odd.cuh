@@ -32,10 +32,9 @@ constexpr int RAW_BYTES = SIDE * WORDS * 16;
 constexpr int SHARED_BYTES = 2 * STAGES_AHEAD * RAW_BYTES + 2 * 2 * TILE * 2;
 constexpr int MOST_PARTS = 8;               // the largest cluster that every Hopper GPU accepts
 constexpr int BLOCKS_PER_SM = 2;
-// Microseconds: of a step whose words are there, alone on an SM and of each of two blocks; of the first words, which come
-// from memory; of a launch; and of adding up the sums of blocks that share a tile.
-constexpr double STEP_ALONE = 0.35, STEP_BESIDE = 0.25, BLOCK = 2.0, START = 4.5;
-constexpr double EXCHANGE = 0.8, EXCHANGE_PER_PART = 0.05;
+// Microseconds, fitted to times of 89 shapes on an H200: of a step, alone on an SM and of each of two blocks; of a block's
+// start and end; of a launch; and of adding up the sums of blocks that share a tile.
+constexpr double STEP_ALONE = 1.30, STEP_BESIDE = 0.98, BLOCK = 4.4, START = 2.3, EXCHANGE = 0.2;
 
 // The tile of an operand from (start, k) on as it lies in memory: with K along its rows, or across. A row's aligned
 // 16-byte words are copied as they are, STAGES steps ahead, and shifted on their way to the tile that ldmatrix reads.
@@ -204,7 +203,7 @@ inline Way best_way(const gemmprof::Gemm& g, int sms) {
         const double rounds = std::ceil(tiles * parts / (sms * beside));
         const double step = std::max(STEP_ALONE, beside * STEP_BESIDE);
         const double time = START + rounds * (gemmprof::ceil_div(steps, parts) * step + BLOCK) +
-                            (parts > 1 ? EXCHANGE + EXCHANGE_PER_PART * parts : 0.0);
+                            (parts > 1 ? EXCHANGE : 0.0);
         if (time < best.time) best = {parts, time};
     }
     return best;
