@@ -166,6 +166,8 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
                 "(.json); http:// is the address of its pages"
             ],
         )
+    if isinstance(listens, str):
+        _check_way(listens)
     if isinstance(listens, str) and not _HERE.fullmatch(listens):
         progress.note(
             f"{listens} is not encrypted: whoever reaches it runs code on its workers and reads what they send"
@@ -179,19 +181,52 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
             remedies=["start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER],
         ) from error
-    except (TypeError, RuntimeError) as error:
-        raise UsageError(
-            f"--cluster: {listens} asks for certificates that this user has not configured",
-            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            remedies=[
-                "name them as for any client of Dask: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
-                "…__TLS__CLIENT__KEY, or distributed.comm.tls in ~/.config/dask"
-            ],
-        ) from error
     try:
         yield client
     finally:
         client.close(timeout=5)
+
+
+def _check_way(address: str) -> None:
+    """Look for what a client needs to talk to this address: without it one takes half a minute to give up.
+
+    Raises:
+        UsageError: it is not there.
+    """
+    from distributed.comm.registry import get_backend
+    from distributed.security import Security
+
+    scheme = address.partition("://")[0] if "://" in address else "tcp"
+    encrypted = scheme in ("tls", "wss")
+    found = "none of them is configured"
+    try:
+        get_backend(scheme).get_connector()
+        security = Security()
+        context = security.get_connection_args("client").get("ssl_context")
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        found = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if not encrypted:
+            raise UsageError(
+                f"--cluster: Dask cannot speak to {address} from here",
+                found=found,
+                remedies=["--cluster tcp://HOST:8786 or tls://HOST:8786 needs nothing more than Dask"],
+            ) from None
+    else:
+        if not encrypted and security.require_encryption and scheme in ("tcp", "ws"):
+            raise UsageError(
+                f"--cluster: {address} is not encrypted, and Dask's settings here ask for that",
+                remedies=["tls://HOST:8786", "distributed.comm.require-encryption in ~/.config/dask"],
+            )
+        if not encrypted or context is not None:
+            return
+    raise UsageError(
+        f"--cluster: {address} asks for certificates that this user has not configured",
+        found=found,
+        remedies=[
+            "name them as for any client of Dask: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
+            "…__TLS__CLIENT__KEY, or distributed.comm.tls in ~/.config/dask"
+        ],
+    )
 
 
 def await_file(file: Path, seconds: float, progress: Progress) -> None:

@@ -22,6 +22,7 @@ from recorded_data import DATA, ROOT
 from scale import few, inputs
 
 pytest.importorskip("distributed")
+from distributed import Security
 
 from gemmprof.analysis import session
 from gemmprof.base.errors import DeviceError
@@ -53,19 +54,20 @@ COMMANDS = {
 class Scheduler:
     """A scheduler with workers that read; each can be killed, and is there again a moment later."""
 
-    def __init__(self, folder: Path, code: Path = ROOT) -> None:
-        self.folder, self.code = folder, code
+    def __init__(self, folder: Path, code: Path = ROOT, protocol: str = "tcp") -> None:
+        self.folder, self.code, self.protocol = folder, code, protocol
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"{protocol}://127.0.0.1:{self.port}"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("scheduler", "worker-1", "worker-2"):
             self.start(name)
 
     def start(self, name: str) -> None:
         arguments = (
-            ["dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show"]
+            ["dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show",
+             "--protocol", self.protocol]
             if name == "scheduler"
             else ["dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1",
                   "--local-directory", str(self.folder / name)]
@@ -267,6 +269,41 @@ def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Pat
         assert process.communicate(timeout=200)[0] and process.returncode == 1
     finally:
         scheduler.revive()
+
+
+def test_certificates_are_those_of_dasks_settings(reports: Path, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("cryptography")
+    for address, words in (
+        ("tls", "certificates that this user has not configured"),
+        ("ucxx", "cannot speak to"),
+    ):
+        began = time.monotonic()
+        place = [*COMMANDS["explain"], "--cluster", f"{address}://127.0.0.1:9"]
+        assert answer(reports, reports / "cache-0", *place)[0] == 2
+        said = (reports / "errors").read_text()
+        assert words in said and "Traceback" not in said
+        assert time.monotonic() - began < 20, "a client that cannot begin takes half a minute to end"
+    made = Security.temporary()
+    for name, text in (
+        ("ca", made.tls_ca_file),
+        ("cert", made.tls_client_cert),
+        ("key", made.tls_client_key),
+    ):
+        (tmp_path / name).write_text(text)
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    monkeypatch.setenv(f"{tls}CA_FILE", str(tmp_path / "ca"))
+    for who in ("SCHEDULER", "WORKER", "CLIENT"):
+        monkeypatch.setenv(f"{tls}{who}__CERT", str(tmp_path / "cert"))
+        monkeypatch.setenv(f"{tls}{who}__KEY", str(tmp_path / "key"))
+    (tmp_path / "farm").mkdir()
+    encrypted = Scheduler(tmp_path / "farm", protocol="tls")
+    try:
+        right = answer(reports, reports / "cache-1", *COMMANDS["explain"])
+        place = ["--cluster", encrypted.address, "--wait", "60"]
+        assert answer(reports, reports / "cache-2", *COMMANDS["explain"], *place) == right
+        assert "is not encrypted" not in (reports / "errors").read_text()
+    finally:
+        encrypted.stop()
 
 
 def test_a_file_that_only_the_command_has_is_named_as_that(scheduler, reports: Path) -> None:
