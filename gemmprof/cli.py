@@ -73,6 +73,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _interrupts.clear()
+    if arguments is None:
+        system.runs_one_command()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     with guarded_output(), _orderly_endings():
         try:

@@ -30,8 +30,11 @@ def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bo
     Raises:
         ReportError, UsageError: if the inputs stand for no report.
     """
-    from gemmprof.reports.dataset.manifest import update
-    from gemmprof.reports.dataset.rows import reports_below
+    from gemmprof.base.system import without_modules
+
+    with without_modules("pandas", "numpy"):  # others read
+        from gemmprof.reports.dataset.manifest import update
+        from gemmprof.reports.dataset.rows import reports_below
     from gemmprof.reports.terminal import found
 
     reports, problems = reports_below(inputs)

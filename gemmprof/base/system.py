@@ -33,6 +33,15 @@ LOCKS = fcntl is not None
 _one_reader = threading.Lock()
 
 
+_one_command = False
+
+
+def runs_one_command() -> None:
+    """Say that this process runs one command and ends: what other code in it would miss need not be loaded."""
+    global _one_command
+    _one_command = True
+
+
 class _Absent:
     """A finder of modules that says that these are not installed."""
 
@@ -49,9 +58,9 @@ def without_modules(*names: str) -> Iterator[None]:
     """Keep packages from importing these in this context: pyarrow takes pandas for its first array, and NumPy with it.
 
     Those imports take half a second. Only for processes that do nothing else meanwhile. Afterwards both work, but
-    a pyarrow that was imported here takes no array of NumPy's.
+    a pyarrow that was imported without NumPy takes none of its arrays: that is left to a process of one command.
     """
-    finder = _Absent(names)
+    finder = _Absent([name for name in names if name != "numpy" or _one_command])
     sys.meta_path.insert(0, finder)
     try:
         yield

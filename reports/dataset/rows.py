@@ -215,8 +215,6 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
         ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
     """
     from gemmprof.analysis.inputs.selection import is_report_name, is_run
-    from gemmprof.analysis.reading.unpack import no_such_file
-    from gemmprof.analysis.session import reports_of
 
     found: dict[Path, None] = {}
     problems: list[GemmprofError] = []
@@ -229,6 +227,9 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
                 folders.sort()
                 found.update((Path(folder) / name, None) for name in sorted(files) if is_report_name(name))
             continue
+        from gemmprof.analysis.reading.unpack import no_such_file
+        from gemmprof.analysis.session import reports_of
+
         try:
             reports, failures = reports_of([path])
         except GemmprofError as error:

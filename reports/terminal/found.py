@@ -6,10 +6,6 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES, canonical, unit_of
 from gemmprof.analysis.inputs.names import label
@@ -17,6 +13,9 @@ from gemmprof.base.printable import one_line
 from gemmprof.reports.formatting import counted, nanoseconds, quantity
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from gemmprof.reports.dataset.manifest import Update
     from gemmprof.reports.dataset.query import Answer
 
@@ -25,6 +24,9 @@ MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is co
 
 def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
     """The launches, longest first, with the values that the condition looked at."""
+    from rich.table import Table
+    from rich.text import Text
+
     if answer.found:
         names = list(answer.found[0].values)
         table = Table(box=None, pad_edge=False)
@@ -54,6 +56,8 @@ def _nearby(path: str) -> str:
 
 def names_table() -> Table:
     """Every figure and finding that a condition may name."""
+    from rich.table import Table
+
     from gemmprof.analysis.inputs.named_figures import UNITS
 
     other = {name: word for word, name in ALIASES.items()}
