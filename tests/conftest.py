@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from kept import keep_recorded, read_anew
 from recorded_data import DATA, REPRESENTATIVES, ReadRecorded
-from scale import CAMPAIGN, few
+from scale import CAMPAIGN, few, inputs
 
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
@@ -77,6 +77,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         referee = metafunc.definition.path.parent.name == "referee"
         chosen = getattr(metafunc.module, "REPRESENTATIVES", recorded_names() if referee else REPRESENTATIVES)
         metafunc.parametrize("report_name", few(recorded_names(), chosen))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test with more inputs in the campaign is the campaign's there, marked or not: its whole file is."""
+    if CAMPAIGN and getattr(getattr(item, "module", None), "inputs", None) is inputs:
+        item.add_marker("campaign")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -247,6 +247,7 @@ class RooflinePart(Part, frozen=True):
     problem: Annotated[str | None, "the matrix product (`4096`, `512x256x1024`); null for another kernel"]
     report: Annotated[str, "the report, as it was named"]
     launch: Annotated[Position, "position in it, from 0"]
+    family: Annotated[str | None, "id of its family (`#3`), the same in every command"]
     not_collected: Annotated[
         str | None, "the ncu option that collects what is missing; null where nothing is"
     ]
@@ -269,6 +270,7 @@ def rooflines(kernels: Sequence[KernelRoofline]) -> RooflineDocument:
                 launch=row.page.analysis.profile.index,
                 stage=row.page.record and row.page.record.stage.number,
                 problem=row.page.problem and row.page.problem.key,
+                family=row.page.family and row.page.family.id,
                 not_collected=row.result.remedy if isinstance(row.result, NotCollected) else None,
                 points=tuple(map(_point, row.points)),
             )

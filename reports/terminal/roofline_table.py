@@ -36,9 +36,11 @@ class KernelRoofline:
 
     @property
     def name(self) -> str:
-        """Stage and problem, else the kernel's name (untrusted text)."""
-        problem = self.page.problem
-        return f"{self.page.label} {problem.label}" if problem is not None else self.page.label
+        """Stage and problem, else the family's id and the kernel's name (untrusted text)."""
+        problem, family = self.page.problem, self.page.family
+        if problem is not None:
+            return f"{self.page.label} {problem.label}"
+        return f"{family.id} {self.page.label}" if family is not None else self.page.label
 
     @property
     def points(self) -> tuple[RooflinePoint, ...]:

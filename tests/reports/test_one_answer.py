@@ -56,6 +56,18 @@ def tile(analysis: KernelAnalysis, name: str) -> str | None:
     return next((value.strip() for value in found), None)
 
 
+def test_a_family_has_one_id_in_explain_and_roofline(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(DATA / "flaws_bank_conflicts.ncu-rep.xz")
+    ids = []
+    for command in ("explain", "roofline"):
+        assert main([command, path, "--json"]) == 0
+        kernels = json.loads(capsys.readouterr().out)["kernels"]
+        ids.append({part["launch"]: part["family"] for part in kernels})
+    assert ids[0] == ids[1] and len(set(ids[0].values())) == 7
+    assert main(["roofline", path]) == 0
+    assert f"{ids[0][3]} conflict_load<32>" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("dropped", [(), (0,), (1,), (0, 1)])
 def test_sectors_of_asynchronous_copies_are_one_number(
     dropped: tuple[int, ...], recorded: ReadRecorded

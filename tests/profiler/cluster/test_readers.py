@@ -153,22 +153,21 @@ def test_the_answer_is_the_same_to_the_bit(scheduler, reports: Path, command: st
     assert found[0] == found[1] and any(found[0])
 
 
-def test_a_large_report_is_split(scheduler, reports: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("command", few(("explain", "report -o out --force"), ["explain"]))
+def test_a_large_report_is_split(scheduler, reports: Path, monkeypatch, command: str) -> None:
     """Also where its launches are few, so that a test need not wait for a large one."""
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     split = "import sys; from gemmprof.analysis import session; session.LARGE_REPORT, session.LOT_LAUNCHES = 0, 1; "
     split += "from gemmprof.cli import main; sys.exit(main(sys.argv[1:]))"
-    name = "reports/flaws_spills.ncu-rep.xz"
-    commands = (["explain", name, "--json"], ["report", name, "--json", "-o", "out", "--force"])
-    for arguments in commands[: inputs(1, 2)]:
-        whole = answer(reports, reports / "cache", *arguments)
-        pages = written(reports / "out")
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", split, *arguments, "--cluster", scheduler.address], capture_output=True,
-            check=False, cwd=reports, timeout=200, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == whole, done.stderr
-        assert written(reports / "out") == pages
+    arguments = [*command.split(), "--json", "reports/flaws_spills.ncu-rep.xz"]
+    whole = answer(reports, reports / "cache", *arguments)
+    pages = written(reports / "out")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", split, *arguments, "--cluster", scheduler.address], capture_output=True,
+        check=False, cwd=reports, timeout=200, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == whole, done.stderr
+    assert written(reports / "out") == pages
 
 
 def test_a_large_report_in_a_bucket_is_split_and_its_tables_go_there(tmp_path: Path, monkeypatch) -> None:
