@@ -411,14 +411,25 @@ def test_every_file_that_the_design_names_is_there() -> None:
 
 def test_what_make_test_has_a_part_of_is_whole_in_the_campaign() -> None:
     """Outside tests/safety `make campaign` asks for the mark alone, which `inputs` does not need to stand beside."""
+    file = "tests/analysis/test_families.py"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "campaign"]
-        + ["tests/analysis/test_families.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "campaign",
+            file,
+        ],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
         env={**os.environ, "GEMMPROF_CAMPAIGN": "1"},
     )
-    assert "inputs(20, 7)" in (ROOT / "tests/analysis/test_families.py").read_text("utf-8")
+    assert "inputs(20, 7)" in (ROOT / file).read_text("utf-8")
     assert "test_families.py::" in done.stdout, done.stdout + done.stderr
