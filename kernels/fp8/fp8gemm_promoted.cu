@@ -182,7 +182,7 @@ const gemmprof::KernelFacts kernels[] = {
 constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
 constexpr int TILES = 6;
 constexpr int FIRST_SHARED = 3;
-constexpr int SQUARE = 1, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES;  // of the kernels, by two
+enum { SQUARE = 1, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES };  // of the kernels, by two
 
 struct Choice {
     int tile = 0;

@@ -21,11 +21,13 @@ namespace odd {
 namespace ptx = gemmprof::ptx;
 using gemmprof::CHUNK;
 
-constexpr int SIDE = 64, STEP = 64;         // of a block's tile of C; along K
+constexpr int SIDE = 64;  // of a block's tile of C
+constexpr int STEP = 64;  // along K
 constexpr int ODD_THREADS = 128;            // four warps of 32 x 32
 constexpr int LINE = STEP + CHUNK;          // elements from row to row of a tile: ldmatrix meets no bank twice
 constexpr int TILE = SIDE * LINE;           // elements of a tile
 constexpr int SUMS_LINE = SIDE + 4;         // floats from row to row of the sums
+static_assert(4 * SIDE * SUMS_LINE <= 2 * 2 * TILE * 2, "the sums must fit the tiles' memory");
 constexpr int WORDS = STEP / CHUNK + 1;     // of 16 bytes that hold a row of it, which may begin anywhere
 constexpr int STAGES_AHEAD = 4;             // steps whose words are in shared memory, or on their way
 constexpr int RAW_BYTES = SIDE * WORDS * 16;
@@ -92,7 +94,6 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
     extern __shared__ unsigned char shared[];
     unsigned short(*const tiles)[2][TILE] = reinterpret_cast<unsigned short(*)[2][TILE]>(shared);  // [buffer][operand]
     const unsigned raw = ptx::shared_address(shared) + 2 * 2 * TILE * 2;
-    static_assert(sizeof(float) * SIDE * SUMS_LINE <= 2 * 2 * TILE * 2, "the sums take the tiles' memory");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int index = int(blockIdx.x) / p.parts, part = int(blockIdx.x) % p.parts;
     const int row0 = index / p.columns * SIDE, col0 = index % p.columns * SIDE;

@@ -86,7 +86,7 @@ enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 #define GEMMPROF_TILE(NAME) k##NAME,
 constexpr int transposed_tiles[] = {GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
-constexpr int kRows = kTiles + int(sizeof(transposed_tiles) / sizeof(int));  // of four kernels each
+inline constexpr int kRows = kTiles + int(sizeof(transposed_tiles) / sizeof(int));  // of four kernels each
 
 // The place of a tile in that list; -1 if it is not there.
 constexpr int transposed_row(int tile) {

@@ -336,7 +336,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 namespace GEMMPROF_STAGE {
 
 // Those that compute few columns, and odd rows, come last.
-constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kKernels = kOdd + 8;
+inline constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kKernels = kOdd + 8;
 
 struct Kernels {
     gemmprof::KernelFacts all[kKernels];
