@@ -16,7 +16,7 @@ from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio
 from gemmprof.reports.terminal.overview import facts
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
@@ -152,7 +152,8 @@ def code_diff(outcome: Outcome) -> Iterator[str]:
     yield QUOTED
     for compared, parts in pairs_of(outcome):
         yield ""
-        yield f"{code(compared.match.label)}: {words.VERDICTS[compared.verdict]} {words.change(compared)}".rstrip()
+        verdict = sentences.VERDICTS[compared.verdict]
+        yield f"{code(compared.match.label)}: {verdict} {sentences.change(compared)}".rstrip()
         if not parts:
             yield "no counters by instruction on both sides: profile with --section SourceCounters"
         for part in parts:
@@ -186,14 +187,14 @@ def diff(outcome: Outcome) -> Iterator[str]:
     """What changed between two reports: the verdict on each kernel, why, and what moved most."""
     yield QUOTED
     yield ""
-    yield f"{words.tally(outcome)}. A kernel whose code and counters are what they were is never SLOWER."
+    yield f"{sentences.tally(outcome)}. A kernel whose code and counters are what they were is never SLOWER."
     for note in outcome.notes:
         yield f"- note: {code(note)}"
-    kernels = words.ordered(outcome)
+    kernels = sentences.ordered(outcome)
     for kernel in kernels[:LISTED]:
         yield ""
-        yield f"{code(kernel.match.label)}: {words.VERDICTS[kernel.verdict]} {words.change(kernel)}".rstrip()
-        for text in words.why(kernel):
+        yield f"{code(kernel.match.label)}: {sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip()
+        for text in sentences.why(kernel):
             yield f"- {code(text)}"
         moved = [one for one in kernel.changes if one.group == "time" or one.verdict in ("better", "worse")]
         for change in moved[:LISTED]:

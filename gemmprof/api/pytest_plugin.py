@@ -315,13 +315,13 @@ def _hold(
 ) -> None:
     __tracebackhide__ = True
     from gemmprof.analysis.comparison.gate import check
-    from gemmprof.reports.verdicts import words
+    from gemmprof.reports.verdicts import sentences
 
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
     if gate.holds:
         return
-    lines = [words.gate_summary(gate, outcome)]
+    lines = [sentences.gate_summary(gate, outcome)]
     for item in gate.broken:
         lines.append(one_line(f"{item.kernel.match.label}: {item.text}"))
-        lines += [f"    {text}" for text in words.why(item.kernel)]
+        lines += [f"    {text}" for text in sentences.why(item.kernel)]
     raise AssertionError(log_text("\n".join(lines)))

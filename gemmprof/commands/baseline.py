@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Do what was asked."""
     from gemmprof.analysis.comparison import baseline
     from gemmprof.analysis.comparison.sides import load_side
-    from gemmprof.reports.terminal import verdicts
+    from gemmprof.reports.terminal import outcome_tables
 
     if options.action == "save":
         side = load_side(options.inputs, common.selection(options))
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
         common.print_json(of_history.baselines(found))
     elif options.action == "list":
-        verdicts.print_baselines(common.console(), found, baseline.folder_of(options.baselines))
+        outcome_tables.print_baselines(common.console(), found, baseline.folder_of(options.baselines))
     else:
-        verdicts.print_baseline(common.console(), *found[0])
+        outcome_tables.print_baseline(common.console(), *found[0])
     return 0

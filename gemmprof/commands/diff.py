@@ -309,14 +309,14 @@ def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None
     Raises:
         UsageError: if a gate or a document was asked for, or there is no kernel.
     """
-    from gemmprof.reports.terminal import verdicts
+    from gemmprof.reports.terminal import outcome_tables
 
     if gated or options.format != "text" or options.json or not side.kernels:
         raise UsageError(
             f"there is nothing to compare {side.title} with",
             remedies=["give two runs or reports", "compare it with a baseline: --against NAME"],
         )
-    verdicts.print_side(common.console(), side)
+    outcome_tables.print_side(common.console(), side)
 
 
 def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
@@ -364,8 +364,8 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
 def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespace) -> None:
     from gemmprof.base.documents import json_text
     from gemmprof.reports.documents.of_comparison import compared
-    from gemmprof.reports.terminal import verdicts
-    from gemmprof.reports.verdicts import interchange, words
+    from gemmprof.reports.terminal import outcome_tables
+    from gemmprof.reports.verdicts import interchange, sentences
 
     kind = "json" if options.json else options.format
     # What stands for a kernel without line information: where the gate is written down, else what was compared.
@@ -388,18 +388,18 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     elif kind != "text":
         print(_encodable(makers[kind](outcome, gate), kind))
     elif options.build:
-        verdicts.print_builds(common.console(), outcome)
+        outcome_tables.print_builds(common.console(), outcome)
     else:
         if len(outcome.kernels) == 1 and not options.details:
-            verdicts.print_pair(common.console(), outcome)
+            outcome_tables.print_pair(common.console(), outcome)
         else:
-            verdicts.print_outcome(common.console(), outcome, details=options.details)
+            outcome_tables.print_outcome(common.console(), outcome, details=options.details)
     if gate is None or (kind == "github" and not options.output):
         return
-    for severity, text in words.gate_lines(gate):
+    for severity, text in sentences.gate_lines(gate):
         if severity != "notice" or kind == "text":
             print(f"gemmprof diff: {text}", file=sys.stderr)
-    print(f"gemmprof diff: {words.gate_summary(gate, outcome)}", file=sys.stderr)
+    print(f"gemmprof diff: {sentences.gate_summary(gate, outcome)}", file=sys.stderr)
 
 
 def _page(outcome: Outcome, gate: GateResult | None) -> str:

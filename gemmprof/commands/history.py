@@ -135,7 +135,7 @@ def _when(text: str | None) -> datetime:
 
 def _list(options: argparse.Namespace) -> int:
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history
+    from gemmprof.reports.terminal import history_tables
 
     series = HistoryStore.open(_folder(options)).series(options.kernel)
     if options.json:
@@ -144,7 +144,7 @@ def _list(options: argparse.Namespace) -> int:
         common.print_json(of_history.listed(series))
     else:
         terminal = common.console()
-        terminal.print(history.series_table(series, width=terminal.width))
+        terminal.print(history_tables.series_table(series, width=terminal.width))
     return 0
 
 
@@ -152,7 +152,7 @@ def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
     from gemmprof.analysis.history.series import series_of
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history
+    from gemmprof.reports.terminal import history_tables
 
     target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() not in (PAGE, *PICTURES):
@@ -170,7 +170,7 @@ def _show(options: argparse.Namespace) -> int:
         common.print_json(of_history.shown(shown))
     elif target is None:
         terminal = common.console()
-        for part in history.plots(shown, width=terminal.width):
+        for part in history_tables.plots(shown, width=terminal.width):
             terminal.print(part)
     if target is not None and target.suffix.lower() == PAGE:
         from gemmprof.reports.pages.history import write_history_page
@@ -210,7 +210,7 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.many_series import series_with_steps
     from gemmprof.analysis.history.scoring import tally
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history
+    from gemmprof.reports.terminal import history_tables
 
     store = HistoryStore.open(_folder(options))
     known: dict[int, tuple[Step, ...]] = {}
@@ -238,7 +238,7 @@ def _check(options: argparse.Namespace) -> int:
         common.print_json(of_history.checked(found, looked_at, too_short, came))
     else:
         terminal = common.console()
-        for part in history.changes_found(found, looked_at, too_short, width=terminal.width):
+        for part in history_tables.changes_found(found, looked_at, too_short, width=terminal.width):
             terminal.print(part)
         if came.words:
             terminal.print(came.words, markup=False, highlight=False)

@@ -132,7 +132,7 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     from gemmprof.base.amounts import nanoseconds
     from gemmprof.reports.explanations.words import saved, title
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.verdicts import words
+    from gemmprof.reports.verdicts import sentences
 
     session = load_session([report])
     store = HistoryStore.open(folder / "history", create=True)
@@ -145,8 +145,8 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
             yield f"{family.id} {family.label}: {nanoseconds(family.total_ns)}{first}"
         return
     outcome = compare(load_side([before]), load_side([report]), across=ACROSS)
-    for kernel in words.ordered(outcome)[:SHOWN]:
-        yield words.one_line(kernel)
+    for kernel in sentences.ordered(outcome)[:SHOWN]:
+        yield sentences.one_line(kernel)
     if left := len(outcome.kernels[SHOWN:]):
         yield f"and {left} more: gemmprof diff {before} {report}"
     if now != came and now.words:

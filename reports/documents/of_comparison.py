@@ -9,7 +9,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.base.documents import Document, Part
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 
 # What ``changed`` may hold; another card is named under ``details``.
 CHANGED = ("code", "counters", "clocks", "tools")
@@ -117,7 +117,7 @@ def compared(outcome: Outcome, gate: GateResult | None) -> DiffDocument:
 
 def _kernel(kernel: Compared) -> DiffKernel:
     judgement = kernel.judgement
-    before, after = words.launches(kernel)
+    before, after = sentences.launches(kernel)
     return DiffKernel(
         name=kernel.record.name,
         grid=kernel.record.grid_text,

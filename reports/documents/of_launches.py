@@ -17,7 +17,7 @@ from gemmprof.reports.documents.of_findings import FindingPart, Position, findin
 from gemmprof.reports.documents.of_program import ProgramPart, program_part
 from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
-from gemmprof.reports.terminal.sections import rows
+from gemmprof.reports.terminal.section_tables import rows
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis

@@ -22,7 +22,7 @@ from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio,
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder_page import overview
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
@@ -123,24 +123,24 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
 def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = []
-    for kernel in words.ordered(found):
+    for kernel in sentences.ordered(found):
         moved = [
             one for verdict in ("worse", "better") for one in kernel.ranked(verdict) if one.group != "time"
         ]
         moved = sorted(moved, key=lambda one: -one.magnitude)[:3]
         rows.append(
             (
-                words.VERDICTS[kernel.verdict],
-                words.named(kernel),
-                words.seconds(kernel, "before"),
-                words.seconds(kernel, "after"),
-                words.change(kernel),
-                "; ".join(words.why(kernel)),
+                sentences.VERDICTS[kernel.verdict],
+                sentences.named(kernel),
+                sentences.seconds(kernel, "before"),
+                sentences.seconds(kernel, "after"),
+                sentences.change(kernel),
+                "; ".join(sentences.why(kernel)),
                 "; ".join(f"{one.title} {change_text(one)}" for one in moved),
             )
         )
     columns = ("verdict", "kernel", "before", "after", "time", "why", "what moved most")
-    return _table(columns, rows, lead=f"{found.before} → {found.after}: {words.tally(found)}")
+    return _table(columns, rows, lead=f"{found.before} → {found.after}: {sentences.tally(found)}")
 
 
 def outcome_frame(found: Outcome) -> pd.DataFrame:
@@ -159,7 +159,7 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
                 "low": judged.low if judged else None,
                 "high": judged.high if judged else None,
                 "changed": ", ".join(kernel.changed),
-                "why": "; ".join(words.why(kernel)),
+                "why": "; ".join(sentences.why(kernel)),
             }
         )
     return pd.DataFrame(rows)

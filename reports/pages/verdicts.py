@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.reports.pages.contents import KernelPage
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 
 # Class of the mark of each verdict.
 CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
@@ -59,20 +59,20 @@ def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
         profile = page.analysis.profile
         found.setdefault((profile.name, "x".join(map(str, profile.launch.grid))), page)
         found.setdefault((profile.name, ""), page)  # for a grid without a page of its own
-    rows = [_row(kernel, found) for kernel in words.ordered(outcome)]
+    rows = [_row(kernel, found) for kernel in sentences.ordered(outcome)]
     return Verdicts(
         outcome.before,
-        words.tally(outcome),
+        sentences.tally(outcome),
         outcome.notes,
-        tuple(row for row in rows if row.verdict != words.VERDICTS["same"]),
-        tuple(row for row in rows if row.verdict == words.VERDICTS["same"]),
+        tuple(row for row in rows if row.verdict != sentences.VERDICTS["same"]),
+        tuple(row for row in rows if row.verdict == sentences.VERDICTS["same"]),
     )
 
 
 def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictRow:
     after, judgement = kernel.match.after, kernel.judgement
     return VerdictRow(
-        verdict=words.VERDICTS[kernel.verdict],
+        verdict=sentences.VERDICTS[kernel.verdict],
         chip=CHIPS[kernel.verdict],
         label=kernel.match.label,
         name=kernel.record.name,
@@ -86,5 +86,5 @@ def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictR
         low=None if judgement is None else judgement.low,
         high=None if judgement is None else judgement.high,
         changed=", ".join(kernel.changed),
-        why=tuple(words.why(kernel)),
+        why=tuple(sentences.why(kernel)),
     )

@@ -17,8 +17,8 @@ from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counters_of, unexplained, whose
 from gemmprof.reports.formatting import DASH, extent, fit, hertz, moment, nanoseconds, ratio, times
 from gemmprof.reports.terminal import program_lines
-from gemmprof.reports.terminal.sections import MOST, rows_table
-from gemmprof.reports.terminal.sections import parts as section_parts
+from gemmprof.reports.terminal.section_tables import MOST, rows_table
+from gemmprof.reports.terminal.section_tables import parts as section_parts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

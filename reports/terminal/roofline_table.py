@@ -19,7 +19,7 @@ from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.pages.contents import KernelPage, plan
-from gemmprof.reports.terminal.sections import WIDE, points_table
+from gemmprof.reports.terminal.section_tables import WIDE, points_table
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session

@@ -16,40 +16,42 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.sides import source_place
 from gemmprof.base.documents import json_text
 from gemmprof.base.printable import json_safe, markdown, one_line, printable
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 
 
 def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
     """A table for a pull request, what changed under it, and what the gate says."""
     lines = [
-        f"**{markdown(words.tally(outcome))}** ({markdown(outcome.before)} → {markdown(outcome.after)})",
+        f"**{markdown(sentences.tally(outcome))}** ({markdown(outcome.before)} → {markdown(outcome.after)})",
         "",
     ]
     if gate is not None:
-        lines += [f"{'✅' if gate.holds else '❌'} {markdown(words.gate_summary(gate, outcome))}", ""]
+        lines += [f"{'✅' if gate.holds else '❌'} {markdown(sentences.gate_summary(gate, outcome))}", ""]
     lines += [
         "| verdict | kernel | grid | before | after | change | in cycles |",
         "|---|---|---|---:|---:|---|---:|",
     ]
-    for kernel in words.ordered(outcome):
+    for kernel in sentences.ordered(outcome):
         cells = (
-            words.VERDICTS[kernel.verdict],
+            sentences.VERDICTS[kernel.verdict],
             kernel.match.label,
             kernel.record.grid_text,
-            words.seconds(kernel, "before"),
-            words.seconds(kernel, "after"),
-            words.change(kernel),
-            words.cycles(kernel),
+            sentences.seconds(kernel, "before"),
+            sentences.seconds(kernel, "after"),
+            sentences.change(kernel),
+            sentences.cycles(kernel),
         )
         lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
     changed = [
         f"- {markdown(kernel.match.label)}: {markdown(text)}"
-        for kernel in words.ordered(outcome)
-        for text in words.why(kernel)
+        for kernel in sentences.ordered(outcome)
+        for text in sentences.why(kernel)
         if kernel.verdict != "same"
     ]
     notes = [f"- {markdown(note)}" for note in outcome.notes]
-    said = [] if gate is None else [f"- {kind}: {markdown(text)}" for kind, text in words.gate_lines(gate)]
+    said = (
+        [] if gate is None else [f"- {kind}: {markdown(text)}" for kind, text in sentences.gate_lines(gate)]
+    )
     for part in (notes, said, changed):
         if part:
             lines += ["", *part]
@@ -67,7 +69,7 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
             if item.waiver is None:
                 broken.setdefault(item.kernel.record.key, []).append(item.text)
             else:
-                text = f"{item.text}; {words.waiver_words(item.waiver)}"
+                text = f"{item.text}; {sentences.waiver_words(item.waiver)}"
                 skipped.setdefault(item.kernel.record.key, []).append(text)
         for kernel, text in gate.undecided:
             skipped.setdefault(kernel.record.key, []).append(text)
@@ -109,7 +111,10 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
 
 
 def _facts(kernel: Compared) -> str:
-    lines = [f"{words.VERDICTS[kernel.verdict]} {words.change(kernel)}".rstrip(), *words.why(kernel)]
+    lines = [
+        f"{sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip(),
+        *sentences.why(kernel),
+    ]
     return printable("\n".join(lines))
 
 
@@ -137,7 +142,7 @@ def sarif_text(outcome: Outcome, gate: GateResult | None, settings: str = "") ->
     """
     found = (
         [
-            Break(kernel, "time", words.change(kernel))
+            Break(kernel, "time", sentences.change(kernel))
             for kernel in outcome.kernels
             if kernel.verdict == "slower"
         ]
@@ -175,7 +180,7 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
         "ruleId": item.condition,
         "ruleIndex": rule,
         "level": "error",
-        "message": {"text": f"{kernel.match.label}: {item.text}. " + " ".join(words.why(kernel))},
+        "message": {"text": f"{kernel.match.label}: {item.text}. " + " ".join(sentences.why(kernel))},
         "locations": [
             {
                 "physicalLocation": {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}},
@@ -189,7 +194,7 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
         },
     }
     if item.waiver is not None:
-        result["suppressions"] = [{"kind": "external", "justification": words.waiver_words(item.waiver)}]
+        result["suppressions"] = [{"kind": "external", "justification": sentences.waiver_words(item.waiver)}]
     return result
 
 
@@ -204,22 +209,22 @@ def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str 
             (
                 "warning",
                 TITLE,
-                f"{kernel.match.label}: SLOWER {words.change(kernel)}",
+                f"{kernel.match.label}: SLOWER {sentences.change(kernel)}",
                 place_of(kernel, settings),
             )
             for kernel in slower
         ]
-        return [*found, ("notice", TITLE, words.tally(outcome), None)]
+        return [*found, ("notice", TITLE, sentences.tally(outcome), None)]
     found = [
         (
             "error" if item.waiver is None else "warning",
             TITLE,
-            words.break_words(item),
+            sentences.break_words(item),
             place_of(item.kernel, settings),
         )
         for item in gate.broken
     ]
-    found += [("warning", TITLE, words.expired_words(waiver), None) for waiver in gate.expired]
+    found += [("warning", TITLE, sentences.expired_words(waiver), None) for waiver in gate.expired]
     if gate.undecided:
         kernels = dict.fromkeys(kernel.match.label for kernel, _ in gate.undecided)
         shown = "; ".join(list(kernels)[:UNDECIDED])
@@ -227,7 +232,7 @@ def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str 
         found.append(
             ("notice", TITLE, f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}", None)
         )
-    return [*found, ("notice", TITLE, words.gate_summary(gate, outcome), None)]
+    return [*found, ("notice", TITLE, sentences.gate_summary(gate, outcome), None)]
 
 
 TITLE = "gemmprof"

@@ -15,7 +15,7 @@ from recorded_data import DATA, ReadRecorded
 from scale import few
 
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
-from gemmprof.reports.terminal.sections import rows
+from gemmprof.reports.terminal.section_tables import rows
 
 
 def show(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str]:

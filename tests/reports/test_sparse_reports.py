@@ -23,7 +23,7 @@ from gemmprof.reports.explanations import markdown
 from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
-from gemmprof.reports.terminal.sections import rows
+from gemmprof.reports.terminal.section_tables import rows
 
 DENIES = re.compile(r"\b(no|not|nothing|none|without|unused|never|neither|nor|cannot)\b", re.IGNORECASE)
 OF_COLLECTION = re.compile(

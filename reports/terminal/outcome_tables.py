@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.reports import formatting
-from gemmprof.reports.verdicts import words
+from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
@@ -37,13 +37,13 @@ WIDE = 110  # columns from which on everything stands beside the name
 
 def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
     """The verdicts, the reasons of all that is not SAME, and with ``details`` every quantity."""
-    console.print(Text(f"{outcome.before} → {outcome.after}: {words.tally(outcome)}"))
+    console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.tally(outcome)}"))
     for note in outcome.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
-    kernels = words.ordered(outcome)
+    kernels = sentences.ordered(outcome)
     console.print(_table(kernels) if console.width >= WIDE else _narrow(kernels))
     for kernel in kernels:
-        texts = words.why(kernel)
+        texts = sentences.why(kernel)
         if texts and (kernel.verdict != "same" or kernel.note or details):
             console.print(Text(kernel.match.label, style="bold"))
             for text in texts:
@@ -72,16 +72,19 @@ def print_pair(console: Console, outcome: Outcome) -> None:
         return text if len(text) <= room else f"{text[: room - 1]}…"
 
     console.print(Text(short(f"{outcome.before} → {outcome.after}", 1)))
-    head = Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
-    console.print(head.append(short(f" {words.named(kernel)}"), style="bold"))
-    counts = words.launches(kernel)
-    facts = [f"{words.seconds(kernel, 'before')} → {words.seconds(kernel, 'after')}", words.change(kernel)]
+    head = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+    console.print(head.append(short(f" {sentences.named(kernel)}"), style="bold"))
+    counts = sentences.launches(kernel)
+    facts = [
+        f"{sentences.seconds(kernel, 'before')} → {sentences.seconds(kernel, 'after')}",
+        sentences.change(kernel),
+    ]
     facts += [
-        f"cycles {words.cycles(kernel)}" if words.cycles(kernel) else "",
+        f"cycles {sentences.cycles(kernel)}" if sentences.cycles(kernel) else "",
         f"launches {counts[0]}, {counts[1]}",
     ]
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
-    for text in words.why(kernel):
+    for text in sentences.why(kernel):
         console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
     moved = sorted(
         (one for one in kernel.changes if one.group != "time" and one.verdict in ("better", "worse")),
@@ -113,15 +116,17 @@ def _table(kernels: Iterable[Compared]) -> Table:
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for kernel in kernels:
         judgement = kernel.judgement
-        counts = words.launches(kernel)
+        counts = sentences.launches(kernel)
         table.add_row(
-            Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(words.named(kernel)),
-            words.seconds(kernel, "before"),
-            words.seconds(kernel, "after"),
-            "" if judgement is None else words.percent(judgement.change),
-            "" if judgement is None else f"{words.percent(judgement.low)} to {words.percent(judgement.high)}",
-            words.cycles(kernel),
+            Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
+            Text(sentences.named(kernel)),
+            sentences.seconds(kernel, "before"),
+            sentences.seconds(kernel, "after"),
+            "" if judgement is None else sentences.percent(judgement.change),
+            ""
+            if judgement is None
+            else f"{sentences.percent(judgement.low)} to {sentences.percent(judgement.high)}",
+            sentences.cycles(kernel),
             f"{counts[0]}, {counts[1]}",
             ", ".join(kernel.changed),
         )
@@ -136,15 +141,15 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
     table.add_column("Change", no_wrap=True, justify="right")
     for kernel in kernels:
         judgement = kernel.judgement
-        facts = f"{words.seconds(kernel, 'before')} → {words.seconds(kernel, 'after')}"
+        facts = f"{sentences.seconds(kernel, 'before')} → {sentences.seconds(kernel, 'after')}"
         if kernel.changed:
             facts += f"; {', '.join(kernel.changed)}"
-        change = "" if judgement is None else words.percent(judgement.change)
+        change = "" if judgement is None else sentences.percent(judgement.change)
         if judgement is not None:
             change += f"\n{100 * judgement.low:+.1f} to {100 * judgement.high:+.1f}"
         table.add_row(
-            Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(f"{words.named(kernel)}\n  {facts}"),
+            Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
+            Text(f"{sentences.named(kernel)}\n  {facts}"),
             change,
         )
     return table
@@ -181,14 +186,14 @@ def _moved(change: Change) -> str:
 
 def print_builds(console: Console, outcome: Outcome) -> None:
     """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
-    console.print(Text(f"{outcome.before} → {outcome.after}: {words.build_tally(outcome)}"))
+    console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.build_tally(outcome)}"))
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("", "Kernel", "What changed"):
         table.add_column(column, overflow="fold")
-    for kernel in words.ordered(outcome):
+    for kernel in sentences.ordered(outcome):
         if kernel.verdict != "same":
             said = "; ".join(filter(None, (*(reason.text for reason in kernel.reasons), kernel.note)))
-            table.add_row(words.BUILT[kernel.verdict], Text(kernel.match.label), Text(said))
+            table.add_row(sentences.BUILT[kernel.verdict], Text(kernel.match.label), Text(said))
     if table.row_count:
         console.print(table)
 
