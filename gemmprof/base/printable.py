@@ -267,7 +267,9 @@ class GuardedStream(io.TextIOBase):
 
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-_NARROWEST = 16  # a column of a table that is wider than the terminal keeps so many characters
+_NARROWEST = (
+    16  # a column of a table that is wider than the terminal keeps so many characters, or its longest word
+)
 
 
 class Screen:
@@ -296,12 +298,17 @@ class Screen:
         """Rows of texts, some with their style (``bold``, ``red`` …); ``right``: columns of numbers, never wrapped."""
         cells = [[cell if isinstance(cell, tuple) else (cell, "") for cell in row] for row in rows]
         texts = [[printable(text) for text, _ in row] for row in cells]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        columns = list(zip(*texts, strict=True))
+        widths = [max(map(len, column)) for column in columns]
         over = sum(widths) + 2 * (len(widths) - 1) - self._columns
-        for column in sorted(set(range(len(widths))) - set(right), key=widths.__getitem__, reverse=True):
-            taken = max(0, min(over, widths[column] - _NARROWEST))
-            widths[column] -= taken
-            over -= taken
+        words = [
+            max((len(word) for text in column for word in text.split()), default=0) for column in columns
+        ]
+        for least in ([_NARROWEST] * len(widths), words):
+            for column in sorted(set(range(len(widths))) - set(right), key=widths.__getitem__, reverse=True):
+                taken = max(0, min(over, widths[column] - least[column]))
+                widths[column] -= taken
+                over -= taken
         for row, styled in zip(texts, cells, strict=True):
             wrapped = [_wrapped(text, width) for text, width in zip(row, widths, strict=True)]
             for at in range(max(map(len, wrapped))):
