@@ -9,9 +9,9 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.history.changepoints import Step, find_steps
+from gemmprof.analysis.history.changepoints import Step, find_steps, medians
 from gemmprof.analysis.history.points import Point
-from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series, medians
+from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series
 from gemmprof.base.amounts import number
 
 if TYPE_CHECKING:

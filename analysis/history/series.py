@@ -56,15 +56,3 @@ def series_of(points: Sequence[Point]) -> Series:
         texts={name: [getattr(point, name) for point in points] for name in TEXTS},
         point=points.__getitem__,
     )
-
-
-def medians(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The median of each column's numbers, NaN for a column without any (numpy's nanmedian, 20 times faster)."""
-    import numpy as np
-
-    ordered = np.sort(rows, axis=0)  # NaN goes to the end
-    known = len(rows) - np.count_nonzero(np.isnan(rows), axis=0)
-    columns = np.arange(rows.shape[1])
-    low, high = np.maximum(known - 1, 0) // 2, np.minimum(known // 2, len(rows) - 1)
-    middle: npt.NDArray[np.float64] = (ordered[low, columns] + ordered[high, columns]) / 2
-    return middle

@@ -9,9 +9,8 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
-from gemmprof.analysis.explanation.code.roles import specialised, tensor_copies
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.work import Work, once
+from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.sections import timeline
 from gemmprof.gpu.arch import WARP

@@ -32,11 +32,10 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.code.roles import tensor_copies
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite

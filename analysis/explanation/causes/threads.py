@@ -20,11 +20,10 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.roles import elected, tensor_copies
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, tensor_copies
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 

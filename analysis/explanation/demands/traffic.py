@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import share
-from gemmprof.analysis.explanation.code.roles import tensor_copies
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Work, tensor_copies
 
 SECTOR = 32.0
 SECTORS_OF_A_LINE = 4.0

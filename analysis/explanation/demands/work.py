@@ -27,6 +27,9 @@ from gemmprof.analysis.sections.by_line import by_address, first_by_address, own
 from gemmprof.gpu.arch import WARP, has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
 
+# Copies from global to shared memory that one thread starts for its block.
+TENSOR_COPIES = ("UTMALDG", "UBLKCP")
+ONE_THREAD = 1.05  # active threads of an instruction that a single elected thread executes
 FULL_WARP = 31.0  # active threads of a warp, on average, from which on it is whole
 Array = npt.NDArray[np.float64]  # a number for each instruction
 Mask = npt.NDArray[np.bool_]  # whether something holds, for each instruction
@@ -418,3 +421,21 @@ def once(function: Callable[Concatenate[Work, P], T]) -> Callable[Concatenate[Wo
         return cast(T, work._cache[key])
 
     return answer
+
+
+def tensor_copies(work: Work) -> Mask:
+    """The tensor copies and bulk copies (TMA) that ran."""
+    copies = work.where(lambda line: line.opcode in TENSOR_COPIES)
+    return copies & (work.executed > 0) if len(copies) else copies
+
+
+def specialised(work: Work) -> bool:
+    """Whether warps divide their registers by role: some only copy, and leave or idle when that is done."""
+    moved = work.where(lambda line: line.opcode == "USETMAXREG")
+    return bool(len(moved)) and bool((work.executed[moved] > 0).any())
+
+
+def elected(work: Work) -> Mask:
+    """What one thread does for its block in a kernel with tensor copies: starting them, and their barriers."""
+    alone = (work.executed > 0) & (work.threads <= ONE_THREAD * work.executed)
+    return alone if tensor_copies(work).any() else np.zeros_like(alone)

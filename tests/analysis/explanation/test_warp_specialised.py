@@ -14,10 +14,9 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.threads import branch_divergence
-from gemmprof.analysis.explanation.code.roles import elected, specialised, tensor_copies
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
-from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.demands.work import Work, elected, specialised, tensor_copies, work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Explanation, KernelProfile
