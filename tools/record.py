@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -150,6 +150,17 @@ def pack(run: Run, target: Path) -> Run:
     return load_run(target)
 
 
+def of_ladders(run: Run, names: Collection[str]) -> Run:
+    """The run with nothing but the stages of these ladders."""
+    results = tuple(result for result in run.results if run.record_of(result).stage.ladder in names)
+    return dataclasses.replace(
+        run,
+        stages=tuple(record for record in run.stages if record.stage.ladder in names),
+        problems=tuple(dict.fromkeys(result.problem for result in results)),
+        results=results,
+    )
+
+
 def merged(new: Run, old: Run, folder: Path) -> Run:
     """The new run's ladders beside the others of the old run, in a folder of their own.
 
@@ -231,13 +242,14 @@ def main() -> int:
     parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
     parser.add_argument(
         "--ladder",
+        action="append",
         choices=[ladder.name for ladder in LADDERS],
-        help="this one only: the others stay as they are",
+        help="this one only (again: these): the others stay as they are",
     )
     parser.add_argument("--set", dest="metric_set", default=LEAN, help=f"the metric set (default {LEAN})")
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
-    ladders = [ladder for ladder in LADDERS if options.ladder in (None, ladder.name)]
+    ladders = [ladder for ladder in LADDERS if not options.ladder or ladder.name in options.ladder]
     profiled = [
         Problem.parse(text, ladder.dtypes[0])
         for ladder in ladders
@@ -257,10 +269,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gemmprof-record-") as scratch:
         folder = Path(scratch)
         if options.from_run is not None:
-            run = load_run(options.from_run)
+            run = of_ladders(load_run(options.from_run), {ladder.name for ladder in ladders})
         else:
             run = collect_run(folder / "run", profiled, timed, options.metric_set)
-        if options.ladder is not None and (options.output / RUN_FILE).exists():
+        if options.ladder and (options.output / RUN_FILE).exists():
             run = merged(run, load_run(options.output), folder / "merged")
         if wrong := complaints(run, profiled):
             print("the run is not complete, nothing was written:", *wrong, sep="\n  ", file=sys.stderr)
