@@ -108,7 +108,7 @@ def test_a_damaged_report_does_not_stop_the_others(command: str, tmp_path: Path)
     (tmp_path / "cut.ncu-rep.xz").write_bytes(good.read_bytes()[:5000])
     shutil.copy(good, tmp_path)
     result = gemmprof(command, "cut.ncu-rep.xz", good.name, cwd=tmp_path)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "not read: cut.ncu-rep.xz is damaged" in result.stderr
     assert "spilled_registers" in result.stdout
 

@@ -191,11 +191,12 @@ def tried(run: Run, ladder: Ladder) -> str:
         for name in built
         if found["stages"].get(name, {}).get("sass") != committed_sass(name, architecture)
     ]
-    if missing:
+    if not found["stages"]:
         return f"Not tried on a million random products (`make campaign-gpu`) as they are now: {', '.join(missing)}."
+    other = f" Tried as other machine code than the table's: {', '.join(missing)}." if missing else ""
     return (
         f"Random products compared bit by bit (`make campaign-gpu`, {made['device']}, {made['created'][:10]}): "
-        f"{found['problems']:,} problems, {found['launches']:,} launches, {found['wrong']} wrong."
+        f"{found['problems']:,} problems, {found['launches']:,} launches, {found['wrong']} wrong.{other}"
     )
 
 

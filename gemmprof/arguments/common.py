@@ -255,9 +255,14 @@ def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]
 
 
 def read_all(options: argparse.Namespace, session: Session) -> int:
-    """The exit code of a command that reads: 1 where inputs could not be read, after naming those not yet named."""
+    """The exit code of a command that reads, after naming the inputs that could not be read and are not yet named."""
     name_failures(options, session.failures[len(session.unread) :])
-    return 1 if session.failures else 0
+    return exit_code(session.failures)
+
+
+def exit_code(failures: object) -> int:
+    """Of a command that did what it could: 2 if some input could not be read (1 is for findings alone)."""
+    return GemmprofError.exit_code if failures else 0
 
 
 def new_output(path: str | Path, *, force: bool) -> Path:

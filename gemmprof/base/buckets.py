@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import queue
 import re
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -101,14 +100,17 @@ def put(source: Path, url: str) -> None:
     """
     system, path = _system(url)
     try:
-        with open_file(source) as file, system.open_output_stream(path) as out:
+        with open_file(source) as file:
+            out = _in_time(url, lambda: system.open_output_stream(path))
             try:
-                shutil.copyfileobj(file, out, COPIED_BYTES)
+                while part := file.read(COPIED_BYTES):
+                    _in_time(url, partial(out.write, part))
+                _in_time(url, out.close)
             except BaseException:  # a stream that is closed becomes an object, with whatever it was given
                 with suppress(OSError):
-                    out.close()
+                    _in_time(url, out.close)
                 with suppress(OSError):
-                    system.delete_file(path)
+                    _in_time(url, lambda: system.delete_file(path))
                 raise
     except OSError as error:
         raise _unreachable(url, error, "written") from None
@@ -180,7 +182,7 @@ def remove(path: Path) -> None:
         return
     system, place = _system(url)
     with suppress(FileNotFoundError):
-        system.delete_file(place)
+        _in_time(url, lambda: system.delete_file(place))
 
 
 def _in_time(url: str, call: Callable[[], Any]) -> Any:

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         common.name_failures(options, side.failures)
         path = baseline.save_baseline(options.name, side, options.baselines, force=options.force)
         common.announce(path)
-        return 1 if side.failures else 0
+        return common.exit_code(side.failures)
     if options.action == "rm":
         baseline.remove_baseline(options.name, options.baselines)
         return 0

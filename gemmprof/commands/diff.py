@@ -208,7 +208,7 @@ def _learn_noise(options: argparse.Namespace) -> int:
     else:
         common.console().print(control.words(), markup=False, highlight=False)
     common.announce(target)
-    return 1 if side.failures else 0
+    return common.exit_code(side.failures)
 
 
 def _built(options: argparse.Namespace) -> Outcome:

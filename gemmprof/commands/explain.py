@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the explanations; exit code 0, or 1 if some input could not be read."""
+    """Print the explanations; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.reading.unpack import unpacked_once
     from gemmprof.reports.explanations.words import explained
 

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the tables; exit code 0, or 1 if some report could not be read."""
+    """Write the tables; exit code 0, or 2 if some report could not be read."""
     if options.format == "dataset":
         return _write_dataset(options)
     if options.format in VIEWER_FILES:
@@ -99,11 +99,11 @@ def run(options: argparse.Namespace) -> int:
     common.name_failures(options, failures)
     for file in exported.files:
         common.announce(file)
-    return 1 if failures else 0
+    return common.exit_code(failures)
 
 
 def _write_dataset(options: argparse.Namespace) -> int:
-    """Bring a data set in line with the reports of folder trees; exit code 1 if some could not be read."""
+    """Bring a data set in line with the reports of folder trees; exit code 2 if some could not be read."""
     if options.tables or options.kernel or options.launch or options.nvtx or options.top:
         raise UsageError(
             "a data set holds everything of its reports",
@@ -118,11 +118,11 @@ def _write_dataset(options: argparse.Namespace) -> int:
     folder = Path(options.output or DEFAULT_FOLDER)
     failed = dataset_options.refresh(folder, inputs, options)
     common.announce(folder)
-    return 1 if failed else 0
+    return common.exit_code(failed)
 
 
 def _write_for_viewer(options: argparse.Namespace) -> int:
-    """Write a file that another viewer opens; exit code 1 if some report could not be read."""
+    """Write a file that another viewer opens; exit code 2 if some report could not be read."""
     from gemmprof.reports.tables.viewers import write_perfetto, write_speedscope
 
     if options.tables:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Search; exit code 0, or 1 if some report could not be read."""
+    """Search; exit code 0, or 2 if some report could not be read."""
     from gemmprof.analysis.inputs.conditions import parse_condition
 
     if options.names:
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         terminal = common.console()
         for part in found.parts(answer, width=terminal.width):
             terminal.print(part)
-    return 1 if failed else 0
+    return common.exit_code(failed)
 
 
 def _kept_dataset(inputs: list[Path]) -> Path | None:

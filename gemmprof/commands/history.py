@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked; exit code 0, or 1 for a slower kernel or an input that could not be read."""
+    """Do what was asked; exit code 0, 1 for a slower kernel, or 2 for an input that could not be read."""
     from gemmprof.base.system import without_modules
 
     with without_modules("pandas"):
@@ -118,7 +118,7 @@ def _record(options: argparse.Namespace) -> int:
     elif came.words:
         print(came.words)
     common.announce(file)
-    return 1 if session.failures else 0
+    return common.exit_code(session.failures)
 
 
 def _when(text: str | None) -> datetime:

@@ -24,6 +24,7 @@ from gemmprof.arguments.common import (
     add_selection_arguments,
     add_trust_argument,
     announce,
+    exit_code,
     name_failures,
     new_output,
     print_json,
@@ -379,4 +380,4 @@ def _from_reports(options: argparse.Namespace) -> int:
         from gemmprof.reports.terminal.occupancy import print_launches
 
         print_launches(screen(), launches)
-    return EXIT_FINDING if failures else EXIT_OK
+    return exit_code(failures)

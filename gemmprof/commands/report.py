@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Render the pages; exit code 0, or 1 if some input could not be read."""
+    """Render the pages; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.comparison.baseline import is_saved
     from gemmprof.analysis.session import load_session
     from gemmprof.reports.pages.html import render
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         common.print_json(ReportDocument.of_session(session, everything=False, index=path))
     else:
         common.announce(path)
-    return 1 if session.failures else 0
+    return common.exit_code(session.failures)
 
 
 def _compared(options: argparse.Namespace) -> Outcome:

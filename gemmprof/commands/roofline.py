@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print or draw the points; exit code 0, or 1 if some input could not be read."""
+    """Print or draw the points; exit code 0, or 2 if some input could not be read."""
     from gemmprof.reports.terminal import roofline_table
 
     shape = Problem.parse(options.shape) if options.shape else None
@@ -64,4 +64,4 @@ def run(options: argparse.Namespace) -> int:
         terminal = common.console()
         for part in roofline_table.parts(rows, width=terminal.width):
             terminal.print(part)
-    return 1 if session.failures else 0
+    return common.exit_code(session.failures)

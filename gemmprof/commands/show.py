@@ -45,7 +45,7 @@ def _add_source_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print; exit code 0, or 1 if some input could not be read."""
+    """Print; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.reading.unpack import unpacked_once
     from gemmprof.reports.terminal import overview
 

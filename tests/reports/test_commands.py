@@ -45,7 +45,7 @@ def test_report_writes_one_file_and_json(tmp_path: Path, capsys: pytest.CaptureF
 def test_report_goes_on_beside_a_broken_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = tmp_path / "broken.ncu-rep"
     broken.write_bytes(b"not a report")
-    assert main(["report", LADDER, str(broken), "-o", str(tmp_path / "pages")]) == 1
+    assert main(["report", LADDER, str(broken), "-o", str(tmp_path / "pages")]) == 2
     assert "broken.ncu-rep" in capsys.readouterr().err
     assert "broken.ncu-rep" in (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
 
@@ -71,7 +71,7 @@ def test_report_names_the_kernels_when_the_baseline_is_none(
 def test_roofline_prints_a_row_for_each_level(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", LADDER, "--kernel", "shared"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5 and lines[1].startswith("gemm_shared")
+    assert len(lines) == 5 and lines[1].startswith("#3 gemm_shared")
     assert "Device memory" in lines[1] and "TFLOP/s" in lines[1] and "Shared memory" in lines[4]
 
 

@@ -120,7 +120,7 @@ def test_the_command_takes_several_inputs_and_a_selection(tmp_path: Path) -> Non
     bad = tmp_path / "bad.ncu-rep"
     bad.write_bytes(b"no report")
     answer = _explain(both[0], str(bad))
-    assert answer.returncode == 1 and "bad.ncu-rep" in answer.stderr and "local_memory" in answer.stdout
+    assert answer.returncode == 2 and "bad.ncu-rep" in answer.stderr and "local_memory" in answer.stdout
     assert _explain(both[0], "--budget", "3").returncode == 2
 
 

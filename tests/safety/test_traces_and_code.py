@@ -76,24 +76,27 @@ def test_a_trace_costs_no_more_than_it_holds(kind: str, tmp_path: Path) -> None:
     gemmprof("show", REPORT, "--trace", "t.json", cwd=tmp_path)
 
 
-def database(path: Path, **instead: str) -> Path:
-    """nsys' tables without a row, some made in another way."""
+COMPUTED = "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT GENERATED ALWAYS AS ({}))"
+
+
+def database(path: Path, text: str = "") -> Path:
+    """nsys' tables without a row; with a text, 30,000 strings that are computed from it when they are read."""
     with sqlite3.connect(path) as made:
         for name, columns in TABLES.items():
-            made.execute(instead.get(name) or f"CREATE TABLE {name}({columns})")
-        for name in instead:
-            made.executemany(f"INSERT INTO {name}(id) VALUES(?)", [(at,) for at in range(30_000)])
+            computed = text and name == "StringIds"
+            made.execute(COMPUTED.format("1") if computed else f"CREATE TABLE {name}({columns})")
+        if text:
+            made.executemany("INSERT INTO StringIds(id) VALUES(?)", [(at,) for at in range(30_000)])
+            made.execute("PRAGMA writable_schema=ON")  # SQLite would compute each when it is inserted, too
+            made.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'StringIds'", [COMPUTED.format(text)])
     return path
-
-
-COMPUTED = "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT GENERATED ALWAYS AS ({}))"
 
 
 @pytest.mark.parametrize(
     "text", few(["hex(zeroblob(300000000))", "hex(zeroblob(100000))", "1"], ["hex(zeroblob(100000))"])
 )
 def test_a_database_that_computes_more_than_it_holds_is_refused(text: str, tmp_path: Path) -> None:
-    database(tmp_path / "t.sqlite", StringIds=COMPUTED.format(text))
+    database(tmp_path / "t.sqlite", text)
     told = gemmprof("show", REPORT, "--trace", "t.sqlite", cwd=tmp_path)
     assert told.returncode == 2
     assert ("no database of nsys" in told.stderr) == (text != "1"), told.stderr

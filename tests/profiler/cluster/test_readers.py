@@ -265,7 +265,7 @@ def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Pat
         scheduler.kill("scheduler")
         scheduler.revive()
         process = begin(reports, reports / "cache", *arguments[:-2], "60", "--cluster", scheduler.address)
-        assert process.communicate(timeout=200)[0] and process.returncode == 1
+        assert process.communicate(timeout=200)[0] and process.returncode == 2
     finally:
         scheduler.revive()
 
@@ -438,7 +438,7 @@ def test_kills_at_random_change_nothing(tmp_path: Path, reports: Path) -> None:
                 farm.revive()  # as whoever runs a cluster does
                 if output is not None:  # begun while there was no scheduler: that is not waited for
                     process = begin(reports, cache, *again, "--cluster", farm.address)
-            assert process.returncode == 1, (victims, (reports / "errors").read_text())
+            assert process.returncode == 2, (victims, (reports / "errors").read_text())
             assert (output, written(reports / "out")) == right[command], (command, victims)
             shutil.rmtree(reports / "out", ignore_errors=True)
             print(f"{number + 1} commands, killed: {Counter(killed)}")

@@ -390,6 +390,6 @@ def test_what_could_not_be_read_beside_others_is_a_finding(tmp_path: Path) -> No
     torn = tmp_path / "torn.ncu-rep"
     torn.write_bytes(lzma.decompress(BASIC.read_bytes())[:-5])
     words = ["export", str(torn), str(BASIC), "--table", "kernels", "-o"]
-    assert main([*words, str(tmp_path / "both")]) == 1
+    assert main([*words, str(tmp_path / "both")]) == 2
     assert pq.read_table(tmp_path / "both" / "kernels.parquet")["report"].unique().to_pylist() == [str(BASIC)]
     assert main(["export", *words[2:], str(tmp_path / "one")]) == 0
