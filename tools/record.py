@@ -174,11 +174,11 @@ def merged(new: Run, old: Run, folder: Path) -> Run:
     if facts[0] != facts[1]:
         raise RunError("the two runs do not belong together", found=f"{facts[0]} and {facts[1]}")
     fresh = {record.stage.ladder for record in new.stages}
-    kept = [result for result in old.results if old.record_of(result).stage.ladder not in fresh]
+    rest = of_ladders(old, {ladder.name for ladder in LADDERS} - fresh)
     results, reports, count = [], {}, 0
-    for run, found in ((old, kept), (new, new.results)):
+    for run in (rest, new):
         names: dict[str, str] = {}
-        for result in found:
+        for result in run.results:
             if result.report is not None and result.report not in names:
                 count += 1
                 name = names[result.report] = f"{REPORTS}/profile-{count:02}.ncu-rep"
@@ -190,7 +190,7 @@ def merged(new: Run, old: Run, folder: Path) -> Run:
                 shutil.copyfile(path, target)
             results.append(dataclasses.replace(result, report=result.report and names[result.report]))
     order = [ladder.name for ladder in LADDERS]
-    stages = [record for record in old.stages if record.stage.ladder not in fresh] + list(new.stages)
+    stages = (*rest.stages, *new.stages)
     dates = {**old.info.notes.get(COLLECTED, {}), **dict.fromkeys(sorted(fresh), new.info.created)}
     info = dataclasses.replace(old.info, notes={**old.info.notes, COLLECTED: dates})
     save_run(

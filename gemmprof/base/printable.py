@@ -267,9 +267,8 @@ class GuardedStream(io.TextIOBase):
 
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-_NARROWEST = (
-    16  # a column of a table that is wider than the terminal keeps so many characters, or its longest word
-)
+# A column of a table that is wider than the terminal keeps so many characters, or its longest word.
+_NARROWEST = 16
 
 
 class Screen:

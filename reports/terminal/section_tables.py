@@ -316,12 +316,7 @@ def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
             f"sectors a request, {number(kind.requests)} requests",
         )
     yield from _figures(result)
-    for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
-        yield (
-            place_text(access.place),
-            number(access.excess),
-            f"sectors in excess of {number(access.sectors)}",
-        )
+    yield from _in_excess(result, "sectors", most)
 
 
 def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
@@ -335,12 +330,14 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
             ", ".join(t for t in ("of the wavefronts are conflicts", way) if t),
         )
     yield from _figures(result)
+    yield from _in_excess(result, "wavefronts", most)
+
+
+def _in_excess(result: Coalescing | BankConflicts, unit: str, most: int) -> Iterator[Row]:
+    """The places with most excess, in sectors or wavefronts."""
     for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
-        yield (
-            place_text(access.place),
-            number(access.excess),
-            f"wavefronts in excess of {number(access.wavefronts)}",
-        )
+        total = number(getattr(access, unit))
+        yield place_text(access.place), number(access.excess), f"{unit} in excess of {total}"
 
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:

@@ -463,7 +463,7 @@ def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
         }
         for loop in loops
     ]
-    return max(1, *map(len, carried), 1)
+    return max([1, *map(len, carried)])
 
 
 def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:

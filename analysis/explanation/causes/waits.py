@@ -166,9 +166,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     part = float(waits[loads].sum())
     if part < 0.1:
         return
-    host = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
     if latency.on_the_link(work):
-        yield _from_the_host(work, loads, waits, host)
+        yield _from_the_host(work, loads, waits)
         return
     tiles = _tile_loads(work, loads)
     if float(waits[tiles].sum()) > 0.5 * part:
@@ -219,11 +218,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _from_the_host(work: Work, loads: Mask, waits: Array, sectors: float) -> Candidate:
+def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
     """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through."""
-    each = waits * (work.warp_cycles or 0.0) / np.maximum(work.executed, 1.0)
-    stays = np.minimum(1.0, latency.load_cycles(work) / np.maximum(each, 1.0))
-    moved = SECTOR * sectors
+    stays = latency.idle_share(work, waits)
+    moved = SECTOR * latency.host_sectors(work)
     return Candidate(
         cause="memory_latency",
         variants=(

@@ -333,15 +333,18 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.code is None:
         return {}
-    launch = work.profile.launch
-    major, minor = work.profile.device.compute_capability
-    before = work.code.taken(work.executed, work.threads)
-    found = forms(work.code, launch.block, 10 * major + minor, before)
+    found = forms(work.code, *_launched(work, work.code))
     return {
         index: Checked(form, _verdict(work, form))
         for index, form in found.items()
         if work.executed[index] > 0
     }
+
+
+def _launched(work: Work, code: Program) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
+    """What values in the code depend on: the block, the compute capability times 10, and the ways that were taken."""
+    major, minor = work.profile.device.compute_capability
+    return work.profile.launch.block, 10 * major + minor, code.taken(work.executed, work.threads)
 
 
 def _verdict(work: Work, form: Form) -> str:
@@ -389,9 +392,7 @@ def neighbours_alike(work: Work) -> Array:
     """
     code = work.code
     assert code is not None
-    launch = work.profile.launch
-    major, minor = work.profile.device.compute_capability
-    values = Values(code, launch.block, 10 * major + minor, code.taken(work.executed, work.threads))
+    values = Values(code, *_launched(work, code))
     found = np.full(len(code.sass), float(WARP))
     told = np.zeros(len(code.sass))
     for at, line in enumerate(code.sass):

@@ -348,9 +348,14 @@ def _factor(line: Sass) -> int | None:
     """The constant that a multiply-add multiplies by, as a divisor; None for an addition or a move."""
     if line.opcode != "IMAD" or len(line.operands) < 4:
         return None
-    number = next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
+    number = _number_in(line)
     found = None if number is None else abs(int(number, 0))
     return found if found is not None and found > 2 else None
+
+
+def _number_in(line: Sass) -> str | None:
+    """The first operand that is a number and no result."""
+    return next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
 
 
 def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
@@ -361,7 +366,7 @@ def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
     while waiting:
         at = waiting.pop()
         line = code.sass[at]
-        factor = next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
+        factor = _number_in(line)
         if "WIDE" in line.modifiers and factor is None:
             return set(), set()
         other = line.operands[line.operands.index(factor) - 1] if factor and "WIDE" in line.modifiers else ""

@@ -118,18 +118,27 @@ def crowding(work: Work) -> float:
     return min(1.0, max(0.0, (busiest - QUIET) / (CROWDED - QUIET)))
 
 
+def host_sectors(work: Work) -> float:
+    """Sectors that were read of the host's memory."""
+    return work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
+
+
+def idle_share(work: Work, waits: Array) -> Array:
+    """Share of each instruction's wait that a load takes on an idle GPU."""
+    each = waits * (work.warp_cycles or 0.0) / np.maximum(work.executed, 1.0)
+    return np.minimum(1.0, load_cycles(work) / np.maximum(each, 1.0))
+
+
 @once
 def on_the_link(work: Work) -> float:
     """Share of the warps' time in which loads wait for the link to the host: beyond what an idle GPU takes, while none
     of its own units has a queue. 0 of a launch that reads nothing of the host's memory.
     """
-    host = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
     waits = work.attributed.get(attribution.LONG)
-    if not host or waits is None or not work.warp_cycles or crowding(work):
+    if not host_sectors(work) or waits is None or not work.warp_cycles or crowding(work):
         return 0.0
     loads = work.where(lambda line: line.long_latency and not line.is_atomic)
-    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
-    queued = float((waits * (1.0 - np.minimum(1.0, load_cycles(work) / np.maximum(each, 1.0))))[loads].sum())
+    queued = float((waits * (1.0 - idle_share(work, waits)))[loads].sum())
     return queued if queued > 0.5 * float(waits.sum()) else 0.0
 
 

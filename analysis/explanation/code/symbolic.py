@@ -274,9 +274,8 @@ class Values:
         }
         self._symbols: dict[object, Symbol] = {}
         self._memo: dict[tuple[int, str, str], Value] = {}
-        self.shifted: dict[
-            Symbol, Value
-        ] = {}  # what each symbol of that kind was before its lowest bits were lost
+        # What each symbol of that kind was before its lowest bits were lost.
+        self.shifted: dict[Symbol, Value] = {}
         self._log: list[tuple[int, str, str]] = []
         self._depth = 0
         self._called = self._written_by_calls()
