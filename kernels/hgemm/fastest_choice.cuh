@@ -214,24 +214,4 @@ inline double packing_time(const gemmprof::Gemm& g, double memory) {
     return PACK + bytes / (PACK_BANDWIDTH * memory);
 }
 
-// Room for the sums that blocks leave each other, and a word for each that says they are complete. Without room (null),
-// tiles are not cut.
-class Parts {
-  public:
-    float4* parts = nullptr;
-    unsigned long long* complete = nullptr;
-
-    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream)
-        : memory_(device, blocks == 0 ? 0 : flag_bytes(blocks) + blocks * part_bytes, stream) {
-        if (memory_.data == nullptr) return;
-        complete = static_cast<unsigned long long*>(memory_.data);
-        parts = reinterpret_cast<float4*>(static_cast<char*>(memory_.data) + flag_bytes(blocks));
-    }
-
-  private:
-    static std::size_t flag_bytes(int blocks) { return (std::size_t(blocks) * 8 + 255) / 256 * 256; }
-
-    gemmprof::Workspace memory_;
-};
-
 }  // namespace GEMMPROF_STAGE

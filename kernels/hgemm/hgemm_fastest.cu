@@ -2,7 +2,7 @@
 //
 // What this stage does over stage 7:
 // 1. Sums leave by way of shared memory: stmatrix writes them as rows of 16-bit elements, the copy engine stores those,
-//    and the warps go on meanwhile (fastest_sums.cuh).
+//    and the warps go on meanwhile (staged_store.cuh).
 // 2. Consumers in turn: each of the two warpgroups computes tiles of its own, and one multiplies while the other
 //    stores. A tile of 128 rows is two wgmma side by side for each step, and the producer fills the stages for one tile
 //    after the other. Or sums that are kept: of the largest tile, which both warpgroups compute together, the packed
@@ -28,16 +28,20 @@
 // fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
 //
 // Its parts, each to be read alone:
-//   fastest_tiles.cuh   the tiles, and how a problem is divided among clusters
-//   fastest_step.cuh    what a consumer multiplies in a step
-//   fastest_sums.cuh    where its sums go (1, 3, 4)
+//   staged_store.cuh    sums on their way to C (1)
+//   consumers.cuh       what a block computes, and a consumer in a step (2)
+//   exchanged_sums.cuh  blocks that share a tile (3)
+//   pieces.cuh          how a problem is divided among clusters, tiles that are cut (4)
+//   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include <algorithm>
 
-#include "fastest_step.cuh"
-#include "fastest_sums.cuh"
+#include "exchanged_sums.cuh"
+#include "fastest_tiles.cuh"
+#include "pieces.cuh"
+#include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
 #ifdef GEMMPROF_PART
@@ -405,7 +409,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     schedule.by_steps = Divisor::of(steps);
     schedule.bulk = bulk, schedule.a_once = columns == 1, schedule.b_once = rows == 1;
 
-    const Parts parts(device, choice.cut ? clusters * cluster * tile.slots : 0, std::size_t(tile.part_bytes), stream);
+    const gemmprof::Parts parts(device, choice.cut ? clusters * cluster * tile.slots : 0, std::size_t(tile.part_bytes), stream);
     if (parts.complete != nullptr) {
         schedule.whole = std::max(0, count / places - (tile.kept ? 0 : 1)) * places;
         schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
