@@ -255,15 +255,19 @@ def _once_for_neighbours(work: Work) -> Variant | None:
     """Arithmetic on whole numbers whose result neighbouring threads share: random numbers that come four at a time."""
     code = work.code
     assert code is not None
-    alike = neighbours_alike(work)
     stores = work.where(lambda line: line.is_store and line.space == "global") & (work.executed > 0)
     if not stores.any():
         return None
     # A thread takes over as many neighbours as a vector holds of what it stores.
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    found = (alike > 1.0) & (alike < WARP) & computing(work) & (work.executed > 0)
-    found &= work.where(lambda line: line.instruction_class == "integer")
+    found = (
+        work.where(lambda line: line.instruction_class == "integer") & computing(work) & (work.executed > 0)
+    )
     if widest < 2 or not found.any():
+        return None
+    alike = neighbours_alike(work)
+    found &= (alike > 1.0) & (alike < WARP)
+    if not found.any():
         return None
     keep = keep_of(work)
     keep[found] = 1.0 / np.minimum(alike[found], widest)

@@ -7,10 +7,12 @@ only if the sectors, lines and passes that it predicts are those that the report
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import factorial, gcd
+from typing import cast
 
 import numpy as np
 
@@ -135,17 +137,25 @@ def forms(
         capability: compute capability times 10.
         before: instructions that run just before each one, on the ways that were taken.
     """
+    return _values(program, block, capability, before)[1]
+
+
+def _values(
+    program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
+) -> tuple[Values, dict[int, Form]]:
+    """What the registers hold, and `forms` made of it; kept beside the code."""
     key = "forms", block, capability, before
     if key not in program.kept:
         values = Values(program, block, capability, before)
-        program.kept[key] = {
-            index: _form(values, index)
-            for index, line in enumerate(program.sass)
-            if line.space in ("global", "shared") and any("[" in one for one in line.operands)
-        }
-    found = program.kept[key]
-    assert isinstance(found, dict)
-    return found
+        program.kept[key] = (
+            values,
+            {
+                index: _form(values, index)
+                for index, line in enumerate(program.sass)
+                if line.space in ("global", "shared") and any("[" in one for one in line.operands)
+            },
+        )
+    return cast(tuple[Values, dict[int, Form]], program.kept[key])
 
 
 def _form(values: Values, index: int) -> Form:
@@ -333,7 +343,7 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.code is None:
         return {}
-    found = forms(work.code, *_launched(work, work.code))
+    found = forms(work.code, *launched(work))
     return {
         index: Checked(form, _verdict(work, form))
         for index, form in found.items()
@@ -341,10 +351,12 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     }
 
 
-def _launched(work: Work, code: Program) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
+@once
+def launched(work: Work) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
     """What values in the code depend on: the block, the compute capability times 10, and the ways that were taken."""
+    assert work.code is not None
     major, minor = work.profile.device.compute_capability
-    return work.profile.launch.block, 10 * major + minor, code.taken(work.executed, work.threads)
+    return work.profile.launch.block, 10 * major + minor, work.code.taken(work.executed, work.threads)
 
 
 def _verdict(work: Work, form: Form) -> str:
@@ -392,12 +404,12 @@ def neighbours_alike(work: Work) -> Array:
     """
     code = work.code
     assert code is not None
-    values = Values(code, *_launched(work, code))
-    found = np.full(len(code.sass), float(WARP))
-    told = np.zeros(len(code.sass))
-    for at, line in enumerate(code.sass):
-        if not work.executed[at]:
-            continue
+    values = _values(code, *launched(work))[0]
+    found = [float(WARP)] * len(code.sass)
+    told = [0.0] * len(code.sass)
+    executed = np.flatnonzero(work.executed > 0).tolist()
+    for at in executed:
+        line = code.sass[at]
         if line.opcode == "S2R" or (line.opcode in ("SHF", "LOP3") and _CONSTANTS.search(line.text)):
             told[at] = max(
                 (_alike(values.after(at, name)) for name in line.writes if name[0] == "R"), default=0.0
@@ -406,23 +418,25 @@ def neighbours_alike(work: Work) -> Array:
             found[at] = 1.0
         elif line.opcode == "S2R":
             found[at] = told[at] or 1.0
-    turns = work.where(lambda line: line.is_branch and bool(line.guard)) & (work.executed > 0)
+    turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
+    inputs: dict[int, list[int]] = {}
+    for at in executed:
+        if found[at] > max(1.0, told[at]):
+            inputs[at] = []
+            for name in code.sass[at].reads:
+                several = code.producers(at, name)
+                inputs[at] += several
+                if len(several) > 1:  # which of them it is, the turns between tell
+                    inputs[at] += turns[bisect_left(turns, min(several)) : bisect_left(turns, at)]
     new = True
     while new:
         new = False
-        ways = np.where(turns, found, float(WARP))
-        for at in map(int, np.flatnonzero((work.executed > 0) & (found > np.maximum(1.0, told)))):
-            least = found[at]
-            for name in code.sass[at].reads:
-                several = code.producers(at, name)
-                least = min([least, *found[list(several)]])
-                if len(several) > 1:  # which of them it is, the turns between tell
-                    least = min(least, ways[min(several) : at].min(initial=WARP))
-            least = max(least, told[at])
+        for at, sources in inputs.items():
+            least = max(told[at], min([found[at], *[found[one] for one in sources]]))
             if least < found[at]:
                 found[at] = least
                 new = True
-    return found
+    return np.array(found)
 
 
 _CONSTANTS = re.compile(r", -?0x[0-9a-f]+")

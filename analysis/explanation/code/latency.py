@@ -10,6 +10,7 @@ empty machine's latency): it goes away when the resource behind the queue gets l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -59,7 +60,12 @@ class Unloaded:
     @property
     def total(self) -> float:
         """All of it, 0 … 1."""
-        return float(sum(values.sum() for values in self.by_reason.values()))
+        return float(sum(self.sums.values()))
+
+    @cached_property
+    def sums(self) -> dict[str, float]:
+        """Share of the warps' time by state."""
+        return {reason: float(values.sum()) for reason, values in self.by_reason.items()}
 
 
 @once
@@ -163,12 +169,13 @@ def under_way(work: Work, loads: Mask) -> Array:
     """Loads that a warp has issued before it needs each of them, itself included; 1 for what is no load."""
     code = work.code
     assert code is not None
-    places = [int(at) for at in np.flatnonzero(loads & (work.executed > 0))]
-    needed = {at: min(code.consumers(at), default=at) for at in places}
+    places = np.flatnonzero(loads & (work.executed > 0))
+    needed = np.array([min(code.consumers(int(at)), default=at) for at in places], dtype=np.intp)
     several = np.ones(len(loads))
-    for at in places:
-        behind = [other for other in places if other < at < needed[other]]
-        several[at] = len(behind) + sum(at <= other < max(needed[at], at + 1) for other in places)
+    # Of all before the one that needs it (its own number where none does), those that were needed by then are gone.
+    until = np.searchsorted(places, np.maximum(needed, places + 1))
+    gone = np.searchsorted(np.sort(needed), places, side="right") - (needed == places)
+    several[places] = until - gone
     return several
 
 

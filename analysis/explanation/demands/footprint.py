@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     Form,
     checked_forms,
     coefficient,
+    launched,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, add, of, wrapped
@@ -160,14 +162,34 @@ def rounds(work: Work, loop: Loop) -> float:
     return max(1.0, float(work.executed[loop.first]) / entered) if entered else 1.0
 
 
+def _distinct(values: Threads) -> Threads:
+    """The different ones of some numbers, ascending: np.unique hashes them since NumPy 2.3, which takes far longer."""
+    ascending = np.sort(values, axis=None)
+    return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))]
+
+
+class _Touched(NamedTuple):
+    """How many different places a group of loads touches, ``followed`` of them a thread; see `Reuse`."""
+
+    followed: int
+    thread: int
+    apart: int
+    warp: int
+    block: int
+    sectors: int
+    dense: float
+    outputs: dict[tuple[str, int], float]
+    fetched: dict[tuple[str, int], float]
+
+
 def _array(work: Work, forms: list[Form]) -> Reuse | None:
     code = work.code
     assert code is not None
-    launch = work.profile.launch
-    threads = launch.threads_per_block
+    threads = work.profile.launch.threads_per_block
     warps = work.launched_warps
     scales: dict[Product, int] = {}
     places: list[Threads] = []
+    walked: list[int] = []
     asked = float(work.executed[[form.index for form in forms]].sum()) / warps
     told = (
         0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
@@ -180,7 +202,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
-                times = int(min(MOST_ROUNDS, round(often)))
+                walked.append(times := int(min(MOST_ROUNDS, round(often))))
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
                 if len(moved) * threads * len(forms) > MOST_PLACES:
                     return None
@@ -188,36 +210,58 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
                 passes *= rounds(work, loop)
         told += float(work.executed[form.index]) / warps / passes
         places.append(where[:, None] + moved[None, :])
-    starts = [np.unique(one[:WARP, 0]) for one in places]
-    first = np.unique(np.concatenate(starts))
+    rows = tuple(form.index for form in forms)
+    # What is touched follows from the code, the block and the rounds: the same for most launches of a kernel.
+    key = "touched", rows, tuple(walked), launched(work)
+    if key not in code.kept:
+        code.kept[key] = _touched(forms[0], work.profile.launch.block, places, scales)
+    found = cast(_Touched, code.kept[key])
+    return Reuse(
+        rows=rows,
+        width=forms[0].width,
+        asked=asked,
+        thread=told * found.thread / found.followed,
+        apart=told * found.apart / found.followed,
+        warp=told * found.warp / found.followed,
+        dense=found.dense,
+        block=told * found.block / found.followed,
+        outputs={key: told * value for key, value in found.outputs.items()},
+        sectors=told * found.sectors / found.followed,
+        fetched=found.fetched,
+    )
+
+
+def _touched(
+    form: Form, block: tuple[int, int, int], places: list[Threads], scales: dict[Product, int]
+) -> _Touched:
+    threads = block[0] * block[1] * block[2]
+    starts = [_distinct(one[:WARP, 0]) for one in places]
+    first = _distinct(np.concatenate(starts))
     apart = all(len(one) == min(WARP, threads) for one in starts)
-    width = forms[0].width
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
     followed = whole.shape[1]
     outputs, fetched = {}, {}
-    lines = np.unique(whole // SECTOR)
+    lines = _distinct(whole // SECTOR)
     for number, axis in enumerate(AXES):
-        shift = _shift(whole, forms[0], launch.block, number, scales)
+        shift = _shift(whole, form, block, number, scales)
         if shift is not None:
             for times in (2, 4, 8):
                 several = mine[None, :] + shift * np.arange(times)[:, None]
-                outputs[axis, times] = float(len(np.unique(several))) / followed
+                outputs[axis, times] = float(len(_distinct(several))) / followed
                 # The block's tile grows along the axis: its threads' new results lie behind those of its last one.
-                longer = wrapped(shift * launch.block[number])
+                longer = wrapped(shift * block[number])
                 beside = lines[None, :] + longer * np.arange(times)[:, None] // SECTOR
-                fetched[axis, times] = len(np.unique(beside)) / (times * len(lines))
-    return Reuse(
-        rows=tuple(form.index for form in forms),
-        width=width,
-        asked=asked,
-        thread=told * len(np.unique(mine)) / followed,
-        apart=told * sum(len(np.unique(one[:WARP])) for one in places) / followed,
-        warp=told * len(np.unique(whole[:WARP])) / followed,
-        dense=len(first) * width / (float(first[-1]) - float(first[0]) + width) if apart else 0.0,
-        block=told * len(np.unique(whole)) / followed,
-        outputs={key: told * value for key, value in outputs.items()},
-        sectors=told * len(lines) / followed,
+                fetched[axis, times] = len(_distinct(beside)) / (times * len(lines))
+    return _Touched(
+        followed=followed,
+        thread=len(_distinct(mine)),
+        apart=sum(len(_distinct(one[:WARP])) for one in places),
+        warp=len(_distinct(whole[:WARP])),
+        block=len(_distinct(whole)),
+        sectors=len(lines),
+        dense=len(first) * form.width / (float(first[-1]) - float(first[0]) + form.width) if apart else 0.0,
+        outputs=outputs,
         fetched=fetched,
     )
 

@@ -183,16 +183,17 @@ class TimeModel:
         barrier = 0.0
         before = after = 0.0
         for reason, values in self.unloaded.by_reason.items():
+            whole = self.unloaded.sums[reason]
             kept = values
             if fix.keep is not None and reason != BARRIER:
                 kept = kept * fix.keep
             if fix.latency is not None and reason in WAITS_FOR_RESULTS:
                 kept = kept * fix.latency
-            share = float(kept.sum()) * fix.reasons.get(reason, 1.0)
+            share = (whole if kept is values else float(kept.sum())) * fix.reasons.get(reason, 1.0)
             if reason == BARRIER:
                 barrier = share
             else:
-                before += float(values.sum())
+                before += whole
                 after += share
                 total += share
         total += self._more_latency(fix)
@@ -206,9 +207,7 @@ class TimeModel:
         found = 0.0
         if fix.instructions:
             arithmetic = sum(
-                float(self.unloaded.by_reason[reason].sum())
-                for reason in (SELECTED, WAIT)
-                if reason in self.unloaded.by_reason
+                self.unloaded.sums[reason] for reason in (SELECTED, WAIT) if reason in self.unloaded.sums
             )
             found += arithmetic * sum(fix.instructions.values()) / work.total_executed
         if fix.barriers and work.warp_cycles:
@@ -227,9 +226,8 @@ class TimeModel:
             return fix.resources[key]
         if fix.keep is None:
             return 1.0
-        weights = self.weights(key)
-        whole = float(weights.sum())
-        return float((weights * fix.keep).sum()) / whole if whole > 0 else 1.0
+        whole = _whole_weight(self.work, key)
+        return float((self.weights(key) * fix.keep).sum()) / whole if whole > 0 else 1.0
 
     def weights(self, key: str) -> Array:
         """What each instruction asks of a resource, in any unit."""
@@ -347,6 +345,11 @@ def _apart(terms: Mapping[str, float]) -> dict[str, float]:
     for group in _GROUPS:
         found[group[0]] = max((terms.get(name, 0.0) for name in group), default=0.0)
     return found
+
+
+@once
+def _whole_weight(work: Work, key: str) -> float:
+    return float(_weights(work, key).sum())
 
 
 @once

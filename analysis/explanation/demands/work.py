@@ -123,7 +123,7 @@ class Work:
 
     # --- Per instruction ---
 
-    @property
+    @cached_property
     def sass(self) -> tuple[Sass, ...]:
         """The instructions as parsed."""
         return self.code.sass if self.code is not None else ()
@@ -218,11 +218,12 @@ class Work:
             if reason in (attribution.LONG, attribution.SHORT, attribution.WAIT, attribution.BRANCH, "drain"):
                 to = np.zeros_like(values)
                 for index in np.flatnonzero(values):
-                    found = attribution.producers(self.code, int(index), reason)
-                    often = self.executed[list(found)]
-                    to[list(found)] += values[index] * (
-                        often / often.sum() if often.any() else 1.0 / len(found)
-                    )
+                    found = list(attribution.producers(self.code, int(index), reason))
+                    if len(found) == 1:
+                        to[found[0]] += values[index]
+                        continue
+                    often = self.executed[found]
+                    to[found] += values[index] * (often / often.sum() if often.any() else 1.0 / len(found))
                 moved[reason] = to
             else:
                 moved[reason] = values
