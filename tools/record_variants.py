@@ -48,7 +48,8 @@ RESERVE = (
     "ultrasound_delay_divisions", "tree_walk_local_stack", "col2im_divisions", "regression_sums_atomics",
     "sound_interleave_complex", "euler_flux_structures",
     "soft_cap_precise_tanh", "undistort_powers_each_channel", "running_balance_two_barriers_a_step",
-    "factored_moments_two_atomics", "overlap_add_atomics", "su3_links_as_records", "principal_stresses_in_double", "minimum_image_divisions",
+    "factored_moments_two_atomics", "overlap_add_atomics", "su3_links_as_records", "principal_stresses_in_double",
+    "minimum_image_divisions",
 )  # fmt: skip
 """What is recorded last: kernels of kinds that others stand for, too."""
 
