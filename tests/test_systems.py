@@ -68,7 +68,7 @@ def run(
     )
 
 
-FAST = ("report", "export", "diff")
+FAST = ("report", "export")
 """Those that lock, read side by side, and start children; the others are tried in the campaign."""
 
 

@@ -1,4 +1,4 @@
-"""Recorded reports are unpacked, decoded and explained once a worker, however many tests ask for them.
+"""Recorded reports are unpacked once, and decoded and explained once a worker, however many tests ask for them.
 
 What a report holds does not change while its file does not: profiles are frozen, and an explanation follows from one
 alone. Reports that a test writes are read anew each time, and so is everything where reading is what is tested
@@ -7,12 +7,16 @@ alone. Reports that a test writes are read anew each time, and so is everything 
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 from recorded_data import DATA, ROOT
 
@@ -29,8 +33,16 @@ MOST_LAUNCHES = 4000
 """Decoded launches that are kept: about 400 MB."""
 
 
+UNPACKED = "GEMMPROF_TESTS_UNPACKED"
+"""Names the folder that all workers of a session keep unpacked reports in (0.8 GB of all that are recorded)."""
+
+
 def keep_recorded(stack: ExitStack) -> None:
     """Keep what is read of the recorded reports until the stack is closed."""
+    if UNPACKED not in os.environ:  # the first process of a session
+        os.environ[UNPACKED] = stack.enter_context(TemporaryDirectory(prefix="gemmprof-tests-"))
+        stack.callback(os.environ.pop, UNPACKED)
+    unpack._decompress = _kept_unpacked(unpack._decompress)
     stack.enter_context(unpack.unpacked_once())
     ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
     engine.explain = _kept_explanations(engine.explain)
@@ -65,6 +77,23 @@ def _file(path: str | Path) -> tuple[str, str, int] | None:
     if _anew or not any(place.is_relative_to(home) for home in HOMES) or not place.exists():
         return None
     return str(path), str(place), place.stat().st_mtime_ns
+
+
+def _kept_unpacked(decompress: Callable[..., BinaryIO]) -> Callable[..., BinaryIO]:
+    def unpacked(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
+        file = _file(path)
+        if file is None:
+            return decompress(path, packed, limit)
+        kept = Path(os.environ[UNPACKED]) / sha256(repr(file[1:]).encode()).hexdigest()
+        if not kept.exists():
+            beside = kept.with_suffix(f".{os.getpid()}")
+            with decompress(path, packed, limit) as made, beside.open("wb") as copy:
+                made.seek(0)
+                shutil.copyfileobj(made, copy, 1 << 20)
+            beside.replace(kept)  # another worker may have been as far
+        return kept.open("rb", buffering=0)
+
+    return unpacked
 
 
 def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[..., Iterator[KernelProfile]]:

@@ -483,11 +483,14 @@ AMBIENT = {
 
 def test_a_hostile_environment_changes_no_answer(folder: Path) -> None:
     report = DATA / "ladder_simple.ncu-rep.xz"
-    for line in (["show", report], ["roofline", report, "-o"]):
+    for line in (["roofline", report, "-o"], ["show", report])[: inputs(1, 2)]:
         plain, hostile = (
-            gemmprof(*line, *([f"{len(given)}.png"] if line[-1] == "-o" else []), cwd=folder, **given)
+            subprocess.run(
+                [sys.executable, "-m", "gemmprof", *line, *([f"{len(given)}.png"] if line[-1] == "-o" else [])],
+                capture_output=True, text=True, cwd=folder, check=False, env=os.environ | given,
+            )
             for given in ({}, AMBIENT)
-        )
+        )  # fmt: skip
         assert hostile.returncode == 0, hostile.stderr
         assert hostile.stdout == plain.stdout
     assert (folder / "0.png").read_bytes() == (folder / f"{len(AMBIENT)}.png").read_bytes()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from recorded_data import DATA, ReadRecorded
+from scale import inputs
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES, definition
@@ -244,7 +245,7 @@ def test_a_counter_below_nothing_counts_as_absent(recorded: ReadRecorded) -> Non
     explain(replace(whole, metrics=asked))
     numbers = [name for name in asked.names if isinstance(whole.metrics.get(name), (int, float))]
     assert len(numbers) > 50
-    for name in numbers:
+    for name in numbers[:: inputs(6, 1)]:
         found = explain(replace(whole, metrics={**whole.metrics, name: -1.0}))
         for finding in found.findings:
             assert 0 <= finding.saves_low <= finding.saves <= finding.saves_high <= 1, name

@@ -28,7 +28,7 @@ from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError
 
 REPORT = "partial_basic"
-MUTATIONS = inputs(160, 500)
+MUTATIONS = inputs(60, 500)
 SEED = 20251121
 
 Written = Callable[[bytes], Path]

@@ -29,7 +29,7 @@ NATIVE_SEVERITIES = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "er
 NATIVE_SCOPES = {0: None, 1: "local", 2: "global"}
 
 
-REPRESENTATIVES = ("flaws_tensor", "modes_graph_nodes", "modes_range", "names_nvtx", "partial_two_metrics")
+REPRESENTATIVES = ("modes_graph_nodes", "modes_range", "names_nvtx", "partial_two_metrics")
 """Every kind of value and block; the others in the campaign."""
 
 Profiles = tuple[KernelProfile, ...]

@@ -14,10 +14,12 @@ import time
 from functools import partial
 from pathlib import Path
 
+import forked
 import in_process
 import pytest
 from bucket import buckets
 from recorded_data import DATA, ROOT
+from scale import inputs
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.conditions import parse_condition
@@ -317,18 +319,15 @@ def test_the_command(tree: Path, tmp_path: Path) -> None:
 def test_reports_in_a_bucket_are_read_as_those_on_disk(tree: Path, tmp_path: Path) -> None:
     shutil.copytree(tree, tmp_path / "bucket" / "nightly")
     names = [str(path.relative_to(tree)) for path in reports(tree)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(tmp_path / "cache")}
+    environment = {**os.environ, "GEMMPROF_CACHE": str(tmp_path / "cache")}
 
     def said(*arguments: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "gemmprof", *arguments], cwd=tmp_path, env=environment, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = forked.run(*arguments, cwd=tmp_path, env=environment)
         return done.returncode, done.stdout, done.stderr
 
     with buckets(tmp_path) as (variables, asked):
         environment |= variables
-        for command in (["find", "time > 1us", "--json"], ["explain", "--all"]):
+        for command in (["find", "time > 1us", "--json"], ["explain", "--all"])[: inputs(1, 2)]:
             place = "" if command[0] == "find" else f"/{names[0]}"
             here, there = (
                 said(*command[:-1], f"{folder}{place}", command[-1])

@@ -1,0 +1,121 @@
+"""The command in a process of its own that need not load its modules: forked from one that has.
+
+Loading is half of what such a process does. Tests of the start itself (the environment, what is imported and when)
+begin one anew.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADED = ("analysis", "api", "arguments", "base", "children", "commands", "reports", "runs")
+"""Packages of gemmprof that every command may need; what builds, profiles and draws is left to who needs it."""
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process left: its exit code, output, most memory in KiB and processor time, with its children's."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    memory: int
+    seconds: float
+
+
+def run(
+    *words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, load: Sequence[str] = ()
+) -> Ended:
+    """Run ``gemmprof WORD…`` in this folder and environment (default: the tests'), with these modules loaded, too."""
+    job = {
+        "load": load,
+        "words": [str(word) for word in words],
+        "cwd": str(cwd),
+        "env": dict(os.environ if env is None else env),
+    }
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        link = _nursery()
+        files = array.array("i", [out.fileno(), err.fileno()])
+        link.sendmsg([json.dumps(job).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+        code, memory, seconds = json.loads(link.recv(MOST_BYTES))
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8"))
+    return Ended(code, texts[0], texts[1], memory, seconds)
+
+
+@cache
+def _nursery() -> socket.socket:
+    """The process that has loaded the modules; it ends when this end of the connection is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(300)
+    process = subprocess.Popen(
+        [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], cwd="/",
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    theirs.close()
+    atexit.register(process.wait)  # what it used counts as the tests'
+    atexit.register(ours.close)
+    return ours
+
+
+def _serve(link: socket.socket) -> int:
+    """Answer requests until nobody is there to ask; in the processes that are forked, the exit code of the command."""
+    for package in LOADED:
+        home = importlib.import_module(f"gemmprof.{package}")
+        for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
+            if not module.name.endswith(("__main__", "pytest_plugin", "native_reader")):
+                importlib.import_module(module.name)
+    gc.freeze()  # what is there already is neither looked at nor copied
+    while True:
+        message, files, _, _ = socket.recv_fds(link, MOST_BYTES, 2)
+        if not message:
+            return 0
+        job = json.loads(message)
+        for name in job["load"]:
+            importlib.import_module(name)
+        child = os.fork()
+        if not child:
+            link.close()
+            return _command(job, files)
+        _, status, used = os.wait4(child, 0)
+        for file in files:
+            os.close(file)
+        answer = os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime
+        link.send(json.dumps(answer).encode())
+
+
+def _command(job: dict[str, Any], files: list[int]) -> int:
+    """What a new process would be given, then the command."""
+    for file, number in zip(files, (1, 2), strict=True):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    sys.argv = ["gemmprof", *job["words"]]
+    from gemmprof.__main__ import entry
+
+    return entry()
+
+
+if __name__ == "__main__":
+    sys.exit(_serve(socket.socket(fileno=int(sys.argv[1]))))
