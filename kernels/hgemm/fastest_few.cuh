@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "../include/hgemm.cuh"
-#include "../include/ptx.cuh"
+#include "../include/shared_k.cuh"
 
 namespace GEMMPROF_STAGE {
 
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(const Problem p) {
     };
 
     float sums[4][4] = {};  // of 16 rows each
-    const auto multiply = [&](const Fragments& f) {
+    const auto multiply = [&](const Fragments& f, int) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
 #pragma unroll
@@ -99,19 +99,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(const Problem p) {
         }
     };
 
-    const int steps = gemmprof::ceil_div(p.k, STEP), stride = parts * FEW_WARPS;
-    int step = part * FEW_WARPS + warp;
-    Fragments ahead[2];
-    if (step < steps) load(ahead[0], step);
-    if (step + stride < steps) load(ahead[1], step + stride);
-    while (step < steps) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i, step += stride) {
-            if (step >= steps) break;
-            multiply(ahead[i]);
-            if (step + 2 * stride < steps) load(ahead[i], step + 2 * stride);
-        }
-    }
+    gemmprof::walk_steps<FEW_WARPS, Fragments>(gemmprof::ceil_div(p.k, STEP), parts, part, load, multiply);
 
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
@@ -140,15 +128,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(const Problem p) {
         else
             partial[place(i)] = sum;  // of the first warp, which only this thread has read there
     }
-    if (parts == 1) return;
-    ptx::cluster_sync();
-    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
-        float sum = 0.0f;
-        for (int other = 0; other < parts; ++other)
-            sum += ptx::load_float_of(ptx::address_at(ptx::shared_address(partial + place(i)), unsigned(other)));
-        store(i, sum);
-    }
-    ptx::cluster_sync();  // no block leaves while another reads its sums
+    if (parts > 1) gemmprof::add_up_blocks<FEW_THREADS>(partial, count, parts, part, place, store);
 }
 
 // ------------------------------------------------------------------------------------------------------ host code
@@ -169,13 +149,9 @@ inline int parts_of(const gemmprof::Gemm& g, int sms) {
     const int most = std::min(MOST_PARTS, gemmprof::ceil_div(g.k, STEP * FEW_WARPS));
     if (2 * blocks * most < sms) return 0;
     // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole.
-    int best = 1;
-    const auto time = [&](int parts) {
+    return gemmprof::fewest_time(most, [&](int parts) {
         return double((blocks * std::int64_t(parts) + places - 1) / places) / parts + parts / 80.0;
-    };
-    for (int parts = 2; parts <= most; ++parts)
-        if (time(parts) < time(best)) best = parts;
-    return best;
+    });
 }
 
 inline cudaError_t launch(const gemmprof::KernelFacts& kernel, const gemmprof::Gemm& g, int parts,

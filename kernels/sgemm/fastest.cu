@@ -27,7 +27,6 @@
 //
 // Its parts, each to be read alone:
 //   fastest_tile.cuh      the sizes of the tiles
-//   fastest_ptx.cuh       instructions without a word in CUDA C++
 //   fastest_multiply.cuh  the order of the FFMAs (1)
 //   fastest_kernel.cuh    the main loop (2, 3), and how a cluster adds up (4)
 //   fastest_teams.cuh     how teams, and blocks that share a tile without a cluster, add up (5)

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "fastest_ptx.cuh"
 #include "fastest_tile.cuh"
 #include "gemm.cuh"
+#include "shared_k.cuh"
 
 namespace GEMMPROF_STAGE {
 
@@ -61,36 +61,10 @@ __device__ __forceinline__ float element(const float4& v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// Walks this warp's steps, `load`ing two ahead of `multiply`.
-template <class Fragments, class Load, class Multiply>
-__device__ __forceinline__ void walk(int steps, int parts, int part, const Load& load, const Multiply& multiply) {
-    const int stride = parts * FEW_WARPS;
-    int step = part * FEW_WARPS + int(threadIdx.x) / 32;
-    Fragments ahead[2];
-    if (step < steps) load(ahead[0], step);
-    if (step + stride < steps) load(ahead[1], step + stride);
-    while (step < steps) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i, step += stride) {
-            if (step >= steps) break;
-            multiply(ahead[i], step);
-            if (step + 2 * stride < steps) load(ahead[i], step + 2 * stride);
-        }
-    }
-}
-
 // Adds up the `count` sums of each block of the cluster; `store(i, sum)` is called once for each.
 template <class Store>
 __device__ __forceinline__ void add_up_blocks(float* partial, int count, int parts, int part, const Store& store) {
-    if (parts > 1) gemmprof::ptx::cluster_sync();
-    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
-        float sum = parts > 1 ? 0.0f : partial[i];
-        for (int other = 0; parts > 1 && other < parts; ++other)
-            sum += gemmprof::ptx::load_float_of(
-                gemmprof::ptx::address_at(shared_address(partial + i), unsigned(other)));
-        store(i, sum);
-    }
-    if (parts > 1) gemmprof::ptx::cluster_sync();  // no block leaves while another reads its sums
+    gemmprof::add_up_blocks<FEW_THREADS>(partial, count, parts, part, [](int i) { return i; }, store);
 }
 
 // The same where each warp has its own.
@@ -146,7 +120,7 @@ __global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Probl
             }
         }
     };
-    walk<Fragments>(gemmprof::ceil_div(p.k, DEPTH), parts, part, load, multiply);
+    gemmprof::walk_steps<FEW_WARPS, Fragments>(gemmprof::ceil_div(p.k, DEPTH), parts, part, load, multiply);
 #pragma unroll
     for (int row = 0; row < ROWS; ++row)
 #pragma unroll
@@ -286,9 +260,7 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
         const double adding = columns && parts > 1 ? 2.4 / steps : 0.0;
         return (double(blocks / places) + last) / parts + parts / 80.0 + adding;
     };
-    int parts = 1;
-    for (int more = 2; more <= most && (columns || tiles < places); ++more)  // more rows' blocks than places need none
-        if (time(more) < time(parts)) parts = more;
+    const int parts = columns || tiles < places ? gemmprof::fewest_time(most, time) : 1;  // more need no parts of K
     const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
     if (long_k && 2 * tiles * most < sms) return {};
     return {&variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)], tiles, parts, wide};

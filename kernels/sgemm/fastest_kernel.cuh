@@ -3,7 +3,6 @@
 
 #include "fastest_epilogue.cuh"
 #include "fastest_multiply.cuh"
-#include "fastest_ptx.cuh"
 #include "fastest_teams.cuh"
 #include "fastest_tile.cuh"
 
@@ -24,7 +23,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     // From lane 0, so that the compiler knows it to be the same in a warp.
     const int team = T::teams > 1 ? __shfl_sync(~0u, int(threadIdx.x) / T::team_threads, 0) : 0;
     const int thread = threadIdx.x - team * T::team_threads, lane = thread % 32, warp = thread / 32;
-    const unsigned all_tiles = (shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
+    const unsigned all_tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
     const unsigned tiles = all_tiles + team * STAGES * T::stage_bytes;
     [[maybe_unused]] const unsigned barriers = all_tiles + T::teams * STAGES * T::stage_bytes + team * STAGES * 8;
 
@@ -55,9 +54,9 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
             if (thread == 0 && step < last) {
                 const unsigned barrier = barriers + (step - first) % STAGES * 8;
-                barrier_expect(barrier, T::stage_bytes);
-                copy_box(to, &map_a, k, block_row, barrier);
-                copy_box(to + T::a_bytes, &map_b, block_col, k, barrier);
+                ptx::barrier_expect(barrier, T::stage_bytes);
+                ptx::copy_box(to, &map_a, k, block_row, barrier);
+                ptx::copy_box(to + T::a_bytes, &map_b, block_col, k, barrier);
             }
 #endif
         } else {
@@ -69,14 +68,15 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
                 for (int row = a_row; row < T::bm; row += T::team_threads / (BK / WIDTH)) {
                     const int size = bytes(block_row + row < M, K - k - a_col);
                     const float* from = size > 0 ? A + (block_row + row) * lda + k + a_col : A;
-                    copy_async<4 * WIDTH>(to + row * BK * 4 + ((a_col / 4 ^ row % 8) * 4 + a_col % 4) * 4, from, size);
+                    ptx::copy_async_part<4 * WIDTH>(to + row * BK * 4 + ((a_col / 4 ^ row % 8) * 4 + a_col % 4) * 4, from,
+                                                    size);
                 }
                 const int b_col = thread % (T::bn / WIDTH) * WIDTH, b_row = thread / (T::bn / WIDTH);
 #pragma unroll 4
                 for (int row = b_row; row < BK; row += T::team_threads / (T::bn / WIDTH)) {
                     const int size = bytes(k + row < K, N - block_col - b_col);
                     const float* from = size > 0 ? B + (k + row) * ldb + block_col + b_col : B;
-                    copy_async<4 * WIDTH>(to + T::a_bytes + (row * T::bn + b_col) * 4, from, size);
+                    ptx::copy_async_part<4 * WIDTH>(to + T::a_bytes + (row * T::bn + b_col) * 4, from, size);
                 }
             }
         }
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             else
                 gemmprof::ptx::named_barrier_sync(1 + team, T::team_threads);
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
-            if (step < last) barrier_wait(barriers + (step - first) % STAGES * 8, (step - first) / STAGES % 2);
+            if (step < last) ptx::barrier_wait(barriers + (step - first) % STAGES * 8, (step - first) / STAGES % 2);
 #endif
         } else {
             asm volatile("cp.async.wait_all;" ::: "memory");
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     if constexpr (!BY_THREADS) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
         if (thread == 0) {
-            for (int stage = 0; stage < STAGES; ++stage) barrier_init(barriers + 8 * stage, 1);
+            for (int stage = 0; stage < STAGES; ++stage) ptx::barrier_init(barriers + 8 * stage, 1);
             asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
         }
 #endif
@@ -118,10 +118,10 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     const auto load_a = [&](unsigned column, int row) {
         // Rows 4 further swap the halves of the 128 bytes, rows 8 further lie alike.
         const unsigned from = T::lanes_m == 4 && row % 2 != 0 ? column ^ 64 : column;
-        return load_shared(from + row * T::lanes_m * BK * 4);
+        return ptx::load_shared(from + row * T::lanes_m * BK * 4);
     };
     const auto load_b = [&](unsigned rows, int k, int quad) {
-        return load_shared(rows + (k * T::bn + quad * T::lanes_n * 4) * 4);
+        return ptx::load_shared(rows + (k * T::bn + quad * T::lanes_n * 4) * 4);
     };
 
     if (first < last) {
@@ -201,10 +201,10 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
 #pragma unroll
         for (int quad = 0; quad < QUADS; ++quad) {
             const float* s = &sums[i][quad * 4];
-            store_shared(tiles + ((row + i * T::lanes_m) * T::bn + col + quad * T::lanes_n * 4) * 4,
+            ptx::store_shared(tiles + ((row + i * T::lanes_m) * T::bn + col + quad * T::lanes_n * 4) * 4,
                          scaled(make_float4(s[0], s[1], s[2], s[3]), alpha));
         }
-    cluster_sync();
+    ptx::cluster_sync();
     constexpr int AT_ONCE = T::tm * TN / 4 / MAX_SPLITS;  // float4 a thread, so that MAX_SPLITS shares make up the tile
     constexpr int SHARE = AT_ONCE * T::threads;
     const int stride = splits * SHARE;
@@ -213,7 +213,10 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
         for (int rank = 0; rank < splits; ++rank) {
             float4 part[AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) part[i] = load_cluster(tiles + (first_quad + i * T::threads) * 16, rank);
+            for (int i = 0; i < AT_ONCE; ++i) {
+                const unsigned at = tiles + (first_quad + i * T::threads) * 16;
+                part[i] = ptx::load_shared_of(ptx::address_at(at, unsigned(rank)));
+            }
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i)
                 sum[i].x += part[i].x, sum[i].y += part[i].y, sum[i].z += part[i].z, sum[i].w += part[i].w;
@@ -225,7 +228,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             store_quad(C, ldc, r, c, M, N, aligned_c, sum[i], 1.0f, beta);
         }
     }
-    cluster_sync();  // no block may end while another reads its shared memory
+    ptx::cluster_sync();  // no block may end while another reads its shared memory
 #endif
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "fastest_epilogue.cuh"
-#include "fastest_ptx.cuh"
 #include "fastest_tile.cuh"
 
 namespace GEMMPROF_STAGE {
@@ -64,7 +63,7 @@ __device__ __forceinline__ void add_teams(const float (&sums)[T::tm][TN], unsign
 #pragma unroll
         for (int quad = 0; quad < QUADS; ++quad) {
             const float* s = &sums[i][quad * 4];
-            store_shared(tiles + ((row + i * T::lanes_m) * T::bn + col + quad * T::lanes_n * 4) * 4,
+            ptx::store_shared(tiles + ((row + i * T::lanes_m) * T::bn + col + quad * T::lanes_n * 4) * 4,
                          scaled(make_float4(s[0], s[1], s[2], s[3]), alpha));
         }
     __syncthreads();
@@ -77,7 +76,7 @@ __device__ __forceinline__ void add_teams(const float (&sums)[T::tm][TN], unsign
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) {
                 const int quad = min(first + i * T::threads, T::quads - 1);
-                v[other][i] = load_shared(all_tiles + other * STAGES * T::stage_bytes + quad * 16);
+                v[other][i] = ptx::load_shared(all_tiles + other * STAGES * T::stage_bytes + quad * 16);
             }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {

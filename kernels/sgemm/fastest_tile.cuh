@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gemm.cuh"
+#include "ptx.cuh"
 
 // The first architecture with tensor copies and thread block clusters, as __CUDA_ARCH__ counts: Hopper.
 #define TENSOR_COPIES_FROM 900
@@ -33,6 +34,8 @@ static_assert(STAGES * (BM + BN) * BK * 4 + SWIZZLE_ATOM + 8 * STAGES <= 101376,
               "STAGES tiles must fit 99 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {
+
+namespace ptx = gemmprof::ptx;
 
 // A block computes bm x bn of C, each of its warps wm x wn, each thread tm x TN; an SM holds blocks_per_sm such blocks.
 // A block has one or more teams of warps; each computes the whole tile, from a part of K of its own.
