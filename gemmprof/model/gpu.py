@@ -14,7 +14,8 @@ class Practice:
         card: the card that it was measured on, as it is called in sentences.
         ceilings: by resource, the share of its peak over elapsed cycles that a kernel reaches in practice;
             ``l2_atomics_meeting``, ``l2_atomics_meeting_fp64``: what the atomic units of L2 reach with
-            floating-point sums of one word, and with those of doubles.
+            floating-point sums of one word, and with those of doubles; ``dram_copying``, ``dram_writing``: DRAM where
+            half of what moves is written, and all of it.
         shared_cycles: from a shared load to its consumer, no bank conflict; conversions and special functions take
             about as long.
         l1_cycles, l2_cycles, dram_cycles: from a global load to its consumer, by where its line is found.

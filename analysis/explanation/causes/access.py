@@ -590,7 +590,9 @@ def _across_rounds(work: Work) -> Mask:
 
 
 def computing(work: Work) -> Mask:
-    """What computes the values that are stored, or reads loaded ones: the rest finds their places and counts them."""
+    """What computes the values that are stored and picks between them, or reads loaded ones: the rest finds their
+    places and counts them.
+    """
     code = work.code
     assert code is not None
     found = np.zeros(len(work.sass), dtype=bool)
@@ -608,7 +610,7 @@ def computing(work: Work) -> Mask:
         for source in code.producers(at, name):
             if not found[source] and work.sass[source].space in ("", "constant"):
                 found[source] = True
-                waiting += [(source, read) for read in work.sass[source].reads if read[0] == "R"]
+                waiting += [(source, read) for read in work.sass[source].reads]
     return found
 
 

@@ -10,19 +10,21 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.code.address_forms import random_passes
+from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.gpu.arch import WARP
 
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
 LAUNCHING = 3000.0  # nanoseconds of a launch in which no SM works, at most: what is more is L2 at work
 COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
-SCATTERED_SECTORS = 12.0  # a request that touches more sectors hits as many words: combining finds few alike
+ALONE = 1.5  # threads of an atomic, below which a warp has nothing left to combine
 # Shared atomics for each global one, from which on blocks combine before they update global memory.
 BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
+ONE_OF_WARPS = 1.0 / 8.0  # ... when the warps of a block of 256 threads combine theirs
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -41,9 +43,9 @@ def _retries(work: Work, atomics: Mask) -> Mask:
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
-    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where
-    each request touches many words and no slice of L2 is busier than the others, there is little to combine,
-    and half of them stay.
+    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where no slice
+    of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
+    different words, which are no fewer than its sectors.
     """
     if work.code is None:
         return
@@ -56,15 +58,17 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return  # the block has combined them in shared memory already
     threads = float(work.threads[atomics].sum()) / executed
     hot = _hot_slice(work)
-    scattered = float(work.global_sectors[atomics].sum()) / executed > SCATTERED_SECTORS and not hot
-    if threads < 1.5 and hot and executed <= 1.1 * work.profile.launch.blocks:
+    if threads < ALONE and hot and executed <= 1.1 * work.profile.launch.blocks:
         yield from _one_a_block(work, atomics, executed)
         return
-    if threads < 1.5 and not hot:
-        return  # one atomic a warp at an address of its own: combined already
-    stays = 0.5 if scattered else max(COMBINED, min(1.0, 1.0 / max(1.0, threads)))
-    if threads < 1.5:
-        stays = 0.125  # warps of a block can still combine theirs
+    if threads < ALONE:
+        # One atomic a warp: the warps of a block can still combine theirs where they meet.
+        stays = ONE_OF_WARPS if hot else 1.0
+    else:
+        stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
+    stays = max(COMBINED, stays)
+    if stays > ALL_RANDOM:
+        return
     retries = _retries(work, atomics)
     fix, cautious = _combined(work, atomics, retries, stays)
     in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
@@ -74,9 +78,6 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         change=(
             f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
-            if not scattered
-            else "Gather updates of the same word first (sort or bin by address in shared memory): each "
-            "request's threads update words far apart."
         ),
         evidence=(
             derived("global atomics / instructions executed", share(executed, work.total_executed)),
@@ -85,8 +86,20 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
-        least=0.03 if scattered else 0.02,
     )
+
+
+def _words(work: Work, atomics: Mask) -> float:
+    """Words that these requests update at least, those of each warp counted apart: as many as sectors, or as lanes
+    whose addresses differ.
+    """
+    found = np.where(atomics, np.minimum(work.threads, work.global_sectors), 0.0)
+    for index, one in checked_forms(work).items():
+        lanes = one.form.offsets if atomics[index] else None
+        if lanes is not None and len(lanes) > 1:
+            apart = len(np.unique(lanes[:WARP])) / len(lanes[:WARP])
+            found[index] = max(found[index], apart * work.threads[index])
+    return float(found.sum())
 
 
 def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers, computing
+from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
@@ -43,6 +43,7 @@ LOADED_AGAIN = 0.9  # share of the loads that are different, below which the oth
 MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
+HOISTED = 0.05  # of a load that leaves its loop
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -87,31 +88,14 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if carried is not None:
         variants.append(carried)
     keep = keep_of(work)
-    again = np.zeros(len(keep), dtype=bool)
-    if ratio >= REDUNDANT and not told:
-        again = loads & ~invariant & ~same
-    once = min(1.0, flows.missed / asked)
-    keep[again] = once
-    keep[invariant] = 0.05
+    keep[invariant] = HOISTED
     keep[same] = 0.0
     if (keep < 1.0).any():
-        bold, middle, cautious = keep.copy(), keep.copy(), keep.copy()
-        bold[again] = 0.4 + 0.6 * once
-        middle[again] = 0.6 + 0.4 * once
-        cautious[again] = 0.8 + 0.2 * once
-        waits = np.where(again, 0.4, 1.0)
         stays = dict.fromkeys(BELOW_L1, 1.0)
         if same.any():
             left = asked - float(work.global_ideal[same].sum())
             stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
-        variants.append(
-            Variant(
-                "each byte loaded once",
-                Fix(keep=middle, latency=waits, resources=stays),
-                cautious=Fix(keep=cautious, latency=np.sqrt(waits), resources=stays),
-                bold=Fix(keep=bold, latency=waits, resources=stays),
-            )
-        )
+        variants.append(Variant("each byte loaded once", Fix(keep=keep, resources=stays)))
     if not variants:
         return
     attributed = work.executed * (1.0 - keep)
@@ -121,7 +105,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
-        change=_how_to_load_once(ratio, again=again.any(), invariant=invariant.any()),
+        change=_how_to_load_once(invariant=invariant.any()),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
             *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
@@ -503,12 +487,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     )
 
 
-def _how_to_load_once(ratio: float, *, again: np.bool_, invariant: np.bool_) -> str:
-    if again:
-        return (
-            f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. Keep what a thread "
-            "uses again in registers, and what its block shares in shared memory."
-        )
+def _how_to_load_once(*, invariant: np.bool_) -> str:
     if invariant:
         return "Load it before the loop and keep it in a register: its address does not change there."
     return (

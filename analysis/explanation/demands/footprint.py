@@ -202,10 +202,12 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
-                walked.append(times := int(min(MOST_ROUNDS, round(often))))
-                moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
-                if len(moved) * threads * len(forms) > MOST_PLACES:
+                # Of many taps fewer rounds are followed, but two: what one loads again of the last is seen then.
+                most = MOST_PLACES // (len(moved) * threads * len(forms))
+                if most < 2:
                     return None
+                walked.append(times := int(min(MOST_ROUNDS, most, round(often))))
+                moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
             elif loop.first not in form.loops and not _written(work, form, loop):
                 passes *= rounds(work, loop)
         told += float(work.executed[form.index]) / warps / passes

@@ -7,8 +7,10 @@ asking less of the resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from gemmprof import metrics
 from gemmprof.gpu.arch import practice_of
@@ -90,6 +92,12 @@ RESOURCES: tuple[Resource, ...] = (
 # Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.
 TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
 
+DRAM_BY_WRITES = (
+    "dram",
+    "dram_copying",
+    "dram_writing",
+)  # ceilings without writes, with half, with nothing else
+
 BY_KEY = {resource.key: resource for resource in RESOURCES}
 
 
@@ -122,9 +130,20 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
         found = [(value, name) for name in resource.metrics if (value := profile.number(name)) is not None]
         if found:
             busy, metric = max(found)
-            yield Load(resource, max(0.0, busy / 100.0), metric, ceilings[resource.key])
+            ceiling = _of_dram(profile, ceilings) if resource.key == "dram" else ceilings[resource.key]
+            yield Load(resource, max(0.0, busy / 100.0), metric, ceiling)
     cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES)
     if cycles is not None and cycles > 0 and profile.workload == "kernel":
         # One block a cycle leaves the distributor, whatever its size.
         launching = BY_KEY["block_launch"]
         yield Load(launching, profile.launch.blocks / cycles, metrics.GRID_SIZE, ceilings[launching.key])
+
+
+def _of_dram(profile: KernelProfile, ceilings: Mapping[str, float]) -> float:
+    """What DRAM reaches with this launch's share of writes: its bus turns around between reads and writes."""
+    read, written = (
+        next((value for name in names if (value := profile.number(name)) is not None), 0.0)
+        for names in (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
+    )
+    of_writes = written / (read + written) if read + written > 0 else 0.0
+    return float(np.interp(of_writes, (0.0, 0.5, 1.0), [ceilings[key] for key in DRAM_BY_WRITES]))
