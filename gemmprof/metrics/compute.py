@@ -86,7 +86,8 @@ _STALL_SAMPLES = re.compile(r"smsp__pcsamp_warp(?:s_issue_stalled|_stall)_(\w+?)
 
 def stall_cycles(present: Iterable[str]) -> dict[str, str]:
     """Warp cycles per issue, the metric of each stall reason that a report holds."""
-    return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, present) if match is not None}
+    names = [name for name in present if name.startswith("smsp__average_warps_")]
+    return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, names) if match is not None}
 
 
 # In a formula: the sum over the stall reasons.
@@ -100,7 +101,8 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
         present: metric names.
         not_issued: those counters that count only samples in whose cycle the scheduler issued nothing.
     """
-    matches = (match for match in map(_STALL_SAMPLES.fullmatch, present) if match is not None)
+    names = [name for name in present if name.startswith("smsp__pcsamp_warp")]
+    matches = (match for match in map(_STALL_SAMPLES.fullmatch, names) if match is not None)
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gemmprof.model import NotCollected
+
+KNOWN_NAMES = (
+    1 << 12
+)  # names whose words are kept: a full report has some two thousand, the same in every launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ def _options(sections: Iterable[str], requested: Collection[str]) -> str:
 _UNIT_NAMES = {"l1tex": "L1", "lts": "L2", "fbpa": "DRAM"}
 
 
+@lru_cache(maxsize=KNOWN_NAMES)
 def readable(name: str) -> str:
     """A metric name in words, as ncu's breakdown tables write it: ``L1: Data Pipe Lsu Wavefronts``."""
     unit, _, rest = name.removeprefix("breakdown:").partition("__")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
-from gemmprof.metrics.groups import MetricGroup
+from gemmprof.metrics.groups import KNOWN_NAMES, MetricGroup
 
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
 
@@ -70,6 +71,7 @@ _UNITS: tuple[tuple[str, str], ...] = (
 _UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in _UNITS)
 
 
+@lru_cache(maxsize=KNOWN_NAMES)
 def hardware_unit(name: str) -> str:
     """The hardware unit that a member of a throughput breakdown measures, in words ('' if it is unknown).
 

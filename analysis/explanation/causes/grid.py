@@ -35,6 +35,7 @@ LOST = 1.0  # per cent of the time from which on a beginning or an end of the la
 SHORT_BLOCK = 6000.0
 
 
+@once
 def occupancy_of(work: Work) -> LaunchOccupancy | None:
     """The launch's occupancy, None where it was not collected."""
     found = analyse(work.profile)

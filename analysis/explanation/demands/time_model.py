@@ -155,7 +155,9 @@ class TimeModel:
         imbalance = work.imbalance if fix.imbalance is None else fix.imbalance
         found: dict[str, float] = {}
         for key, load in work.loads.items():
-            busy = load.busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
+            busy = load.busy
+            if fix is not NOTHING:
+                busy = busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
             ceiling = min(1.0, load.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = latency.lines_under_way(self.work)
@@ -265,7 +267,7 @@ class TimeModel:
         largest = max(apart.values(), default=0.0)
         if largest <= 0:
             return 0.0
-        return float(largest * sum((term / largest) ** power for term in apart.values()) ** (1.0 / power))
+        return float(largest * sum([(term / largest) ** power for term in apart.values()]) ** (1.0 / power))
 
     # --- Results ---
 
@@ -336,14 +338,14 @@ _GROUPS = (
     ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l2_atomics"),
     ("fma", "fma_heavy"),
 )
+_GROUPED = frozenset(name for group in _GROUPS for name in group)
 
 
 def _apart(terms: Mapping[str, float]) -> dict[str, float]:
     """The terms with those of one unit joined."""
-    grouped = {name for group in _GROUPS for name in group}
-    found = {name: value for name, value in terms.items() if name not in grouped}
+    found = {name: value for name, value in terms.items() if name not in _GROUPED}
     for group in _GROUPS:
-        found[group[0]] = max((terms.get(name, 0.0) for name in group), default=0.0)
+        found[group[0]] = max([terms.get(name, 0.0) for name in group])
     return found
 
 

@@ -416,7 +416,7 @@ def once(function: Callable[Concatenate[Work, P], T]) -> Callable[Concatenate[Wo
 
     @wraps(function)
     def answer(work: Work, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = function, args, tuple(kwargs.items())
+        key = (function, args, tuple(kwargs.items())) if args or kwargs else function
         if key not in work._cache:
             work._cache[key] = function(work, *args, **kwargs)
         return cast(T, work._cache[key])
