@@ -16,7 +16,6 @@ import json
 import lzma
 import os
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -30,8 +29,9 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from gemmprof.reports.dataset.manifest import update  # noqa: E402
-from gemmprof.reports.dataset.rows import write_part  # noqa: E402
+from gemmprof.reports.dataset.manifest import BATCH_REPORTS, update  # noqa: E402
+from gemmprof.reports.dataset.rows import METRIC_ROWS, write_part  # noqa: E402
+from gemmprof.reports.tables.parquet import write_parquet  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 SEEDS, LARGEST = 64, 120_000  # reports that are read, and the largest of them that is taken, compressed
@@ -65,35 +65,35 @@ def seeds(folder: Path) -> list[Path]:
 
 def multiply(dataset: Path, reports: Path, count: int) -> int:
     """Copies of the parts of a data set, of as many reports as are wanted; returns how many there are in all."""
-    parts = [(path, json.loads(path.read_bytes())) for path in (dataset / "manifests").glob("*.json")]
-    held = sum(len(manifest["reports"]) for _, manifest in parts)
-    for number, (path, manifest) in zip(itertools.count(1), itertools.cycle(parts), strict=False):
-        if held >= count:
-            return held
-        copy, folder = f"{number:08x}{path.stem[8:]}", reports / f"{number:05}"
+    (first,) = (dataset / "manifests").glob("*.json")
+    manifest = json.loads(first.read_bytes())
+    rows, scalars = (pq.read_table(dataset / room / f"{first.stem}.parquet") for room in ("parts", "metrics"))
+    for number in itertools.count(1):
+        if number * SEEDS >= count:
+            return number * SEEDS
+        if (copies := (number - 1) % (BATCH_REPORTS // SEEDS)) == 0:
+            part, tables, metrics, entries = f"{number:08x}{first.stem[8:]}", [], [], {}
+        folder = reports / f"{number:05}"
         folder.mkdir()
         places = {name: str(folder / Path(name).name) for name in manifest["reports"]}
         for name, place in places.items():
             os.link(name, place)
-        manifest = manifest | {  # noqa: PLW2901
-            "reports": {
-                places[name]: entry | {"part": f"{copy}.parquet"}
-                for name, entry in manifest["reports"].items()
-            }
-        }
-        table = pq.read_table(dataset / "parts" / f"{path.stem}.parquet")
+            entries[place] = manifest["reports"][name] | {"part": f"{part}.parquet"}
         # Launches of one kernel do not take the same time to the last digit.
-        duration = table.schema.get_field_index("figure:duration")
-        longer = pc.multiply(table["figure:duration"], 1 + number / 1e6)
-        table = table.set_column(duration, table.schema.field(duration), longer)
-        texts = [places[name] for name in table["report"].to_pylist()]
-        at = table.schema.get_field_index("report")
-        table = table.set_column(at, table.schema.field(at), pa.array(texts, table.schema.field(at).type))
-        pq.write_table(table, dataset / "parts" / f"{copy}.parquet", compression="zstd")
-        shutil.copy(dataset / "metrics" / f"{path.stem}.parquet", dataset / "metrics" / f"{copy}.parquet")
-        (dataset / "manifests" / f"{copy}.json").write_text(json.dumps(manifest))
-        held += len(places)
-    return held
+        longer = pc.multiply(rows["figure:duration"], 1 + number / 1e6)
+        texts = pa.array([places[name] for name in rows["report"].to_pylist()], pa.string())
+        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        tables.append(pa.table(columns | {"figure:duration": longer, "report": texts}))
+        moved = pc.add(scalars["row"], copies * len(rows)).cast(pa.int32())
+        metrics.append(pa.table({"metric": scalars["metric"], "row": moved, "value": scalars["value"]}))
+        if len(tables) == BATCH_REPORTS // SEEDS or (number + 1) * SEEDS >= count:
+            whole = pa.concat_tables(metrics).sort_by([("metric", "ascending"), ("row", "ascending")])
+            write_parquet(
+                whole, dataset / "metrics" / f"{part}.parquet", row_group=METRIC_ROWS, statistics=["metric"]
+            )
+            write_parquet(pa.concat_tables(tables), dataset / "parts" / f"{part}.parquet")
+            (dataset / "manifests" / f"{part}.json").write_text(json.dumps(manifest | {"reports": entries}))
+    return 0
 
 
 def main() -> int:

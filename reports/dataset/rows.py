@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from gemmprof import __version__
 from gemmprof.base.buckets import below, url_of, written
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
-from gemmprof.reports.tables.parquet import write_parquet
 
+# pyarrow is loaded by what makes or reads rows: where nothing is new, a command over ten thousand reports needs none.
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gemmprof.model import KernelProfile
 
 MODULE = "gemmprof.reports.dataset.rows"
@@ -83,6 +82,10 @@ def write_part(
     Returns:
         Of the reports that were ``unreachable`` for this machine, whatever is in them, what the file system said.
     """
+    import pyarrow as pa
+
+    from gemmprof.reports.tables.parquet import write_parquet
+
     pairs: list[tuple[pa.Table, pa.Table]] = []
     entries: dict[str, Entry] = {}
     for report, state in states.items():
@@ -114,6 +117,9 @@ def metrics_of(part: Path) -> Path:
 
 def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
     """The metrics of several reports, launches counted through."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     tables = []
     before = 0
     for launches, scalars in pairs:
@@ -132,6 +138,8 @@ _TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "owner", "w
 def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     """One report's launches, and their scalar metrics in the same order."""
     # Late, here and below: a question to a data set reads no report, and need not wait for what does.
+    import pyarrow as pa
+
     from gemmprof.analysis.inputs.families import census, without_values
     from gemmprof.analysis.reading.report import ReportReader, few_collections
     from gemmprof.analysis.session import has_counters
@@ -161,11 +169,15 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
 
 def metric_column_type(name: str) -> pa.DataType | None:
     """The type of a column beside a part, None of one that is not there."""
+    import pyarrow as pa
+
     return {"metric": pa.string(), "row": pa.int32(), "value": pa.float64()}.get(name)
 
 
 def column_type(name: str) -> pa.DataType:
     """The type of a column of a part: all but a few are figures or findings."""
+    import pyarrow as pa
+
     return pa.string() if name in _TEXTS else pa.int64() if name in _WHOLE else pa.float64()
 
 
@@ -198,14 +210,6 @@ def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
         int(request["generation"]),
         explained=bool(request["explained"]),
     )
-
-
-if __name__ == "__main__":
-    from gemmprof.base.system import without_modules
-    from gemmprof.children.line_worker import serve
-
-    with without_modules("pandas"):
-        serve(_answer)
 
 
 def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
@@ -246,3 +250,11 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
             "no report was found", remedies=["name a folder that holds .ncu-rep files, at any depth"]
         )
     return list(found), tuple(problems)
+
+
+if __name__ == "__main__":
+    from gemmprof.base.system import without_modules
+    from gemmprof.children.line_worker import serve
+
+    with without_modules("pandas"):
+        serve(_answer)

@@ -183,6 +183,7 @@ class ParquetReader:
 
     def _check_schema(self, kind: Callable[[str], pa.DataType | None]) -> None:
         seen = set()
+        stored = self._file.schema  # made again at each look, too
         for at, part in enumerate(self.schema):
             expected = kind(part.name)
             if expected is None or part.name in seen:
@@ -191,7 +192,7 @@ class ParquetReader:
                 raise self.refused(
                     f"is no such table: {part.name[:60]!r} is {str(part.type)[:60]}, not {expected}"
                 )
-            column = self._file.schema.column(at)
+            column = stored.column(at)
             if column.max_repetition_level or column.name != part.name:
                 raise self.refused(f"is no such table: {part.name[:60]!r} is nested")
             seen.add(part.name)
