@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from functools import lru_cache
 from typing import Any
 
 from gemmprof import metrics as m
@@ -67,6 +68,7 @@ def _rule_table(table: messages.RuleTable) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=64)  # launches that follow one another are in the same ranges
 def nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
     """Names of the ranges around a launch: start/end ranges, then the thread's push/pop ranges, outermost first.
 

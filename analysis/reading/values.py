@@ -15,9 +15,9 @@ from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
 
-# Decoded metrics up to this size are remembered, and so many of them: lists of occupancy by block size are the same
-# in each launch of a kernel, and texts, which say what metrics are made of, in all.
-_REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 1024, 4096, 5_000
+# Decoded metrics up to this size are remembered, so many bytes of them: curves of occupancy (5 KiB) are the same in each
+# launch of a kernel, and texts, which say what metrics are made of, in all.
+_REPEATED_BYTES, _KNOWN_BYTES, _KNOWN_OVERHEAD = 8 << 10, 4 << 20, 512
 
 _LAYOUTS = (
     32  # lists of names that are remembered: a report has a few, one for each kind of workload and its code
@@ -137,6 +137,7 @@ class MetricDecoder:
     """Metrics as decoded: most of what is not plain depends on the launch's shape, the same in many launches."""
     _layouts: dict[tuple[int, ...], tuple[tuple[str, ...], bool]] = field(default_factory=dict)
     _seen: int = 0
+    _held: int = 0
 
     def __post_init__(self) -> None:
         self._all = frozenset(self.strings)
@@ -233,9 +234,11 @@ class MetricDecoder:
         if elements is None and value is None:
             check_types(metric)
             check_types(metric.value)
-        elif len(data) <= (_REPEATED_TEXT if elements is None else _REPEATED_BYTES):
-            if len(self._known) > _KNOWN_LIMIT:
+        elif len(data) <= _REPEATED_BYTES:
+            self._held += len(data) + _KNOWN_OVERHEAD
+            if self._held > _KNOWN_BYTES:
                 self._known.clear()
+                self._held = 0
             self._known[data] = found
         return found
 
