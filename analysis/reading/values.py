@@ -15,8 +15,8 @@ from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
 
-# Decoded metrics up to this size are remembered, so many bytes of them: curves of occupancy (5 KiB) are the same in each
-# launch of a kernel, and texts, which say what metrics are made of, in all.
+# Decoded metrics up to this size are remembered, so many bytes of them: curves of occupancy (5 KiB) are the same in
+# each launch of a kernel, and texts, which say what metrics are made of, in all.
 _REPEATED_BYTES, _KNOWN_BYTES, _KNOWN_OVERHEAD = 8 << 10, 4 << 20, 512
 
 _LAYOUTS = (
