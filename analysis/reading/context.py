@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from functools import lru_cache
 from typing import Any
 
 from gemmprof import metrics as m
