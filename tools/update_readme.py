@@ -144,7 +144,7 @@ def code_of(text: str) -> list[str]:
 
 
 def changed_since(session: Session, ladder: Ladder) -> list[int]:
-    """Numbers of the stages whose machine code is no longer that of the recorded run.
+    """Numbers, as recorded, of the stages whose machine code is no longer that of the recorded run.
 
     Of a run without digests of it: whose source or tile parameters are not.
     """
@@ -152,7 +152,8 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
     changed = set()
     for result in run.results if run else ():
         kernel = session.kernel_for(result)
-        stage = next((stage for stage in ladder.stages if stage.number == result.stage), None)
+        name = run.record_of(result).stage.name if run else None
+        stage = next((stage for stage in ladder.stages if stage.name == name), None)
         if run is None or kernel is None or stage is None or stage.source is None:
             continue
         if result.problem.dtype not in stage.dtypes:
@@ -161,7 +162,7 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
         architecture = "sm_{}{}".format(*run.info.compute_capability)
         if record.sass:
             if record.sass != committed_sass(stage.name, architecture):
-                changed.add(stage.number)
+                changed.add(result.stage)
             continue
         then = {Path(path).name: code_of(text) for path, text in kernel.profile.source.files.items()}
         now = {
@@ -175,7 +176,7 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
             or any(then[name] != now[name] for name in ours)
             or dict(run.record_of(result).stage.parameters) != dict(stage.parameters)
         ):
-            changed.add(stage.number)
+            changed.add(result.stage)
     return sorted(changed)
 
 

@@ -9,6 +9,7 @@
 
 #include "clusters.cuh"
 #include "fastest_tiles.cuh"
+#include "staged_store.cuh"
 #include "workspace.cuh"
 
 constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
@@ -102,15 +103,6 @@ inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
 
 // The problem as a tile computes it.
 inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
-
-// Packed sums leave by way of shared memory; others, and what is added to C, from registers.
-inline bool stored_packed(const gemmprof::Gemm& g) { return g.c_dtype == g.dtype && g.beta == 0.0f; }
-
-// The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
-inline bool stored_by_copies(const gemmprof::Gemm& g) {
-    return stored_packed(g) && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
-           reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
-}
 
 // Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
 // of the operands that its tiles read, each once.

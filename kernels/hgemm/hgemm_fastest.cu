@@ -1,4 +1,4 @@
-// Stage 8, the fastest with 16 bits: storing costs the tensor cores no time, and no shape leaves SMs without work.
+// Stage 13, the fastest with 16 bits: storing costs the tensor cores no time, and no shape leaves SMs without work.
 //
 // What this stage does over stage 7:
 // 1. Sums leave by way of shared memory: stmatrix writes them as rows of 16-bit elements, the copy engine stores those,

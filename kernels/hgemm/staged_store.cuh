@@ -1,7 +1,7 @@
 // A warp's sums on their way to C: through shared memory, from where the copy engine takes them.
 //
-// Of a TILE it needs: store_columns, that a warp hands over at a time, and part_words, what a lane has of them; Ring, the
-// buffers; swapped, whether it is of C's transpose.
+// Of a TILE it needs: store_columns, that a warp hands over at a time, and part_words, what a lane has of them; Ring,
+// the buffers; swapped, whether it is of C's transpose.
 #pragma once
 
 #include "../include/store_ring.cuh"
@@ -63,6 +63,36 @@ __device__ __forceinline__ void stage_and_store_elements(const unsigned (&words)
             ptx::load_shared_16_bits(buffer + r * WIDE * 2 + (column / 8 ^ key) * 16 + column % 8 * 2);
         if (first_row + r < out.m && first_col + column < out.n) c[(first_row + r) * out.ldc + first_col + column] = bits;
     }
+}
+
+// A warpgroup's 64 rows of sums from (row, col) on: packed ones through shared memory, by the copy engine where there is
+// a map of C; sums for float32, or to be added to C, from registers.
+template <class T, class TILE, int COUNT>
+__device__ __forceinline__ void store_staged(const float (&sums)[COUNT], typename TILE::Ring& ring,
+                                             const CUtensorMap* map_c, int row, int col, const gemmprof::Output& out) {
+    if (out.is_float || out.beta != 0.0f) {
+        store_sums<T>(sums, row, col, out);
+        return;
+    }
+    row += threadIdx.x % 128 / 32 * 16;
+#pragma unroll
+    for (int first = 0; first < COUNT * 2; first += TILE::store_columns) {
+        unsigned words[TILE::part_words];
+        pack_sums<T>(words, sums + first / 2, out.alpha);
+        if (map_c != nullptr)
+            stage_and_store<TILE>(words, ring, map_c, row, col + first);
+        else
+            stage_and_store_elements<TILE>(words, ring.memory, out, row, col + first);
+    }
+}
+
+// Packed sums leave by way of shared memory; others, and what is added to C, from registers.
+inline bool stored_packed(const gemmprof::Gemm& g) { return g.c_dtype == g.dtype && g.beta == 0.0f; }
+
+// The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
+inline bool stored_by_copies(const gemmprof::Gemm& g) {
+    return stored_packed(g) && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
+           reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
 }
 
 }  // namespace GEMMPROF_STAGE

@@ -1,4 +1,4 @@
-// What stages 5 to 8 share: operand tiles as the copy engine writes and wgmma reads them. The stages differ in who
+// What stages from 5 on share: operand tiles as the copy engine writes and wgmma reads them. The stages differ in who
 // copies, who multiplies, and when.
 //
 // BK is 64: 64 elements of 16 bits fill the 128 bytes that the widest swizzle spans. A tile lies in shared memory as it
@@ -125,15 +125,15 @@ constexpr const char* labels[2][kLayouts] = {
     {"bfloat16", "bfloat16, B transposed", "bfloat16, A transposed", "bfloat16, both transposed"},
 };
 
-// The list of a stage's kernels, of one template by type and by storage of A and B.
-#define GEMMPROF_KERNELS_OF(KERNEL, T, row)                                                                            \
-    {labels[row][0], gemmprof::address(KERNEL<T, false, false>), THREADS, SHARED_BYTES},                               \
-        {labels[row][1], gemmprof::address(KERNEL<T, false, true>), THREADS, SHARED_BYTES},                            \
-        {labels[row][2], gemmprof::address(KERNEL<T, true, false>), THREADS, SHARED_BYTES}, {                          \
-        labels[row][3], gemmprof::address(KERNEL<T, true, true>), THREADS, SHARED_BYTES                                \
+// The list of a stage's kernels, of one template by type and by storage of A and B; `, , X` is a further argument of it.
+#define GEMMPROF_KERNELS_OF(KERNEL, T, row, ...)                                                                       \
+    {labels[row][0], gemmprof::address(KERNEL<T, false, false __VA_ARGS__>), THREADS, SHARED_BYTES},                   \
+        {labels[row][1], gemmprof::address(KERNEL<T, false, true __VA_ARGS__>), THREADS, SHARED_BYTES},                \
+        {labels[row][2], gemmprof::address(KERNEL<T, true, false __VA_ARGS__>), THREADS, SHARED_BYTES}, {              \
+        labels[row][3], gemmprof::address(KERNEL<T, true, true __VA_ARGS__>), THREADS, SHARED_BYTES                    \
     }
-#define GEMMPROF_KERNELS(KERNEL) \
-    {GEMMPROF_KERNELS_OF(KERNEL, __half, 0), GEMMPROF_KERNELS_OF(KERNEL, __nv_bfloat16, 1)}
+#define GEMMPROF_KERNELS(KERNEL, ...) \
+    {GEMMPROF_KERNELS_OF(KERNEL, __half, 0, __VA_ARGS__), GEMMPROF_KERNELS_OF(KERNEL, __nv_bfloat16, 1, __VA_ARGS__)}
 
 // The tensor maps of A and B for tiles of TILE_M x TILE_N, whose B is copied by SHARERS blocks.
 template <int TILE_M, int TILE_N, int SHARERS = 1>
