@@ -17,14 +17,16 @@ from gemmprof.analysis.explanation.code import attribution, divisions, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import LITTLE
+from gemmprof.analysis.explanation.demands.footprint import arrays, serving
 from gemmprof.analysis.explanation.demands.pipes import XU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.gpu.arch import WARP
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
+TURNS = 3  # through code whose loops hand a value on, until what needs it most often is known
 SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 to 12 for 17 to 30)
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
@@ -223,11 +225,10 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
-    shared = _once_for_neighbours(work)
-    if shared is not None:
+    cause, shared = repeated(work) or ("", None)
+    if shared is not None and cause == "integer_arithmetic" and shared.fix.keep is not None:
         variants.append(shared)
-        if shared.fix.keep is not None:
-            gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
+        gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
     if not variants:
         return
     yield Candidate(
@@ -251,43 +252,90 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _once_for_neighbours(work: Work) -> Variant | None:
-    """Arithmetic on whole numbers whose result neighbouring threads share: random numbers that come four at a time."""
+@once
+def repeated(work: Work) -> tuple[str, Variant] | None:
+    """What neighbouring threads come to alike, done once for them, and the cause that it is told under: the same
+    loads and sums by every thread of a warp, a factor for each channel in every pixel, random numbers that come four
+    at a time.
+
+    What a whole warp has in common is divided over its lanes, which exchange their results in the end; what a part of
+    it has, a thread keeps for as many results as a vector of what it stores holds.
+    """
     code = work.code
     assert code is not None
-    stores = work.where(lambda line: line.is_store and line.space == "global") & (work.executed > 0)
+    ran = work.executed > 0
+    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     if not stores.any():
         return None
-    # A thread takes over as many neighbours as a vector holds of what it stores.
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    found = (
-        work.where(lambda line: line.instruction_class == "integer") & computing(work) & (work.executed > 0)
-    )
-    if widest < 2 or not found.any():
-        return None
     alike = neighbours_alike(work)
-    found &= (alike > 1.0) & (alike < WARP)
-    if not found.any():
-        return None
+    times = np.where(alike < WARP, np.minimum(alike, widest), alike)
+    # What all lanes have in common counts and finds places where no value is made of it, or no thread decides it.
+    integers = work.where(lambda line: line.instruction_class == "integer")
+    values = computing(work) & (np.array(code.depends_on) | ~integers)
+    found = (times > 1.0) & ((alike < WARP) | values) & ran & work.where(lambda line: not line.space)
+    loads = work.where(lambda line: line.is_load and line.space == "global") & ran & (alike > 1.0)
+    loads &= ~code.chased
+    loads[[row for one in arrays(work) for row in one.rows]] = (
+        False  # what these share is counted (`redundant_loads`)
+    )
+    times[loads] = np.minimum(times[loads], max(widest, 1.0))
     keep = keep_of(work)
-    keep[found] = 1.0 / np.minimum(alike[found], widest)
-    rows = {int(at) for at in np.flatnonzero(found)}
-    for at in sequences.feeding(work, rows):
-        keep[at] = min(keep[at], float(keep[list(rows)].max()))
-    if float((work.executed * (1.0 - keep)).sum()) < LITTLE * work.total_executed:
+    for rows, through in (
+        (found & (alike == WARP), ("", "constant", "global")),
+        (found | loads, ("", "constant")),
+    ):
+        taken = {int(at) for at in np.flatnonzero(rows)}
+        if not taken or (widest < 2.0 and not (alike[rows] == WARP).all()):
+            continue
+        gone = taken | serving(work, taken, through)
+        for loop in code.loops:
+            # A loop that does nothing else is as much shorter.
+            longer = gone | {loop.last}
+            longer |= serving(work, longer, through)
+            if all(at in longer or not ran[at] for at in range(loop.first, loop.last + 1)):
+                gone = longer
+        keep[rows] = np.minimum(keep[rows], 1.0 / times[rows])
+        rest = sorted(gone - taken, reverse=True)
+        stays = keep.copy()
+        stays[rest] = 0.0
+        for _ in range(TURNS):
+            # As often as what needs it most often.
+            for at in rest:
+                stays[at] = max((stays[use] for use in code.readers[at] if ran[use]), default=stays[at])
+        keep = np.where(stays > 0, np.minimum(keep, stays), keep)
+    less = work.executed * (1.0 - keep)
+    if float(less.sum()) < LITTLE * work.total_executed:
         return None
+    whole = bool((alike[found] == WARP).any())
+    exchanged = 2.0 * np.log2(WARP) * work.launched_warps if whole else 0.0
     # A thread that keeps to its own results asks its neighbours for the values instead.
-    given = [at for at in rows if any(use not in rows and work.executed[use] for use in code.readers[at])]
-    times = float(np.median(1.0 / keep[found]))
-    return Variant(
-        f"once for {times:.0f} neighbouring results",
-        Fix(keep=keep),
-        cautious=Fix(keep=keep, instructions={"lsu": float(work.executed[given].sum())}),
+    given = [
+        at
+        for at in map(int, np.flatnonzero(found))
+        if any(keep[use] == 1.0 and ran[use] for use in code.readers[at])
+    ]
+    asked = float(work.executed[given].sum())
+    resources = dict.fromkeys(BELOW_L1, 1.0)
+    number = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
+    variant = Variant(
+        f"once for {number:.0f} neighbouring results",
+        Fix(keep=keep, instructions={"lsu": exchanged}, resources=resources),
+        cautious=Fix(keep=keep, instructions={"lsu": exchanged + asked}, resources=resources),
         change=(
-            f"Compute it once for {times:.0f} results: as many neighbouring threads come to the same whole numbers, "
-            "and each uses a part. Let a thread compute that many results, or exchange them (__shfl_sync)."
+            f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. "
+            + (
+                "Let the lanes of a warp share the work, and exchange their results (__shfl_sync)."
+                if whole
+                else "Let a thread compute that many results, or exchange them (__shfl_sync)."
+            )
         ),
     )
+    if float(less[loads].sum()) > LITTLE * work.total_executed:
+        return "redundant_loads", variant
+    return "integer_arithmetic" if 2.0 * float(less[integers].sum()) > float(
+        less.sum()
+    ) else "expensive_math", variant
 
 
 def expensive_math(work: Work) -> Iterator[Candidate]:
@@ -301,8 +349,20 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     if work.code is None:
         return
     found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
-    if not found.instructions.any():
-        return
+    cause, shared = repeated(work) or ("", None)
+    variants: list[Variant] = []
+    once = (
+        "evaluated once, products with reciprocals",
+        "Evaluate what does not change once (before the loop, in a table or on the host), and multiply by the "
+        "reciprocal of what is divided by again and again",
+    )
+    if cause == "expensive_math" and shared is not None and shared.fix.keep is not None:
+        alike = shared.fix.keep
+        if float(work.executed @ (found.once - alike)) > 0.0:
+            once = shared.name, shared.change.partition(":")[0]
+        found = replace(found, once=np.minimum(found.once, alike))
+        if not found.instructions.any():
+            variants.append(shared)
     gone = work.executed * (1.0 - found.both)
     part = share(float(gone.sum()), work.total_executed)
     if part < LITTLE:
@@ -330,21 +390,24 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         )
 
     fast = f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices"
-    once = (
-        "Evaluate what does not change once (before the loop, in a table or on the host), and multiply by the "
-        "reciprocal of what is divided by again and again"
-    )
-    variants = [variant("fast functions", found.fast, fast, exact=False)]
-    if float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed:
-        variants = [
-            variant("evaluated once, products with reciprocals", found.once, once, exact=True),
-            variant("the same, and fast functions", found.both, f"{once}. {fast} for the rest", exact=False),
-            *variants,
+    if float((work.executed * (1.0 - found.fast)).sum()) > LITTLE * work.total_executed:
+        variants.append(variant("fast functions", found.fast, fast, exact=False))
+    if (
+        found.instructions.any()
+        and float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed
+    ):
+        variants += [
+            variant(once[0], found.once, once[1], exact=True),
+            variant(
+                "the same, and fast functions", found.both, f"{once[1]}. {fast} for the rest", exact=False
+            ),
         ]
+    if not variants:
+        return
     yield Candidate(
         cause="expensive_math",
         variants=tuple(variants),
-        change=takes,
+        change=takes if found.instructions.any() else variants[0].change,
         evidence=(
             derived(
                 "instructions of precise functions / instructions executed",

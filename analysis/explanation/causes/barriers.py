@@ -24,7 +24,9 @@ from gemmprof.model import Evidence
 # Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
 # scan (two a step): a loop that meets more often works on something else, round by round.
 MOST_STEPS = 2.0
-MOST_VALUES = 32.0  # of a block for each lane of a warp, up to which registers hold them
+MOST_VALUES = (
+    32  # of a block for each lane of a warp, but for those at its rim, up to which registers hold them
+)
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
@@ -143,6 +145,8 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
     keep[waits.bars & ~steps] = ONE_OF_TWO
+    copies = _copied(work)
+    keep[list(copies)] = 0.0
     # A shuffle's answer is waited for as long as that of shared memory.
     rounds = float(work.executed[steps & waits.bars].sum()) / halvings
     answers = work.attributed.get(attribution.SHORT, np.zeros(len(keep)))
@@ -162,6 +166,12 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
         )
 
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
+    apart = (
+        "Exchange the two buffers' places round by round in place of copying one into the other, and one barrier a "
+        "step suffices."
+        if copies
+        else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+    )
     return Candidate(
         cause="barriers",
         variants=(
@@ -178,13 +188,29 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
             + (
                 "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
                 if of_steps > 0.5
-                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+                else apart
             )
         ),
         evidence=waits.evidence,
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
     )
+
+
+def _copied(work: Work) -> set[int]:
+    """Loads of a loop's rounds that do nothing but move what shared memory holds to another place there, and their
+    stores: two buffers that take turns need no copy.
+    """
+    code = work.code
+    assert code is not None
+    found: set[int] = set()
+    for at in map(int, np.flatnonzero(work.executed > 0)):
+        if not _writes_shared(work.sass[at]) or code.loop_of(at) is None:
+            continue
+        sources = code.producers(at, work.sass[at].operands[-1])
+        if sources and all(_reads_shared(work.sass[one]) and code.readers[one] == (at,) for one in sources):
+            found |= {at, *sources}
+    return found
 
 
 def _exchange(work: Work, alone: Variant) -> Candidate:
@@ -218,7 +244,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     stores = work.where(_writes_shared) & ran
     loads = work.where(_reads_shared) & ran
     values = held / 4.0 / WARP
-    if not bars.any() or not stores.any() or not 0 < values <= MOST_VALUES:
+    if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
     looked_up, of_state = _from(code, loads, addresses=True), _from(code, loads, addresses=False)
     state = stores & of_state
@@ -293,7 +319,7 @@ def _steps(work: Work, bars: Mask) -> Mask:
         if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
             found[loop.first : loop.last + 1] = True
     for first, last in itertools.pairwise(places):
-        if last - first <= STEP and not rounds[first] and _is_step(work, first, last):
+        if last - first <= STEP and not rounds[first : last + 1].any() and _is_step(work, first, last):
             found[first : last + 1] = True
     return found
 
@@ -302,9 +328,11 @@ def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
     """Whether a loop's rounds do the same again and again: more of them than a reduction or scan has steps, or several
     in a row that read one place (two barriers a step, two buffers); a reduction reads half as far each step.
     """
+    met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
+    if met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)):
+        return True
     if len(bars) <= 2:
-        met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
-        return bool(met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)))
+        return False
     lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
     own = {line.operands[0] for line in lines if _writes_shared(line)}
     others = Counter(line.operands[1] for line in lines if _reads_shared(line))

@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing
+from gemmprof.analysis.explanation.causes.arithmetic import repeated
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
@@ -36,7 +37,9 @@ from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays,
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
+from gemmprof.gpu.arch import WARP
 
+WORKED_ON = 2.0  # times that a block loads its part of an array, from which on it works on it in place
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
@@ -44,6 +47,7 @@ MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
 HOISTED = 0.05  # of a load that leaves its loop
+MOST_OF_A_THREAD = 255  # registers
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -87,6 +91,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     carried = _carried_in_memory(work)
     if carried is not None:
         variants.append(carried)
+    variants += _worked_on_in_memory(work, flows)
     keep = keep_of(work)
     keep[invariant] = HOISTED
     keep[same] = 0.0
@@ -96,6 +101,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             left = asked - float(work.global_ideal[same].sum())
             stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
         variants.append(Variant("each byte loaded once", Fix(keep=keep, resources=stays)))
+    cause, shared = repeated(work) or ("", None)
+    if shared is not None and cause == "redundant_loads":
+        variants.append(shared)
     if not variants:
         return
     attributed = work.executed * (1.0 - keep)
@@ -182,6 +190,120 @@ def _carried_in_memory(work: Work) -> Variant | None:
     )
 
 
+def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """An array that a thread, or a block that meets in between, loads and stores round by round: nobody else may see
+    it meanwhile, so that it can lie in registers or in shared memory until the end.
+
+    How large its part is, the addresses tell; else what was read from DRAM, for each array that is worked on.
+    """
+    launch = work.profile.launch
+    met = work.where(lambda line: line.opcode == "BAR") & (work.executed > 0)
+    forms = {at: one.form for at, one in checked_forms(work).items()}
+    by_array: dict[frozenset[object], tuple[list[int], list[int]]] = {}
+    for index, form in forms.items():
+        line = work.sass[index]
+        if form.space == "global" and line.opcode != "LDGSTS" and not line.is_atomic:
+            # Buffers that take turns are one array: nobody knows which of them it is in a round.
+            turns = any(symbol.kind == "merged" for symbol in form.address.symbols)
+            by_array.setdefault(frozenset() if turns else form.parameters, ([], []))[line.is_store].append(
+                index
+            )
+    known = {row: one for one in arrays(work) for row in one.rows}
+    rows: list[int] = []
+    held, words = 0.0, 0.0
+    for array, (loaded, stored) in by_array.items():
+        both = [*loaded, *stored]
+        if not loaded or not stored:
+            continue
+        size = flows.dram_read * SECTOR / launch.blocks
+        alone = False
+        if all(row in known for row in loaded):
+            own = max(known[row].held[0] for row in loaded)
+            tile = max(known[row].held[1] for row in loaded)
+            width = known[loaded[0]].width
+            size = tile * width * (1.0 if array else 2.0)
+            alone = own * launch.threads_per_block <= tile / LOADED_AGAIN
+            # What a thread stores, it alone loads.
+            apart = {None if (where := forms[at].offsets) is None else where.tobytes() for at in both}
+            alone &= len(apart) == 1 and None not in apart
+            words += own * width / 4.0 if alone else np.inf
+        else:
+            words = np.inf
+        if (alone or _meets(work, met, min(both), max(both))) and (
+            float(work.global_ideal[loaded].sum()) * SECTOR > WORKED_ON * size * launch.blocks
+        ):
+            rows += both
+            held += size
+    if not rows or not held:
+        return
+    mine = np.zeros(len(work.sass), dtype=bool)
+    mine[rows] = True
+    loads, stores = _global_loads(work), work.where(lambda line: line.is_store and line.space == "global")
+    once = held * launch.blocks / SECTOR
+    read, written = (
+        share(float(work.global_sectors[mine & kind].sum()), float(work.global_sectors[kind].sum()))
+        for kind in (loads, stores)
+    )
+    below = flows.factors(
+        min(flows.missed, once + flows.missed * (1.0 - read)),
+        min(flows.written, once + flows.written * (1.0 - written)),
+        dram_read=min(flows.dram_read, once + flows.dram_read * (1.0 - read)),
+    )
+    copied = 2.0 * once * SECTOR / (WARP * 4.0)
+    # The compiler may not issue a load before a store to memory that could write what it reads.
+    others = latency.sent_together(work, mine & stores, stores & ~mine & (work.executed > 0))
+    if words + (launch.registers_per_thread or 0) <= MOST_OF_A_THREAD:
+        keep = keep_of(work)
+        keep[rows] = share(copied, float(work.executed[rows].sum()))
+        keep[list(counting(work, set(rows)))] = 0.0
+        yield Variant(
+            f"in registers, {words:.0f} a thread",
+            Fix(
+                keep=keep,
+                latency=others,
+                resources=_without_l1(below),
+                registers=_registers_to_keep(work, set(rows), round(words)),
+            ),
+            change=(
+                f"Work on it in registers and write it back at the end: a thread loads and stores the same {words:.0f} "
+                "words again and again. Unroll its loops, so that registers can hold them."
+            ),
+        )
+    if held > MOST_SHARED:
+        return
+    wide = work.executed * np.maximum(1.0, np.array([line.access_bytes for line in work.sass]) / 4.0)
+
+    def fix(passes: Array) -> Fix:
+        passes = np.where(mine, passes, work.data_passes)
+        return Fix(
+            latency=np.where(mine, _shared_wait(work), others),
+            resources={**below, "l1_data": share(float(passes.sum()), float(work.data_passes.sum()))},
+            instructions={"lsu": 2.0 * copied},
+            passes=2.0 * copied,
+            shared_bytes=round(held),
+        )
+
+    yield Variant(
+        f"in shared memory, {max(1.0, held / 1024):.0f} KiB a block",
+        fix(wide),
+        # Lanes that are a power of two apart meet in one bank for each line that they touch, unless it is padded.
+        cautious=fix(np.maximum(wide, work.global_tags)),
+        change=(
+            f"Work on it in shared memory and write it back at the end: a block loads and stores the same "
+            f"{max(1.0, held / 1024):.0f} KiB again and again, and no other block may see it in between."
+        ),
+    )
+
+
+def _meets(work: Work, met: Mask, first: int, last: int) -> bool:
+    """Whether threads meet between these accesses: on the way from one to another, or in a loop around them."""
+    code = work.code
+    assert code is not None
+    around = [loop for loop in code.loops_around[first] if last in loop]
+    first, last = min([first, *(loop.first for loop in around)]), max([last, *(loop.last for loop in around)])
+    return bool(met[first : last + 1].any())
+
+
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """What a thread loads several times, it keeps: passes over one row."""
     mine = [one for one in known if one.thread < LOADED_AGAIN * one.asked]
@@ -238,8 +360,9 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             ),
         )
     elif size <= MOST_SHARED:
-        again = float(((1.0 - keep) * work.executed)[list(rows)].sum())
-        first = float((keep * work.executed)[list(rows)].sum())
+        # The first pass stores each, those behind it load it.
+        read = np.zeros(len(keep))
+        read[list(rows)] = 1.0
         waits[list(rows)] += (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
         yield Variant(
             f"kept in shared memory, {size / 1024:.0f} KiB a block",
@@ -247,8 +370,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 keep=keep,
                 latency=waits,
                 resources=_without_l1(fewer),
-                instructions={"lsu": again + first},
-                passes=again + first,
+                shared=read,
                 shared_bytes=round(size),
             ),
             change=(
@@ -464,6 +586,9 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     count = float(work.executed[rows].sum())
     first = float((keep * work.executed)[rows].sum())
     keep[list(serving(work, set(rows)))] = share(first, count)
+    # Each load reads shared memory; those that stay store there, too.
+    read = np.zeros(len(keep))
+    read[rows] = 1.0 + keep[rows]
     waits = _first_waits(work, keep)
     waits[rows] += (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
@@ -475,8 +600,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             keep=keep,
             latency=waits,
             resources=dict.fromkeys(BELOW_L1, 1.0),
-            instructions={"lsu": count + first},
-            passes=count + first,
+            shared=read,
             barriers=2.0 * tiles * warps,
             shared_bytes=round(size),
         ),

@@ -16,15 +16,20 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
+from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import attribution, latency
+from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base import amounts
+from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
 # Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice).
 STAGES = 3.0
-CHAINS = 4.0  # independent chains, or loads in flight, of the fixed kernel for each one now
+CHAINS = 4.0  # independent chains of the fixed kernel for each one now
+MOST_REGISTERS, REGISTER_UNIT = 255, 8  # that a thread can have, and in steps of which it is given them
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
 # What a value may pass between its load and its place in shared memory: conversions, no sums.
@@ -152,10 +157,11 @@ def _shorts(work: Work) -> Mask:
 
 
 def memory_latency(work: Work) -> Iterator[Candidate]:
-    """Enough bytes in flight: each warp has four loads under way for each one now.
+    """Enough bytes in flight: loads of later rounds under way before the first is used.
 
-    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded). Where they wait
-    for the link to the host's memory: loads wait no longer than for the GPU's own.
+    Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads under
+    way now for each one then: as many as registers hold without costing the SM a warp, and as there are rounds. Where
+    they wait for the link to the host's memory: loads wait no longer than for the GPU's own.
     """
     if work.code is None:
         return
@@ -175,13 +181,15 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         return
 
     whole = float(waits[loads].sum())
-    under_way = share(float((latency.under_way(work, loads) * waits)[loads].sum()), whole) or 1.0
-    if under_way > 0.9 * CHAINS:
-        return
-    least = min(1.0, max(under_way, 1.0) / CHAINS)
+    now = latency.under_way(work, loads)
+    under_way = share(float((now * waits)[loads].sum()), whole) or 1.0
+    # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
+    most = now + _ahead(work, loads)
+    then = np.minimum(most, now * (1.0 + share(whole, _busy(work, loads))))
+    in_flight = share(float((then * waits)[loads].sum()), whole) or 1.0
 
-    def fix(stays: float) -> Fix:
-        return Fix(latency=np.where(loads, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+    def fix(times: Array) -> Fix:
+        return Fix(latency=np.where(loads, 1.0 / times, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
     executed = float(work.executed[loads].sum())
     each = share(part * (work.warp_cycles or 0.0), executed)
@@ -189,7 +197,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         cause="memory_latency",
         variants=(
             Variant(
-                "four loads in flight", fix(least), cautious=fix(0.5 + 0.5 * least), bold=fix(0.4 * least)
+                f"{in_flight:.0f} loads in flight",
+                fix(then / now),
+                cautious=fix(np.sqrt(then / now)),
+                bold=fix(most / now),
             ),
         ),
         change=(
@@ -216,6 +227,42 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
+
+
+def _busy(work: Work, loads: Mask) -> float:
+    """Share of the warps' time that they do not wait for these loads, nor for one another or their turn."""
+    unloaded = latency.unloaded(work)
+    if unloaded is None:
+        return 1.0
+    return sum(
+        float((values if reason != attribution.LONG else values[~loads]).sum())
+        for reason, values in unloaded.by_reason.items()
+        if reason != attribution.BARRIER
+    )
+
+
+def _ahead(work: Work, loads: Mask) -> Array:
+    """Loads of later rounds that a thread's unused registers hold beside those of this one, for each load.
+
+    Unused is what it may have without costing the SM a warp. Where nothing goes round, other threads' work is the next
+    round: as long as the grid fills the GPU with fewer threads.
+    """
+    code, launch = work.code, work.profile.launch
+    assert code is not None
+    occupancy = occupancy_of(work)
+    held = (occupancy.theoretical_warps if occupancy is not None else None) or work.most_warps
+    held = max(1.0, min(float(held), np.ceil(launch.blocks / work.sms) * work.warps_of_block))
+    most = min(MOST_REGISTERS, REGISTERS_PER_SM / WARP / held // REGISTER_UNIT * REGISTER_UNIT)
+    unused = max(0.0, most - (launch.registers_per_thread or most))
+    groups: dict[Loop | None, list[int]] = {}
+    for at in map(int, np.flatnonzero(loads & (work.executed > 0))):
+        groups.setdefault(code.loop_of(at), []).append(at)
+    found = np.zeros(len(loads))
+    for loop, rows in groups.items():
+        words = sum(max(1.0, work.sass[at].access_bytes / 4.0) for at in rows)
+        rounds_left = (rounds(work, loop) if loop else max(1.0, launch.waves_per_sm or 1.0)) - 1.0
+        found[rows] = len(rows) * min(unused / words, rounds_left)
+    return found
 
 
 def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:

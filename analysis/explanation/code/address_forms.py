@@ -407,17 +407,38 @@ def neighbours_alike(work: Work) -> Array:
     values = _values(code, *launched(work))[0]
     found = [float(WARP)] * len(code.sass)
     told = [0.0] * len(code.sass)
+    uniform = {
+        at
+        for at, one in checked_forms(work).items()
+        if one.form.kind == UNIFORM and one.verdict in ("exact", "agrees") and one.form.space == "global"
+    }
     executed = np.flatnonzero(work.executed > 0).tolist()
     for at in executed:
         line = code.sass[at]
-        if line.opcode == "S2R" or (line.opcode in ("SHF", "LOP3") and _CONSTANTS.search(line.text)):
+        # What is loaded has other bits to lose than an index has.
+        bits = line.opcode in ("SHF", "LOP3") and _CONSTANTS.search(line.text) and not code.by_data[at]
+        if line.opcode == "S2R" or bits:
             told[at] = max(
                 (_alike(values.after(at, name)) for name in line.writes if name[0] == "R"), default=0.0
             )
         if line.opcode in _OF_LANES or line.is_atomic or line.space == "local":
             found[at] = 1.0
+        elif line.opcode == "CS2R":
+            found[at] = float(WARP) if "SRZ" in line.text else 1.0
+        elif line.opcode == "S2UR" or at in uniform:
+            told[at] = float(WARP)
         elif line.opcode == "S2R":
             found[at] = told[at] or 1.0
+        elif (
+            line.is_load
+            and line.space == "global"
+            and work.global_sectors[at]
+            and not any(code.by_data[source] for source in code.sources(at))
+        ):
+            # Where all lanes touch one sector, as many as it has words for have their word in common.
+            words = work.global_sectors[at] / work.executed[at] * SECTOR / (line.access_bytes or SECTOR)
+            lanes = work.threads[at] / work.executed[at]
+            told[at] = float(2.0 ** np.floor(np.log2(max(1.0, lanes / max(1.0, words * (1.0 - CLOSE))))))
     turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
     inputs: dict[int, list[int]] = {}
     for at in executed:
@@ -425,6 +446,8 @@ def neighbours_alike(work: Work) -> Array:
             inputs[at] = []
             for name in code.sass[at].reads:
                 several = code.producers(at, name)
+                if not several and name[0] == "R":
+                    found[at] = max(1.0, told[at])  # nobody knows what it holds
                 inputs[at] += several
                 if len(several) > 1:  # which of them it is, the turns between tell
                     inputs[at] += turns[bisect_left(turns, min(several)) : bisect_left(turns, at)]
@@ -440,7 +463,7 @@ def neighbours_alike(work: Work) -> Array:
 
 
 _CONSTANTS = re.compile(r", -?0x[0-9a-f]+")
-_OF_LANES = ("SHFL", "MATCH", "CALL", "RET", "S2UR", "CS2R")
+_OF_LANES = ("SHFL", "MATCH", "CALL", "RET")
 
 
 def _alike(value: Value) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.gpu.arch import WARP
 
@@ -444,20 +445,7 @@ def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[
 
 def feeding(work: Work, rows: set[int]) -> list[int]:
     """These instructions with all that computes for nothing else: what goes takes along what it alone needs."""
-    code = work.code
-    assert code is not None
-    found = set(rows)
-    waiting = list(rows)
-    while waiting:
-        at = waiting.pop()
-        for source in (source for name in code.sass[at].reads for source in code.producers(at, name)):
-            line = code.sass[source]
-            if source in found or line.space or not work.executed[source]:
-                continue
-            if all(use in found or not work.executed[use] for use in code.readers[source]):
-                found.add(source)
-                waiting.append(source)
-    return sorted(found)
+    return sorted(rows | serving(work, rows))
 
 
 def _loaded_for(work: Work, call: int) -> set[int]:

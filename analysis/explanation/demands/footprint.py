@@ -57,6 +57,7 @@ class Reuse:
         sectors: different sectors of a block.
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
         fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
+        held: different places of a thread and of a block, whatever is stored there in between.
     """
 
     rows: tuple[int, ...]
@@ -70,6 +71,7 @@ class Reuse:
     outputs: dict[tuple[str, int], float]
     sectors: float
     fetched: dict[tuple[str, int], float]
+    held: tuple[float, float] = (0.0, 0.0)
 
 
 @once
@@ -194,10 +196,11 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     told = (
         0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
     )
+    farther = 1.0  # rounds that are not followed
     for form in forms:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
-        passes = 1.0
+        passes = beyond = 1.0
         for loop in code.loops_around[form.index]:
             step = steps.get(loop.first)
             if step:
@@ -207,10 +210,12 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
                 if most < 2:
                     return None
                 walked.append(times := int(min(MOST_ROUNDS, most, round(often))))
+                beyond *= max(1.0, often / times)
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
             elif loop.first not in form.loops and not _written(work, form, loop):
                 passes *= rounds(work, loop)
         told += float(work.executed[form.index]) / warps / passes
+        farther = max(farther, beyond)
         places.append(where[:, None] + moved[None, :])
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the block and the rounds: the same for most launches of a kernel.
@@ -230,6 +235,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         outputs={key: told * value for key, value in found.outputs.items()},
         sectors=told * found.sectors / found.followed,
         fetched=found.fetched,
+        held=(farther * found.thread, farther * found.block),
     )
 
 
@@ -385,18 +391,13 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
                     found.add(source)
                     waiting.append(source)
     # What others read, too, stays; and so what it was made from.
-    kept = True
-    users: dict[int, set[int]] = {at: set() for at in found}
-    for at in range(len(work.sass)):
-        if work.executed[at]:
-            for name in work.sass[at].reads:
-                for source in code.producers(at, name):
-                    if source in users:
-                        users[source].add(at)
-    while kept:
-        kept = False
-        for at in list(found):
-            if any(user not in found and user not in rows for user in users[at]):
-                found.discard(at)
-                kept = True
+    gone = found | rows
+    waiting = list(found)
+    while waiting:
+        at = waiting.pop()
+        if at in found and any(work.executed[use] and use not in gone for use in code.readers[at]):
+            found.discard(at)
+            if at not in rows:
+                gone.discard(at)
+            waiting += [source for source in code.sources(at) if source in found]
     return found

@@ -25,7 +25,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SELECTED, SHORT, WAIT
-from gemmprof.analysis.explanation.demands.pipes import WARPS_A_CYCLE, is_heavy
+from gemmprof.analysis.explanation.demands.pipes import LSU, WARPS_A_CYCLE, is_heavy
 from gemmprof.analysis.explanation.demands.resources import GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
@@ -59,6 +59,8 @@ class Fix:
         added: busy share that the fixed kernel adds to a resource.
         instructions: warp instructions that the fixed kernel executes beside, by the pipe that they run on; they take
             issue slots and the warps' time as the launch's own arithmetic does.
+        shared: accesses of shared memory for each execution of an instruction that they take the place of, or stand
+            beside; what another change leaves of the instruction, it leaves of these.
         passes: through L1's data stage (shared memory) that it makes beside.
         barriers: times that a warp meets the others of its block beside.
         registers, shared_bytes: registers a thread and bytes a block that it needs more, or fewer below 0; the warps
@@ -68,6 +70,7 @@ class Fix:
         idle: factor on the share of the time before the first and behind the last instruction.
         stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
             this and what the terms save, the larger counts.
+        parts: the changes that were made at once, where there are several.
     """
 
     keep: Array | None = None
@@ -76,6 +79,7 @@ class Fix:
     resources: Mapping[str, float] = field(default_factory=dict)
     added: Mapping[str, float] = field(default_factory=dict)
     instructions: Mapping[str, float] = field(default_factory=dict)
+    shared: Array | None = None
     passes: float = 0.0
     barriers: float = 0.0
     registers: int = 0
@@ -84,6 +88,7 @@ class Fix:
     imbalance: float | None = None
     idle: float = 1.0
     stalled: float = 0.0
+    parts: tuple[Fix, ...] = ()
 
     def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
@@ -97,6 +102,10 @@ class Fix:
         def more(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
             return {key: max(one.get(key, 0.0), two.get(key, 0.0)) for key in {*one, *two}}
 
+        def beside(one: Fix, two: Fix) -> Array | None:
+            return one.shared if one.shared is None or two.keep is None else one.shared * two.keep
+
+        shared = [one for one in (beside(self, other), beside(other, self)) if one is not None]
         sides = [value for value in (self.imbalance, other.imbalance) if value is not None]
         return Fix(
             keep=least(self.keep, other.keep),
@@ -105,6 +114,7 @@ class Fix:
             resources=fewer(self.resources, other.resources),
             added=more(self.added, other.added),
             instructions=more(self.instructions, other.instructions),
+            shared=np.maximum.reduce(shared) if shared else None,
             passes=max(self.passes, other.passes),
             barriers=max(self.barriers, other.barriers),
             registers=max(self.registers, other.registers),
@@ -113,6 +123,7 @@ class Fix:
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
             stalled=max(self.stalled, other.stalled),
+            parts=(*(self.parts or (self,)), *(other.parts or (other,))),
         )
 
 
@@ -207,11 +218,11 @@ class TimeModel:
         work = self.work
         assert self.unloaded is not None
         found = 0.0
-        if fix.instructions:
+        if added := sum(_added(work, fix).values()):
             arithmetic = sum(
                 self.unloaded.sums[reason] for reason in (SELECTED, WAIT) if reason in self.unloaded.sums
             )
-            found += arithmetic * sum(fix.instructions.values()) / work.total_executed
+            found += arithmetic * added / work.total_executed
         if fix.barriers and work.warp_cycles:
             found += fix.barriers * barrier_cycles(work) / work.warp_cycles
         return found
@@ -224,12 +235,14 @@ class TimeModel:
 
     def factor(self, key: str, fix: Fix) -> float:
         """What stays of the demand on a resource."""
-        if key in fix.resources:
-            return fix.resources[key]
-        if fix.keep is None:
-            return 1.0
-        whole = _whole_weight(self.work, key)
-        return float((self.weights(key) * fix.keep).sum()) / whole if whole > 0 else 1.0
+        parts = fix.parts or (fix,)
+        told = [part.resources[key] for part in parts if key in part.resources]
+        keeps = [part.keep for part in parts if key not in part.resources and part.keep is not None]
+        whole = _whole_weight(self.work, key) if keeps else 0.0
+        if whole > 0:
+            keep = keeps[0] if len(keeps) == 1 else np.minimum.reduce(keeps)
+            told.append(float((self.weights(key) * keep).sum()) / whole)
+        return min(told, default=1.0)
 
     def weights(self, key: str) -> Array:
         """What each instruction asks of a resource, in any unit."""
@@ -308,12 +321,23 @@ def barrier_cycles(work: Work) -> float:
 
 def _more_busy(work: Work, key: str, fix: Fix) -> float:
     """Share of the elapsed cycles for which added instructions and passes keep a resource busy."""
-    if not work.elapsed or not (fix.instructions or fix.passes):
+    if not work.elapsed or not (fix.instructions or fix.passes or fix.shared is not None):
         return 0.0
     if key == "l1_data":
-        return fix.passes / (work.sms * work.elapsed)
-    count = sum(fix.instructions.values()) if key == "issue" else fix.instructions.get(key, 0.0)
+        return (fix.passes + _beside(work, fix)) / (work.sms * work.elapsed)
+    added = _added(work, fix)
+    count = sum(added.values()) if key == "issue" else added.get(key, 0.0)
     return count / (WARPS_A_CYCLE.get(key, 1.0) * work.sms * work.elapsed)
+
+
+def _beside(work: Work, fix: Fix) -> float:
+    """Accesses of shared memory that stand beside the launch's instructions."""
+    return 0.0 if fix.shared is None else float(work.executed @ fix.shared)
+
+
+def _added(work: Work, fix: Fix) -> dict[str, float]:
+    """Warp instructions that the fixed kernel executes beside, by pipe."""
+    return {**fix.instructions, LSU: fix.instructions.get(LSU, 0.0) + _beside(work, fix)}
 
 
 @once

@@ -17,7 +17,7 @@ from recorded_data import DATA, ROOT
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
-from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
+from gemmprof.analysis.explanation.causes.arithmetic import expensive_math, repeated
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
@@ -34,9 +34,10 @@ from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sass import parse
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
-from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.explanation.engine import detect, explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Finding, Instances, KernelProfile
 
@@ -434,3 +435,65 @@ def test_remainders_of_sums_are_taken_once_for_many_terms() -> None:
     assert said.variants[0].name == "remainders once for many terms"
     for other in ("ntt_stage_remainder", "power_modulo_long_division", "lbm_d3q19_remainders"):
         assert not integer_divisions(work(study(other)[0])).summed.any()
+
+
+def saved(name: str, cause: str) -> dict[str, float]:
+    """What the model says of each way to be rid of a study's flaw."""
+    launch = work(study(name)[0])
+    model = TimeModel(launch)
+    return {
+        one.name: model.saves(one.fix)
+        for candidate in detect(launch)
+        if candidate.cause == cause
+        for one in candidate.variants
+    }
+
+
+def test_an_array_that_a_block_or_thread_works_on_in_memory_can_lie_elsewhere() -> None:
+    """Partners of a bitonic sort are told by an exclusive or, so that nobody knows where the accesses go: what DRAM
+    delivers tells how much it is. The columns of a panel are each thread's own.
+    """
+    _, came = study("bitonic_in_global")
+    assert saved("bitonic_in_global", "redundant_loads")["in shared memory, 4 KiB a block"] == pytest.approx(
+        came["shared"], abs=0.05
+    )
+    columns = saved("householder_panel_in_global", "redundant_loads")
+    assert {"in registers, 128 a thread", "in shared memory, 32 KiB a block"} <= set(columns)
+    assert not any(name.startswith("in ") for name in saved("layer_norm_three_passes", "redundant_loads"))
+
+
+def test_buffers_that_take_turns_need_no_copy() -> None:
+    _, came = study("time_warp_barriers")
+    ways = saved("time_warp_barriers", "barriers")
+    assert ways["one barrier a step"] == pytest.approx(came["rotating"], abs=0.05)
+    assert (
+        ways["one barrier a step"]
+        < ways["a warp in place of a block, values in registers"]
+        < came["shuffles"]
+    )
+
+
+def test_what_the_lanes_of_a_warp_load_alike_and_compute_alike_is_done_once() -> None:
+    """A channel's factors in each of its pixels: the channel comes from divisions, one sector a warp tells."""
+    launch = work(study("batch_norm_root_each_element")[0])
+    cause, variant = repeated(launch) or ("", None)
+    assert cause == "redundant_loads" and variant is not None and variant.fix.keep is not None
+    roots = launch.where(lambda line: line.opcode == "MUFU" and "RSQ" in line.modifiers) & (
+        launch.executed > 0
+    )
+    assert roots.any() and (variant.fix.keep[roots] <= 0.25).all()
+    stores = launch.where(lambda line: line.is_store)
+    assert (variant.fix.keep[stores] == 1.0).all()
+    # Bits of what was loaded are no bits of an index.
+    assert repeated(work(study("sound_mix_64_bits")[0])) is None
+
+
+def test_what_two_changes_do_to_one_access_is_counted_once() -> None:
+    """Loads that become a quarter in number read a tile a quarter as often."""
+    launch = work(study("motion_search_bytes")[0])
+    model = TimeModel(launch)
+    fixes = {one.cause: max((way.fix for way in one.variants), key=model.saves) for one in detect(launch)}
+    tile, wide = fixes["redundant_loads"], fixes["narrow_access"]
+    assert tile.shared is not None
+    assert model.saves(tile.together(wide)) > max(model.saves(tile), model.saves(wide)) + 0.2
+    assert model.saves(wide.together(tile)) == pytest.approx(model.saves(tile.together(wide)))
