@@ -293,12 +293,12 @@ def _tile_loads(work: Work, loads: Mask) -> Mask:
     code = work.code
     assert code is not None
     found = np.zeros(len(loads), dtype=bool)
+    bars = work.where(lambda line: line.opcode == "BAR")
     for index in np.flatnonzero(loads & (work.executed > 0)):
         at = int(index)
         loop = code.loop_of(at)
         if loop is None:
             continue
-        inside = range(loop.first, loop.last + 1)
         uses = code.consumers(at)
         stores = [
             use
@@ -308,7 +308,7 @@ def _tile_loads(work: Work, loads: Mask) -> Mask:
             )
             if use in loop and work.sass[use].opcode == "STS"
         ]
-        meets = any(work.sass[place].opcode == "BAR" for place in inside)
+        meets = bool(bars[loop.first : loop.last + 1].any())
         # A tile that is fetched ahead is stored behind the arithmetic of the one before.
         found[at] = meets and bool(stores) and 0 < min(stores) - at < AHEAD * len(loop)
     return found
