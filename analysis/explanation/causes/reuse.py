@@ -63,8 +63,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     together), in shared memory, or by making one pass of several; a thread computes four neighbours' results, and
     loads, addresses, loop and blocks are as many as these need together; a block loads what differs once and reads
     shared memory, with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not,
-    and wait as long. Loads whose address does not change in a loop leave it. Where addresses are not known,
-    `fetched / asked` of the sectors stay.
+    and wait as long. Loads whose address does not change in a loop leave it. An array that a thread, or a block that
+    meets in between, loads and stores round by round lies in registers or in shared memory meanwhile. What all lanes of
+    a warp load and compute alike, one does for 32; what several do, a thread does for a vector of results.
     """
     if work.code is None:
         return

@@ -160,8 +160,9 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: loads of later rounds under way before the first is used.
 
     Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads under
-    way now for each one then: as many as registers hold without costing the SM a warp, and as there are rounds. Where
-    they wait for the link to the host's memory: loads wait no longer than for the GPU's own.
+    way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds, and as it
+    takes until the rest of its work keeps a warp as busy. Where they wait for the link to the host's memory: loads
+    wait no longer than for the GPU's own.
     """
     if work.code is None:
         return
