@@ -16,6 +16,7 @@ from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import GuardedStream, Screen, encoding_of, json_safe, one_line, printable
 
 if TYPE_CHECKING:
+    import tempfile
     from pathlib import Path
 
     from rich.console import Console
@@ -140,24 +141,20 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def add_output_argument(
-    parser: argparse.ArgumentParser, *, metavar: str, text: str, buckets: bool = False
-) -> None:
-    """Add ``-o/--output`` and ``--force``; ``buckets``: it may be in object storage."""
-    kind = str if buckets else on_disk
-    parser.add_argument("-o", "--output", metavar=metavar, type=kind, help=text)
+def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: str) -> None:
+    """Add ``-o/--output`` and ``--force``."""
+    parser.add_argument("-o", "--output", metavar=metavar, help=text)
     parser.add_argument("--force", action="store_true", help="replace what is already there")
 
 
-ONLY_EXPORT = "is in object storage, where `gemmprof export` alone writes: tables and data sets"
-
-
 def on_disk(path: str) -> str:
-    """The argument that is a place to write to, and none in object storage."""
+    """The argument that is a place to write a run to, which grows there, and none in object storage."""
     from gemmprof.base.buckets import url_of
 
     if url := url_of(path):
-        raise argparse.ArgumentTypeError(f"{url} {ONLY_EXPORT}")
+        raise argparse.ArgumentTypeError(
+            f"{url} is in object storage, where no run is made: name a folder here"
+        )
     return path
 
 
@@ -270,14 +267,15 @@ def new_output(path: str | Path, *, force: bool) -> Path:
 
     Raises:
         UsageError: if it exists and ``--force`` was not given, is a folder, or its folder does not exist.
+        UnreachableError: if it is in object storage, which does not answer.
     """
     from pathlib import Path
 
     from gemmprof.base.buckets import url_of
 
     target = Path(path)
-    if url := url_of(target):
-        raise UsageError(f"{url} {ONLY_EXPORT}", remedies=["name a file here, and copy it"])
+    if url_of(target):
+        return on_its_way(target, force=force)
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedies=["name a file"])
     if os.path.lexists(target) and not force:
@@ -301,11 +299,49 @@ def exists_already(target: Path) -> UsageError:
     )
 
 
+_on_their_way: dict[Path, tuple[str, tempfile.TemporaryDirectory[str]]] = {}
+
+
+def on_its_way(target: Path, *, force: bool) -> Path:
+    """A place here for a file or a folder that goes to object storage when it is whole (`placed`).
+
+    Raises:
+        UsageError: if it is there and ``--force`` was not given.
+        UnreachableError: if the storage does not answer.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from gemmprof.base.buckets import is_there, url_of
+
+    if is_there(target) and not force:
+        raise exists_already(target)
+    folder = tempfile.TemporaryDirectory(prefix="gemmprof-")
+    here = Path(folder.name) / target.name
+    _on_their_way[here] = url_of(target), folder
+    return here
+
+
+def placed(path: Path) -> str:
+    """Where a file that was written is, for people; one on its way goes now, behind the others of its folder."""
+    from gemmprof.base.buckets import put, shown
+
+    whole = path if path in _on_their_way else path.parent
+    if whole not in _on_their_way:
+        return shown(path)
+    url, folder = _on_their_way.pop(whole)
+    with folder:
+        if whole == path:
+            put(path, url)
+            return url
+        for file in sorted(whole.iterdir(), key=lambda file: (file == path, file)):
+            put(file, f"{url}/{file.name}")
+    return f"{url}/{path.name}"
+
+
 def announce(path: Path) -> None:
     """Say what was written, on stderr so that it never mixes with data."""
-    from gemmprof.base.buckets import shown
-
-    print(f"Wrote {one_line(shown(path))}", file=sys.stderr)
+    print(f"Wrote {one_line(placed(path))}", file=sys.stderr)
 
 
 def print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:

@@ -67,7 +67,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Path):
-        return str(value)
+        from gemmprof.base.buckets import shown
+
+        return shown(value)
     if isinstance(value, float):  # numpy's
         return float(value)
     raise NotImplementedError(f"{type(value).__name__} stands in no document")

@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         metavar="PATH",
         text=f"folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file",
-        buckets=True,
     )
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"

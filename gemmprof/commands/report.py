@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import cluster_options, common
+from gemmprof.base.buckets import url_of
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import is_leftover
 
@@ -84,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         from gemmprof.reports.documents.of_launches import ReportDocument
 
-        common.print_json(ReportDocument.of_session(session, everything=False, index=path))
+        index = Path(common.placed(path))
+        common.print_json(ReportDocument.of_session(session, everything=False, index=index))
     else:
         common.announce(path)
     return common.exit_code(session.failures)
@@ -115,6 +117,8 @@ def _target(options: argparse.Namespace) -> Path:
         raise UsageError(
             f"{target} is no .html file", remedies=["with --single-file name a file: -o report.html"]
         )
+    if url_of(target):
+        return common.on_its_way(target, force=options.force)
     if not options.single_file and target.is_file():
         raise UsageError(
             f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"]

@@ -395,13 +395,36 @@ def test_tables_and_data_sets_are_written_into_a_bucket_as_onto_a_disk(
         assert not (tmp_path / "bucket" / "half.parquet").exists()
     nobody = run(*words, "s3://bucket/set", cwd=tmp_path)
     assert nobody.returncode == 2 and "s3://bucket/set cannot be read" in nobody.stderr
-    for command in (
-        ["report", "x", "-o"],
-        ["diff", "x", "x", "-o"],
-        ["export", "x", "--format", "perfetto", "-o"],
-    ):
-        refused = run(*command, "s3://bucket/set", cwd=tmp_path)
-        assert refused.returncode == 2 and "where `gemmprof export` alone writes" in refused.stderr
+    refused = run("profile", "-o", "s3://bucket/run", "--", "true", cwd=tmp_path)
+    assert refused.returncode == 2 and "where no run is made" in refused.stderr
+    assert not list(tmp_path.glob("s3*"))
+
+
+def test_pages_documents_and_pictures_are_written_into_a_bucket_as_onto_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    report = DATA / "launches_same_kernel.ncu-rep.xz"
+    with buckets(tmp_path) as (variables, _):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        for command, name in (
+            (["report", str(report)], "pages"),
+            (["report", str(report), "--single-file"], "one.html"),
+            (["diff", str(report), str(report), "--format", "markdown"], "diff.md"),
+            (["export", str(report), "--format", "speedscope"], "flames.json"),
+            (["occupancy", "--threads", "256", "--regs", "64"], "curves.html"),
+        )[: inputs(2, 5)]:
+            for place in (name, f"s3://bucket/{name}"):
+                done = run(*command, "-o", place, cwd=tmp_path)
+                assert done.returncode == 0 and f"Wrote {place}" in done.stderr, done.stderr
+            here, there = tmp_path / name, tmp_path / "bucket" / name
+            for file in sorted(here.iterdir()) if here.is_dir() else [here]:
+                assert (there / file.relative_to(here)).read_bytes() == file.read_bytes()
+            again = run(*command, "-o", f"s3://bucket/{name}", cwd=tmp_path)
+            assert again.returncode == 2 and f"s3://bucket/{name} exists already" in again.stderr
+        forced = run("report", str(report), "-o", "s3://bucket/pages", "--force", "--json", cwd=tmp_path)
+        assert json.loads(forced.stdout)["index"] == "s3://bucket/pages/index.html", forced.stderr
     assert not list(tmp_path.glob("s3*"))
 
 
