@@ -38,11 +38,15 @@ UNPACKED = "GEMMPROF_TESTS_UNPACKED"
 """Names the folder in which workers of a session keep what all need: explanations and unpacked reports (0.8 GB)."""
 
 
+_shared: list[Path] = []
+
+
 def keep_recorded(stack: ExitStack) -> None:
     """Keep what is read of the recorded reports until the stack is closed."""
     if UNPACKED not in os.environ:  # the first process of a session
         os.environ[UNPACKED] = stack.enter_context(TemporaryDirectory(prefix="gemmprof-tests-"))
-        stack.callback(os.environ.pop, UNPACKED)
+        stack.callback(os.environ.pop, UNPACKED, None)
+    _shared.append(Path(os.environ[UNPACKED]))  # tests put another environment in place of this one
     unpack._decompress = _kept_unpacked(unpack._decompress)
     stack.enter_context(unpack.unpacked_once())
     ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
@@ -105,7 +109,7 @@ def _kept_unpacked(decompress: Callable[..., BinaryIO]) -> Callable[..., BinaryI
         file = _file(path)
         if file is None:
             return decompress(path, packed, limit)
-        kept = Path(os.environ[UNPACKED]) / _name(file[1:])
+        kept = _shared[0] / _name(file[1:])
         if not kept.exists():
             with _written(kept) as beside, decompress(path, packed, limit) as made, beside.open("wb") as copy:
                 made.seek(0)
@@ -163,7 +167,7 @@ def _kept_explanations(explain: Callable[..., Explanation]) -> Callable[..., Exp
         if _anew or settings or _ids.get(id(profile)) is not profile:
             return explain(profile, *settings)
         if id(profile) not in _explanations:
-            kept = Path(os.environ[UNPACKED]) / _names[id(profile)]
+            kept = _shared[0] / _names[id(profile)]
             if kept.exists():
                 _explanations[id(profile)] = pickle.loads(kept.read_bytes())
             else:
