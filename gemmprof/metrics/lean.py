@@ -9,8 +9,9 @@ from types import MappingProxyType
 from gemmprof.metrics import compute, launch, memory, throughput
 from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, SCHEDULER, WARP_STATES
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.launch import LAUNCH, OCCUPANCY, PM_SAMPLING, TIMELINE
+from gemmprof.metrics.launch import LAUNCH, OCCUPANCY
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
+from gemmprof.metrics.sampling import PM_SAMPLING, TIMELINE
 from gemmprof.metrics.source import SOURCE_VIEW
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
 

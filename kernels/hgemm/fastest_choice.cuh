@@ -16,8 +16,8 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 190 shapes on an H200
-// (docs/fastest_hgemm.md).
+// What the model needs to know of a tile. Microseconds, fitted to times of 315 shapes on an H200
+// and of 139 of them on an H100 (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
@@ -38,41 +38,43 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.587, 5.43, 0.131),          facts<Turn128>(0.317, 3.60, 0.079),
-    facts<Turn160>(0.399, 3.59, 0.063),        facts<Turn192>(0.450, 5.25, 0.115),
-    facts<Swapped160>(0.399, 2.82, 0.059),     facts<Swapped192>(0.461, 3.91, 0.089),
-    facts<Medium>(0.310, 2.63, 0.080, 0.982),  facts<Small>(0.255, 0.44, 0.120, 1.086),
-    facts<Tiny>(0.219, 0.19, 0.120, 0.918),    facts<Lone192>(0.444, 4.78, 0.128),
-    facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.900),
-    facts<Lone16>(0.239, 0.83, 0.120, 1.150),  facts<Narrow>(0.265, 2.38, 0.120, 1.150),
-    facts<MediumPair>(0.381, 2.65, 0.080, 0.910), facts<Tall160>(0.347, 2.45, 0.060, 1.075),
-    facts<Tall192>(0.333, 1.16, 0.120, 1.150), facts<Tall96>(0.212, 1.81, 0.100, 0.928),
-    facts<Tall176>(0.372, 3.61, 0.080, 1.075), facts<Slim160>(0.258, 1.52, 0.100, 1.004),
+    facts<Large>(0.541, 3.30, 0.159, 0.752),      facts<LargePair>(0.540, 5.65, 0.219, 0.855),
+    facts<Turn128>(0.319, 3.18, 0.026, 1.236),    facts<Turn160>(0.400, 4.90, 0.013, 1.223),
+    facts<Turn192>(0.412, 6.28, 0.237, 1.069),    facts<Swapped160>(0.399, 4.14, 0.014, 1.124),
+    facts<Swapped192>(0.459, 5.00, 0.091, 1.544), facts<Medium>(0.261, 2.20, 0.228, 0.819),
+    facts<Small>(0.154, 1.11, 0.121, 0.870),      facts<Tiny>(0.131, 0.53, 0.120, 0.798),
+    facts<Lone192>(0.420, 2.44, 0.163, 0.797),    facts<Lone128>(0.331, 1.75, 0.000, 0.963),
+    facts<Lone64>(0.211, 1.10, 0.121, 1.045),     facts<Lone16>(0.170, 1.21, 0.120, 1.213),
+    facts<Narrow>(0.198, 1.22, 0.120, 1.180),     facts<MediumPair>(0.341, 2.28, 0.080, 1.304),
+    facts<Tall160>(0.335, 3.51, 0.060, 1.093),    facts<Tall192>(0.257, 2.07, 0.120, 1.382),
+    facts<Tall96>(0.249, 1.37, 0.100, 0.966),     facts<Tall176>(0.380, 3.92, 0.080, 0.862),
+    facts<Slim160>(0.199, 2.15, 0.100, 1.106),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
 // another.
 constexpr double WARM = 59e9, HOT = 396e9;
 
-constexpr double LAUNCH = 5.92;
+constexpr double LAUNCH = 4.82;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
-constexpr double BANDWIDTH = 3.62e6;      // bytes a microsecond from device memory
-constexpr double BANDWIDTH_ONCE = 3.7e6;  // where B is read once
+constexpr double BANDWIDTH = 3.82e6;      // bytes a microsecond from device memory
+constexpr double BANDWIDTH_ONCE = 4.21e6;  // where B is read once
 // Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
-constexpr double WRITE_BACK = 4.53e-8, WRITTEN_BYTES = 5e7;
-constexpr double STORE = 2.72e-7;                              // a byte of C
-constexpr double EXCHANGE = 0.95, EXCHANGE_PER_BLOCK = 0.472;  // of the sums of blocks that share a tile
+constexpr double WRITE_BACK = 3.48e-08, WRITTEN_BYTES = 5e7;
+constexpr double STORE = 1.43e-07;                              // a byte of C
+constexpr double EXCHANGE = 1.05, EXCHANGE_PER_BLOCK = 0.279;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
 // sums that they leave are fetched.
-constexpr double CUT = 0.327, CUT_LONG = 0.392, CUT_ALL = 0.351, CUT_ONE_ROW = 0.170, LONG_K = 4096;
+constexpr double CUT = 0.339, CUT_LONG = 0.505, CUT_ALL = 0.394, CUT_ONE_ROW = 0.183, LONG_K = 4096;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.49;
-constexpr double FETCH = 1.66, FETCH_PER_PART = 1.45;  // microseconds, and more for each 64 KiB
+constexpr double READ_AGAIN = 0.287;
+constexpr double FETCH = 2.8, FETCH_PER_PART = 1.64;  // microseconds, and more for each 64 KiB
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
-constexpr double KEPT_FETCH = 6.34, KEPT_FETCH_PER_PART = 1.28, L2_BYTES = 3.86e7;
-constexpr double KEEP = 0.32;  // between a tile whose sums are kept and the next
+constexpr double KEPT_FETCH = 7.4, KEPT_FETCH_PER_PART = 1.17, L2_BYTES = 3.86e7;
+constexpr double SPLIT_ROW = 0.00365;  // that the copy engine takes for a row that begins within a sector
+constexpr double KEEP = 0.348;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -104,6 +106,18 @@ inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
 // The problem as a tile computes it.
 inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
 
+// How many rows of an operand's tile (of 64 columns, where K is across) begin within a sector of 32 bytes: every second one
+// where their distance is an odd multiple of 16 bytes. The copy engine takes four times as long for such a row.
+inline double split_rows(int extent, bool along_k, const void* data, std::int64_t ld) {
+    const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 32, apart = 2 * ld % 32;
+    // Rows that begin anywhere are copied to aligned ones before.
+    const double share = (from | apart) % 16 != 0 ? 0.0 : apart != 0 ? 0.5 : from != 0 ? 1.0 : 0.0;
+    return share * (along_k ? extent : gemmprof::ceil_div(extent, 64) * BK);
+}
+
+// What two things take that hide each other in part.
+inline double both(double one, double other) { return std::sqrt(one * one + other * other); }
+
 // Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
 // of the operands that its tiles read, each once.
 inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, double memory = 1.0) {
@@ -112,8 +126,10 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
-    const double steps =
-        gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step * (1.0 + heat * tile.hot);
+    const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
+                         split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
+    const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) *
+                         std::max(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split);
     const bool once = rows == 1 || columns == 1;  // the larger operand is
     const double bandwidth = (once ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth * memory;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
@@ -121,23 +137,24 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         if (tiles == 0) return 0.0;
         const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
         const double deep = std::min<double>(rows, high * std::ceil(double(tiles) / (high * columns)));
-        return (deep * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k;
+        return (std::min<double>(g.m, deep * tile.bm * tile.pair) + std::min<double>(g.n, wide * tile.bn) * again) * 2.0 *
+               g.k;
     };
     const auto read = [&](std::int64_t tiles) { return bytes(tiles) / bandwidth; };
     const double rounds = double(count) / places;
     double time = LAUNCH + STORE * 2.0 * g.m * g.n;
     if (choice.cut && tile.kept) {
         const double apart = std::clamp(bytes(rest) / L2_BYTES - 1.0, 0.0, 1.0);
-        time += std::max((rounds + apart * rest / places) * steps, double(full) * read(places) + read(rest));
+        time += both((rounds + apart * rest / places) * steps, double(full) * read(places) + read(rest));
         time += KEPT_FETCH + KEPT_FETCH_PER_PART * double((places + rest - 1) / rest);
     } else if (choice.cut) {
         const double pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
         const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
         const double parts = full == 0 ? tile.part_bytes / 65536.0 * std::ceil(1.0 / rounds) : 1.0;
-        time += std::max((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
+        time += both((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
         time += FETCH + FETCH_PER_PART * parts;
     } else {
-        time += double(full) * std::max(steps, read(places)) + (rest > 0 ? std::max(steps, read(rest)) : 0.0);
+        time += double(full) * both(steps, read(places)) + (rest > 0 ? both(steps, read(rest)) : 0.0);
     }
     if (!once) time += WRITE_BACK / memory * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
@@ -159,19 +176,12 @@ inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int pl
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 
-// Tiles for problems whose tiles are all computed at once, because nothing of a next one hides their stores. They must
-// promise a little more than others, and are not for problems of whose rows they would compute a fifth in vain; nor is
-// the narrow one where blocks neither share K nor rows of tiles the operand that is read once.
-constexpr double ONE_ROUND_RISK = 1.02;
-constexpr bool for_one_round(int tile) { return tile >= kNarrow; }
-
-inline bool suits_one_round(const gemmprof::Gemm& g, int tile, int splits, int places) {
+// Tiles for problems whose tiles are all computed at once, because nothing of a next one hides their stores; not for
+// those of whose rows they would compute a fifth in vain.
+inline bool suits(const gemmprof::Gemm& g, int tile, int places) {
     const TileFacts& facts = tile_facts[tile];
-    const int rows = facts.swapped ? facts.bn : facts.bm * facts.pair, columns = facts.swapped ? facts.bm : facts.bn;
-    if (5.0 * rows > 6.0 * g.m || tiles_of(g, facts) > places) return false;
-    // Rows of tiles whose blocks share K are at different places of it: an operand that L2 does not hold is read again.
-    if (splits > 1 && rows < g.m && columns < g.n && 2.0 * std::max(g.m, g.n) * g.k > L2_BYTES) return false;
-    return tile != kNarrow || splits > 1 || g.m > facts.bm;
+    return tile < kNarrow || (5 * (facts.swapped ? facts.bn : facts.bm * facts.pair) <= 6 * std::int64_t(g.m) &&
+                              tiles_of(g, facts) <= places);
 }
 
 // The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
@@ -186,11 +196,11 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
-            if (for_one_round(tile) && !suits_one_round(g, tile, splits, places)) continue;
+            if (!suits(g, tile, places)) continue;
             for (const bool cut : {false, true}) {
                 if (cut && (splits > 1 || !can_cut(g, facts, places))) continue;
                 Choice choice = {tile, splits, cut};
-                choice.time = expected_time(g, choice, places, memory) * (for_one_round(tile) ? ONE_ROUND_RISK : 1.0);
+                choice.time = expected_time(g, choice, places, memory);
                 if (choice.time < best.time) best = choice;
             }
         }

@@ -34,51 +34,52 @@ constexpr int RAW_BYTES = SIDE * WORDS * 16;
 constexpr int SHARED_BYTES = 2 * STAGES_AHEAD * RAW_BYTES + 2 * 2 * TILE * 2;
 constexpr int MOST_PARTS = 8;               // the largest cluster that every Hopper GPU accepts
 constexpr int BLOCKS_PER_SM = 2;
-// Microseconds, fitted to times of 89 shapes on an H200: of a step, alone on an SM and of each of two blocks; of a block's
+// Microseconds, fitted to times of 77 shapes on an H200: of a step, alone on an SM and of each of two blocks; of a block's
 // start and end; of a launch; and of adding up the sums of blocks that share a tile.
-constexpr double STEP_ALONE = 1.30, STEP_BESIDE = 0.98, BLOCK = 4.4, START = 2.3, EXCHANGE = 0.2;
+constexpr double STEP_ALONE = 0.90, STEP_BESIDE = 0.78, BLOCK = 4.7, START = 2.6, EXCHANGE = 0.9;
 
-// The tile of an operand from (start, k) on as it lies in memory: with K along its rows, or across. A row's aligned
-// 16-byte words are copied as they are, STAGES steps ahead, and shifted on their way to the tile that ldmatrix reads.
+// A thread's part of an operand's tile as it lies in memory: with K along its rows, or across. Of every 16th row it has
+// eight elements, whose aligned 16-byte words are copied as they are, STAGES_AHEAD - 1 steps ahead, and shifted on their
+// way to the tile that ldmatrix reads. Rows 8 apart begin equally far from an aligned word, so the shift is one number.
 template <bool ALONG_K>
 struct Rows {
-    gemmprof::Stored matrix;
-    int start;  // in M or N
+    static constexpr int BESIDE = STEP / CHUNK, APART = ODD_THREADS / BESIDE, COUNT = SIDE / APART;
+    const char* first;        // the aligned word of its first row at k = 0
+    std::int64_t row_bytes;
+    int shift;                // bytes of that word before the first element
+    int rows, columns;        // of the matrix from the tile's corner on, at k = 0
+    int line, word;
 
-    // Where a row of the tile begins, and where it ends in memory; null beyond the matrix.
-    __device__ __forceinline__ const char* begin(int k, int line, const char*& end) const {
-        const int row = (ALONG_K ? start : k) + line, column = ALONG_K ? k : start;
-        const char* const from = static_cast<const char*>(matrix.data) + 2 * row * matrix.ld;
-        end = from + 2 * matrix.columns;
-        return row < matrix.rows && column < matrix.columns ? from + 2 * column : nullptr;
+    __device__ __forceinline__ Rows(const gemmprof::Stored& matrix, int start)
+        : row_bytes(2 * matrix.ld),
+          rows(matrix.rows - (ALONG_K ? start : 0)),
+          columns(matrix.columns - (ALONG_K ? 0 : start)),
+          line(int(threadIdx.x) / BESIDE),
+          word(int(threadIdx.x) % BESIDE) {
+        const char* const row = static_cast<const char*>(matrix.data) +
+                                (ALONG_K ? (start + line) * row_bytes : line * row_bytes + 2 * std::int64_t(start));
+        shift = int(reinterpret_cast<std::uintptr_t>(row) % 16);
+        first = row - shift + 16 * word;
     }
-    __device__ __forceinline__ void copy(unsigned raw, int k) const {
+    __device__ __forceinline__ void copy(unsigned raw, int step) const {
+        const char* const from = first + step * (ALONG_K ? STEP * 2 : STEP * row_bytes);
+        const int left = ALONG_K ? columns - step * STEP : columns, below = ALONG_K ? rows : rows - step * STEP;
+        const int bytes = 2 * min(left, STEP + CHUNK) + shift - 16 * word;  // of the row, from this word on
 #pragma unroll
-        for (int i = 0; i < (SIDE * WORDS + ODD_THREADS - 1) / ODD_THREADS; ++i) {
-            const int at = i * ODD_THREADS + int(threadIdx.x), line = at / WORDS, word = at % WORDS;
-            if (at >= SIDE * WORDS) break;
-            const char* end;
-            const char* const from = begin(k, line, end);
-            const int shift = int(reinterpret_cast<std::uintptr_t>(from) % 16);
-            const char* const aligned = from - shift + 16 * word;
-            const bool wanted = from != nullptr && aligned < end && (word < WORDS - 1 || shift > 0);
-            const int bytes = wanted ? int(end - aligned < 16 ? end - aligned : 16) : 0;
-            ptx::copy_async_part(raw + at * 16, wanted ? aligned : static_cast<const char*>(matrix.data) - shift_of_data(),
-                                 bytes);
+        for (int i = 0; i < COUNT; ++i) {
+            const unsigned to = raw + ((line + APART * i) * WORDS + word) * 16;
+            const int inside = line + APART * i < below ? bytes : 0;
+            ptx::copy_async_part(to, from + APART * i * row_bytes, max(0, min(16, inside)));
+            if (word == BESIDE - 1)  // what follows its eighth word where the shift reaches into it
+                ptx::copy_async_part(to + 16, from + APART * i * row_bytes + 16, max(0, min(shift, inside - 16)));
         }
     }
-    __device__ __forceinline__ int shift_of_data() const {
-        return int(reinterpret_cast<std::uintptr_t>(matrix.data) % 16);
-    }
-    __device__ __forceinline__ void align(unsigned raw, unsigned short* tile, int k) const {
+    __device__ __forceinline__ void align(unsigned raw, unsigned short* tile) const {
 #pragma unroll
-        for (int i = 0; i < SIDE * STEP / CHUNK / ODD_THREADS; ++i) {
-            const int at = i * ODD_THREADS + int(threadIdx.x), line = at / (STEP / CHUNK), word = at % (STEP / CHUNK);
-            const char* end;
-            const int shift = int(reinterpret_cast<std::uintptr_t>(begin(k, line, end)) % 16);
-            const unsigned from = raw + (line * WORDS + word) * 16;
+        for (int i = 0; i < COUNT; ++i) {
+            const unsigned from = raw + ((line + APART * i) * WORDS + word) * 16;
             const uint4 v = gemmprof::shifted(ptx::load_shared_words(from), ptx::load_shared_words(from + 16), shift);
-            *reinterpret_cast<uint4*>(tile + line * LINE + word * CHUNK) = v;
+            *reinterpret_cast<uint4*>(tile + (line + APART * i) * LINE + word * CHUNK) = v;
         }
     }
 };
@@ -97,27 +98,29 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int index = int(blockIdx.x) / p.parts, part = int(blockIdx.x) % p.parts;
     const int row0 = index / p.columns * SIDE, col0 = index % p.columns * SIDE;
-    const Rows<!A_TRANSPOSED> a = {p.a, row0};
-    const Rows<B_TRANSPOSED> b = {p.b, col0};
+    const Rows<!A_TRANSPOSED> a(p.a, row0);
+    const Rows<B_TRANSPOSED> b(p.b, col0);
     const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;
     const int eighth = lane / 8, line = lane % 8;
 
     float sums[2][4][4] = {};
     const int steps = gemmprof::ceil_div(p.k, STEP);
     const int first = int(std::int64_t(steps) * part / p.parts), last = int(std::int64_t(steps) * (part + 1) / p.parts);
-    const auto copy = [&](int step) {
-        const unsigned to = raw + (step - first) % STAGES_AHEAD * 2 * RAW_BYTES;
-        if (step < last) a.copy(to, step * STEP), b.copy(to + RAW_BYTES, step * STEP);
+    // One loop also for the first copies: instructions that no cache holds cost a small problem most of its time.
+#pragma unroll 1
+    for (int step = first - (STAGES_AHEAD - 1); step < last; ++step) {
+        unsigned short(&now)[2][TILE] = tiles[(step - first) & 1];
+        if (step >= first) {
+            const unsigned from = raw + (step - first) % STAGES_AHEAD * 2 * RAW_BYTES;
+            ptx::copy_async_wait<STAGES_AHEAD - 2>();
+            __syncthreads();  // the words are there, and those of the step before have been read
+            a.align(from, now[0]), b.align(from + RAW_BYTES, now[1]);
+        }
+        const int ahead = step + STAGES_AHEAD - 1;
+        const unsigned to = raw + (ahead - first) % STAGES_AHEAD * 2 * RAW_BYTES;
+        if (ahead < last) a.copy(to, ahead), b.copy(to + RAW_BYTES, ahead);
         ptx::copy_async_commit();
-    };
-    for (int ahead = 0; ahead < STAGES_AHEAD - 1; ++ahead) copy(first + ahead);
-    for (int step = first; step < last; ++step) {
-        unsigned short(&now)[2][TILE] = tiles[(step - first) % 2];
-        const unsigned from = raw + (step - first) % STAGES_AHEAD * 2 * RAW_BYTES;
-        ptx::copy_async_wait<STAGES_AHEAD - 2>();
-        __syncthreads();  // the words are there, and those of the step before have been read
-        a.align(from, now[0], step * STEP), b.align(from + RAW_BYTES, now[1], step * STEP);
-        copy(step + STAGES_AHEAD - 1);
+        if (step < first) continue;
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < STEP; k += 16) {

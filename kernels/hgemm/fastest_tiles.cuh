@@ -12,6 +12,7 @@ namespace GEMMPROF_STAGE {
 // to 192 rows of C. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
+    X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
     X(Turn128, 128, 128, 6, 2, Consumers::kInTurn, false)     \
     X(Turn160, 128, 160, 5, 2, Consumers::kInTurn, false)     \
     X(Turn192, 128, 192, 5, 2, Consumers::kInTurn, false)     \

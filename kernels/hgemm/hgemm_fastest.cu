@@ -45,7 +45,7 @@
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
 #ifdef GEMMPROF_PART
-constexpr int PARTS = 14;
+constexpr int PARTS = 15;
 #else
 constexpr int PARTS = 1;
 #define GEMMPROF_PART 0
