@@ -328,11 +328,9 @@ def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
     """Whether a loop's rounds do the same again and again: more of them than a reduction or scan has steps, or several
     in a row that read one place (two barriers a step, two buffers); a reduction reads half as far each step.
     """
-    met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
-    if met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)):
-        return True
     if len(bars) <= 2:
-        return False
+        met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
+        return bool(met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)))
     lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
     own = {line.operands[0] for line in lines if _writes_shared(line)}
     others = Counter(line.operands[1] for line in lines if _reads_shared(line))

@@ -136,7 +136,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
-    Fixed: half of the shared loads stay (a quarter, when bold).
+    Fixed: of a tile in registers that is twice as long and twice as wide half of the shared loads a result stay; of one
+    that is twice as long, three quarters; four times as long and wide, a quarter.
     """
     if work.code is None or "l1_data" not in work.loads:
         return
@@ -163,7 +164,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix(0.4), cautious=fix(0.6), bold=fix(0.2)),),
+        variants=(Variant("twice the tile of a thread", fix(1 / 2), cautious=fix(3 / 4), bold=fix(1 / 4)),),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."

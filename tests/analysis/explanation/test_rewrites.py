@@ -18,6 +18,7 @@ from recorded_data import DATA, ROOT
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math, repeated
+from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
@@ -471,6 +472,16 @@ def test_buffers_that_take_turns_need_no_copy() -> None:
         < ways["a warp in place of a block, values in registers"]
         < came["shuffles"]
     )
+
+
+def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
+    """A block that reduces row after row meets often, and yet halves what it sums each time."""
+    folder = DATA / "pairs"
+    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
+    one = next(row for row in listed if (row["pair"], row["size"]) == ("row_norms_1024", 128))
+    launch = work(kernels(folder / one["flawed"]["report"])[one["flawed"]["launch"]])
+    (candidate,) = barriers(launch)
+    assert candidate.variants[0].name == "shuffles within the warp"
 
 
 def test_what_the_lanes_of_a_warp_load_alike_and_compute_alike_is_done_once() -> None:
