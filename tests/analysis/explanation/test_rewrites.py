@@ -478,7 +478,7 @@ def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
     """A block that reduces row after row meets often, and yet halves what it sums each time."""
     folder = DATA / "pairs"
     listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
-    one = next(row for row in listed if (row["pair"], row["size"]) == ("row_norms_1024", 128))
+    one = next(row for row in listed if (row["pair"], row["size"]) == ("row_norms_1024", "128"))
     launch = work(kernels(folder / one["flawed"]["report"])[one["flawed"]["launch"]])
     (candidate,) = barriers(launch)
     assert candidate.variants[0].name == "shuffles within the warp"
