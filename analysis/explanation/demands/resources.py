@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from gemmprof import metrics
 from gemmprof.gpu.arch import practice_of
 from gemmprof.model import KernelProfile
@@ -146,4 +144,7 @@ def _of_dram(profile: KernelProfile, ceilings: Mapping[str, float]) -> float:
         for names in (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
     )
     of_writes = written / (read + written) if read + written > 0 else 0.0
-    return float(np.interp(of_writes, (0.0, 0.5, 1.0), [ceilings[key] for key in DRAM_BY_WRITES]))
+    reads, half, writes = (ceilings[key] for key in DRAM_BY_WRITES)
+    # Without NumPy, which the first line of an answer would wait for.
+    between = reads + 2 * (half - reads) * of_writes
+    return between if of_writes <= 0.5 else half + 2 * (writes - half) * (of_writes - 0.5)
