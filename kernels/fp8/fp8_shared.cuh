@@ -26,6 +26,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned full = tiles + ST * TILE::stage_bytes, empty = full + 8 * ST;
+    float* const scales_of = reinterpret_cast<float*>(shared + (empty + 8 * ST - ptx::shared_address(shared)));
     float* const sums_here = reinterpret_cast<float*>(shared + (tiles - ptx::shared_address(shared)));
 
     const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
@@ -41,7 +42,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
         for (int stage = 0; stage < ST; ++stage) {
-            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
             ptx::barrier_init(empty + 8 * stage, CONSUMERS);
         }
         ptx::barrier_init_fence();
@@ -65,6 +66,14 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             }
         }
         __syncwarp();
+        // Where B has taken A's place, all rows of a tile have one scale, each column another.
+        if constexpr (SCALES::of_blocks)
+            if (!copies)
+                bring_scales<COLUMNS, ST>(scales, steps, out.m, scales_of, full, empty,
+                                          [&](int number, int& step, int& row, int& columns) {
+                                              step = first + number, row = tile_col * COLUMNS, columns = tile_row;
+                                          });
+        ptx::cluster_sync();
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
@@ -73,6 +82,11 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0.0f;
         for (int step = 0; step < steps; ++step, advance()) {
             ptx::barrier_wait(full + 8 * stage, parity);
+            float2 scale[COLUMNS / 8];
+            if constexpr (SCALES::of_blocks)
+#pragma unroll
+                for (int i = 0; i < COLUMNS / 8; ++i)
+                    scale[i] = reinterpret_cast<const float2*>(scales_of + stage * COLUMNS)[4 * i + thread % 4];
             const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
             ptx::pin(now);
             ptx::wgmma_fence();
@@ -82,7 +96,11 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             ptx::pin(now);
             if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
 #pragma unroll
-            for (int i = 0; i < COLUMNS / 2; ++i) sums[i] += now[i];
+            for (int i = 0; i < COLUMNS / 2; ++i)
+                if constexpr (SCALES::of_blocks)
+                    sums[i] = fmaf(now[i], i % 2 ? scale[i / 4].y : scale[i / 4].x, sums[i]);
+                else
+                    sums[i] += now[i];
         }
         ptx::named_barrier_sync(1, CONSUMERS * 128);  // both have read the last tiles, whose memory the sums now take
         const int row = group * 64 + thread / 32 * 16 + thread % 32 / 4, col = thread % 4 * 2;
@@ -91,27 +109,33 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             const int r = row + i / 2 % 2 * 8, c = col + i / 4 * 8 + i % 2;
             sums_here[swapped ? c * line + r : r * line + c] = sums[i];
         }
-    }
-    ptx::cluster_sync();
+        ptx::cluster_sync();
 
-    const int high = swapped ? COLUMNS : BM, wide = swapped ? BM : COLUMNS;
-    const int first_row = swapped ? tile_col * COLUMNS : tile_row * BM;
-    const int first_col = swapped ? tile_row * BM : tile_col * COLUMNS;
-    const int quads = min(high, out.m - first_row) * (wide / 4);
-    for (int quad = part * THREADS + int(threadIdx.x); quad < quads; quad += parts * THREADS) {
-        const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
-        const unsigned at = tiles + (row * line + col) * 4;
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int other = 0; other < parts; ++other) {
-            const float4 theirs = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
-            sum.x += theirs.x, sum.y += theirs.y, sum.z += theirs.z, sum.w += theirs.w;
+        // The consumers add up: they have the registers to ask for all parts before the first is added. One after the
+        // other, each would be waited for.
+        const int high = swapped ? COLUMNS : BM, wide = swapped ? BM : COLUMNS;
+        const int first_row = swapped ? tile_col * COLUMNS : tile_row * BM;
+        const int first_col = swapped ? tile_row * BM : tile_col * COLUMNS;
+        const int quads = min(high, out.m - first_row) * (wide / 4);
+        for (int quad = part * CONSUMERS * 128 + int(threadIdx.x); quad < quads; quad += parts * CONSUMERS * 128) {
+            const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
+            const unsigned at = tiles + (row * line + col) * 4;
+            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), theirs[MAX_CLUSTER];
+#pragma unroll
+            for (int other = 0; other < MAX_CLUSTER; ++other)
+                if (other < parts) theirs[other] = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
+#pragma unroll
+            for (int other = 0; other < MAX_CLUSTER; ++other) {
+                const float4& v = theirs[other];
+                if (other < parts) sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+            }
+            if constexpr (std::is_same_v<SCALES, RowScales>) {
+                const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
+                sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
+            }
+            gemmprof::store_pair<T>(out, first_row + row, first_col + col, sum.x, sum.y);
+            gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
         }
-        if constexpr (std::is_same_v<SCALES, RowScales>) {
-            const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
-            sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
-        }
-        gemmprof::store_pair<T>(out, first_row + row, first_col + col, sum.x, sum.y);
-        gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
     }
     ptx::cluster_sync();  // no block leaves while another reads its sums
 }
@@ -123,11 +147,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, OneScale());
 }
 
-// The same with a scale each of rows and columns.
-template <class T, class TILE>
+// The same with a scale each of rows and columns, or of blocks.
+template <class T, class TILE, class SCALES>
 __global__ void __launch_bounds__(THREADS, 1)
     fp8_scaled_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
-                      int K, bool swapped, gemmprof::Output out, RowScales scales) {
+                      int K, bool swapped, gemmprof::Output out, SCALES scales) {
     share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, scales);
 }
 

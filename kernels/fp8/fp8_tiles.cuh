@@ -33,11 +33,15 @@ struct Tile {
     static constexpr int warp_staging = store_buffers * STORE_BYTES;
     using Ring = gemmprof::StoreRing<store_buffers, STORE_BYTES>;
     static constexpr int shared_bytes = needed_bytes + store_buffers * STORING_BYTES;
+    // With a scale for each row, or, of a tile that blocks share, for each column.
+    static constexpr int scaled_bytes = shared_bytes + stages * BM * 4;
+    static constexpr int shared_scaled_bytes = needed_bytes + stages * bn * 4;
 };
 
 // The catalog's parameters give the wide tile. The others are for problems in which it would leave SMs idle.
 struct Wide : Tile<BN, STAGES> {};
 struct Square : Tile<128, 6> {};
+struct Blocks : Tile<128, 5> {};  // leaves room for scales
 struct Narrow : Tile<64, 8> {};
 
 // wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride
@@ -74,6 +78,44 @@ struct BlockScales {
     const float *a, *b;
     std::int64_t a_row, a_step, b_step, b_column;
 };
+
+constexpr int SCALING_WARPS = 3;  // those of the copying warpgroup that copy nothing
+
+// Brings the scales of `total` steps to shared memory: of EXTENT rows of A each times that of 128 columns of B, by
+// SCALING_WARPS in turn. `place(number, step, row, columns)` says which. They are asked for many steps ahead: an answer
+// from L2 waits behind all that the copy engine has asked for.
+template <int EXTENT, int STAGES_OF_TILE, class Place>
+__device__ __forceinline__ void bring_scales(const BlockScales& scales, int total, int rows, float* to, unsigned full,
+                                             unsigned empty, const Place& place) {
+    constexpr int AHEAD = 3, EACH = EXTENT / 32;
+    const int lane = threadIdx.x % 32;
+    float a[AHEAD][EACH], b[AHEAD];
+    const auto load = [&](int number, float(&to_a)[EACH], float& to_b) {
+        int step, row, columns;
+        place(number, step, row, columns);
+        to_b = scales.b[step * scales.b_step + columns * scales.b_column];
+#pragma unroll
+        for (int i = 0; i < EACH; ++i)
+            to_a[i] = scales.a[min(row + lane + 32 * i, rows - 1) * scales.a_row + step * scales.a_step];
+    };
+    int number = __shfl_sync(~0u, int(threadIdx.x) / 32, 0) - CONSUMERS * 4 - 1;
+#pragma unroll
+    for (int i = 0; i < AHEAD; ++i)
+        if (number + i * SCALING_WARPS < total) load(number + i * SCALING_WARPS, a[i], b[i]);
+    while (number < total) {
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i, number += SCALING_WARPS) {
+            if (number >= total) break;
+            const int stage = number % STAGES_OF_TILE, parity = number / STAGES_OF_TILE & 1;
+            ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+#pragma unroll
+            for (int j = 0; j < EACH; ++j) to[stage * EXTENT + lane + 32 * j] = a[i][j] * b[i];
+            __syncwarp();
+            if (ptx::elect_one()) ptx::barrier_arrive(full + 8 * stage);
+            if (number + AHEAD * SCALING_WARPS < total) load(number + AHEAD * SCALING_WARPS, a[i], b[i]);
+        }
+    }
+}
 
 // The scale of an element of C.
 __device__ __forceinline__ float scale_at(const RowScales& scales, const gemmprof::Output& out, int row, int column) {

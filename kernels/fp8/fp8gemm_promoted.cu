@@ -48,6 +48,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
     const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST;
+    float* const scales_of = reinterpret_cast<float*>(shared + (empty + 8 * ST - ptx::shared_address(shared)));
 
     // Shuffled, so that the compiler sees that they are the same for all lanes.
     const int steps = __shfl_sync(~0u, gemmprof::ceil_div(K, BK), 0);
@@ -60,7 +61,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         ptx::prefetch_map(&map_b);
         if (places.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
-            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
             ptx::barrier_init(empty + 8 * stage, CONSUMERS);
         }
         ptx::barrier_init_fence();
@@ -87,6 +88,15 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                 }
             }
         }
+        if constexpr (SCALES::of_blocks)
+            if (!copies)
+                bring_scales<BM, ST>(scales, (count - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x) * steps,
+                                     out.m, scales_of, full, empty, [&](int number, int& step, int& row, int& columns) {
+                                         int tile_row;
+                                         places.place(int(blockIdx.x) + number / steps * int(gridDim.x), tile_row,
+                                                      columns);
+                                         step = number % steps, row = tile_row * BM;
+                                     });
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
@@ -95,29 +105,16 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             float sums[TILE::bn / 2], part[TILE::bn / 2];
 #pragma unroll
             for (int i = 0; i < TILE::bn / 2; ++i) sums[i] = 0.0f;
-            int tile_row, tile_col;
-            if constexpr (!std::is_same_v<SCALES, OneScale>) places.place(index, tile_row, tile_col);
-            float next_above = 1.0f, next_below = 1.0f, next_b = 1.0f;
-            const auto load_scales = [&](int step) {
-                if constexpr (SCALES::of_blocks) {
-                    const int row = tile_row * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
-                    const float* const a = scales.a + step * scales.a_step;
-                    next_above = a[min(row, out.m - 1) * scales.a_row];
-                    next_below = a[min(row + 8, out.m - 1) * scales.a_row];
-                    next_b = scales.b[step * scales.b_step + tile_col * scales.b_column];
-                }
-            };
-            load_scales(0);
             for (int step = 0; step < steps; ++step, advance()) {
-                // Of this step, of a lane's two rows. They were asked for a step ago: nothing else would hide that wait.
-                [[maybe_unused]] const float above = next_above * next_b, below = next_below * next_b;
                 ptx::barrier_wait(full + 8 * stage, parity);
+                const float* const scale = scales_of + stage * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
+                [[maybe_unused]] const float above = SCALES::of_blocks ? scale[0] : 1.0f;
+                [[maybe_unused]] const float below = SCALES::of_blocks ? scale[8] : 1.0f;
                 const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
                 ptx::pin(part);
                 ptx::wgmma_fence();
                 multiply_step(part, a + group * 64 * BK, b);
                 ptx::wgmma_commit();
-                if (SCALES::of_blocks && step + 1 < steps) load_scales(step + 1);
                 ptx::wgmma_wait<0>();
                 ptx::pin(part);
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
@@ -128,7 +125,8 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                     else
                         sums[i] += part[i];
             }
-            if constexpr (std::is_same_v<SCALES, OneScale>) places.place(index, tile_row, tile_col);
+            int tile_row, tile_col;
+            places.place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
             if constexpr (std::is_same_v<SCALES, RowScales>)
                 scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
@@ -171,10 +169,12 @@ const gemmprof::KernelFacts kernels[] = {
     GEMMPROF_BOTH(fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled"),
-    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled"),
-    GEMMPROF_BOTH(fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled"),
-    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, blocks scaled", , BlockScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled, Blocks, scaled_bytes, "128 columns, blocks scaled", , BlockScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, shared_scaled_bytes, "shared, 64 columns, blocks scaled", , BlockScales),
+    GEMMPROF_BOTH(fp8_scaled_shared, Slim, shared_scaled_bytes, "shared, 32 columns, blocks scaled", , BlockScales),
 };
 
 // Columns of the tiles in the order of the kernels: three that blocks compute one after the other, then three whose
@@ -182,7 +182,7 @@ const gemmprof::KernelFacts kernels[] = {
 constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
 constexpr int TILES = 6;
 constexpr int FIRST_SHARED = 3;
-enum { SQUARE = 1, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES };  // of the kernels, by two
+enum { SQUARE = 1, NARROW_SHARED = 4, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES };  // of the kernels, by two
 
 struct Choice {
     int tile = 0;
@@ -222,21 +222,25 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
 }
 
 // Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
-Choice choose(const gemmprof::Gemm& g, int device, int sms) {
+// `of_blocks`: with scales of 128 columns, which one tile has, and which those that share K have only where B takes A's
+// place.
+Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks) {
     constexpr int relative_time[FIRST_SHARED] = {7, 5, 3};  // of a tile, on an H200
     Choice best;
     std::int64_t soonest = 0;
-    for (int tile = 0; tile < FIRST_SHARED; ++tile) {
+    if (of_blocks) best.tile = SQUARE;
+    for (int tile = 0; tile < FIRST_SHARED && !of_blocks; ++tile) {
         const std::int64_t time = (tiles_of(g, {tile}) + sms - 1) / sms * relative_time[tile];
         if (tile == 0 || time < soonest) best.tile = tile, soonest = time;
     }
     const double memory = gemmprof::memory_speed(device);
-    double least = expected_time(g, best, sms, memory);
     const int most = std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
     // Rows of A that are not there would be multiplied, and filled with zeros, as if they were: of 16 x 3456 x 3072 that
     // takes 15.8 us, with A and B in each other's place 11.8.
     const bool swapped = g.m < BM && g.m < g.n;
-    for (int tile = FIRST_SHARED; tile < TILES; ++tile)
+    if (of_blocks && !swapped) return best;
+    double least = swapped ? 1e300 : expected_time(g, best, sms, memory);
+    for (int tile = of_blocks ? NARROW_SHARED : FIRST_SHARED; tile < TILES; ++tile)
         for (int parts = 1; parts <= most; ++parts) {
             const Choice choice = {tile, parts, swapped};
             const int places = places_of(device, sms, parts);
@@ -259,10 +263,12 @@ cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const S
     const int rows = gemmprof::ceil_div(m, BM);
     const unsigned blocks = unsigned(rows * gemmprof::ceil_div(n, columns) * choice.parts);
     const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
-    if constexpr (std::is_same_v<SCALES, RowScales>)
-        return gemmprof::launch_kernel(kernels[2 * (ROWS_SCALED + choice.tile) + half], blocks, unsigned(choice.parts),
-                                       stream, maps[0], maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g),
-                                       scales);
+    if constexpr (!std::is_same_v<SCALES, OneScale>) {
+        const int kernel = SCALES::of_blocks ? BLOCKS_SCALED + 1 + choice.tile - NARROW_SHARED
+                                             : ROWS_SCALED + choice.tile;
+        return gemmprof::launch_kernel(kernels[2 * kernel + half], blocks, unsigned(choice.parts), stream, maps[0],
+                                       maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g), scales);
+    }
     return gemmprof::launch_kernel(kernels[2 * choice.tile + half], blocks, unsigned(choice.parts), stream, maps[0],
                                    maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g));
 }
@@ -295,13 +301,9 @@ cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cuda
     return gemmprof::run_fp8(gemm, stream, [&](const gemmprof::Gemm& g, int device, cudaStream_t on) {
         int sms = 0;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        if constexpr (SCALES::of_blocks) {
-            return launch_ordered(g, SQUARE, sms, scales, on);
-        } else {
-            const Choice choice = choose(g, device, sms);
-            return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, scales, on)
-                                              : launch_shared(g, choice, scales, on);
-        }
+        const Choice choice = choose(g, device, sms, SCALES::of_blocks);
+        return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, scales, on)
+                                          : launch_shared(g, choice, scales, on);
     });
 }
 

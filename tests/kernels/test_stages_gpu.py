@@ -406,7 +406,8 @@ def test_operators_keep_torchs_contract(extension, kernel):
 
 
 @pytest.mark.parametrize(
-    "shape", [(128, 128, 128), (1, 64, 300), (16, 1024, 4096), (130, 257, 391), (1000, 520, 1000)]
+    "shape",
+    [(128, 128, 128), (1, 64, 300), (16, 1024, 4096), (130, 257, 391), (1000, 520, 1000), (3000, 2600, 1100)],
 )
 @pytest.mark.parametrize("kind", ["rows", "columns alone", "blocks"])
 def test_fp8_scales_of_rows_and_blocks(extension, shape, kind):
