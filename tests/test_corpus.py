@@ -199,9 +199,9 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     content = json.loads((folder / "studies.json").read_text(encoding="utf-8"))
     assert content["format"] == "gemmprof.studies/1" and folder.name.upper() in content["device"]
     sound = [study for study in content["studies"] if not study["fixes"]]
-    # Of blind3 the H100 has what there was time for; blind4 is a smaller set.
-    few = {("blind3", "h100"): (35, 1), ("blind4", "h200"): (45, 4), ("blind4", "h100"): (20, 1)}
-    flaws, controls = few.get(folder.parts[-2:], (70, 8))
+    # The H100 has what there was time for; blind4 is a smaller set.
+    least = {("blind3", "h100"): (35, 1), ("blind4", "h200"): (62, 5), ("blind4", "h100"): (27, 2)}
+    flaws, controls = least.get(folder.parts[-2:], (70, 8))
     assert len(content["studies"]) - len(sound) >= flaws and len(sound) >= controls
     sources = "".join(
         path.read_text("utf-8") for path in (ROOT / "tests" / "cuda" / folder.parent.name).glob("*.*")
@@ -233,7 +233,7 @@ def test_studies_are_small() -> None:
         for name in ("variants", "blind2", "blind3", "blind4")
         for path in (ROOT / "tests" / "data" / name).rglob("*.*")
     ]
-    assert len(files) > 10 and sum(path.stat().st_size for path in files) < 21 << 20
+    assert len(files) > 10 and sum(path.stat().st_size for path in files) < 22 << 20
 
 
 @pytest.mark.gpu
