@@ -3,9 +3,8 @@
 docs/explain_scores.md.
 
 For each pair the flawed kernel's report alone is explained; what it says of the planted cause is compared
-with the times of both kernels. The few numbers of the time model are chosen on the other kernels only
-(leave one kernel out), from a small grid; how they do when chosen on all pairs stands beside it. Beside
-those stand the best constant guess and the largest estimate of Nsight Compute's rules.
+with the times of both kernels. Beside that stand the best constant guess and the largest estimate of
+Nsight Compute's rules.
 The studies, and what was predicted of them at first sight, are score_studies.py's.
 
 Usage: score_pairs.py [--data tests/data/pairs] [--check] [--rows]
@@ -17,7 +16,7 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,24 +24,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from gemmprof.analysis.explanation.demands.time_model import Settings, TimeModel  # noqa: E402
-from gemmprof.analysis.explanation.demands.work import Work, work  # noqa: E402
+from gemmprof.analysis.explanation.demands.time_model import TimeModel  # noqa: E402
+from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
 from gemmprof.analysis.explanation.engine import weigh  # noqa: E402
-from gemmprof.analysis.explanation.prediction import SPREAD, Prediction, Predictor  # noqa: E402
+from gemmprof.analysis.explanation.prediction import Prediction, Predictor  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
 from gemmprof.model import KernelProfile  # noqa: E402
 
 DATA = ROOT / "tests" / "data" / "pairs"
 PAGE = ROOT / "docs" / "explain_scores.md"
-GRID = tuple(
-    Settings(overlap=overlap, latency_scale=scale) for overlap in (3.0, 4.0, 6.0) for scale in (0.9, 1.0, 1.1)
-)
-"""What the model's numbers are chosen from. The shipped ones are the middle."""
-SHIPPED = Settings()
 COSTLY = 0.05
 """A flaw that costs less needs not be named first, and a finding that promises less is no false alarm."""
-INSIDE = 0.82
-"""Share of outcomes that the interval should hold."""
 UNNAMED = 0.03
 """Upper end of the interval of a cause that no finding names."""
 
@@ -126,7 +118,7 @@ class Said:
 
 
 class Judge:
-    """Explains each launch once for each setting.
+    """Explains each launch once.
 
     Args:
         rows: what is to be judged.
@@ -135,33 +127,32 @@ class Judge:
 
     def __init__(self, rows: Sequence[Outcome], *, calibrated: bool = True) -> None:
         self._calibrated = calibrated
-        self._said: dict[tuple[int, Settings, bool], Said] = {}
-        self._work: dict[int, Work] = {}
+        self._said: dict[int, Said] = {}
         self._planted: dict[int, set[str]] = {}
         for row in rows:
             self._planted.setdefault(id(row.flawed), set()).update(row.causes)
 
-    def said(self, profile: KernelProfile, settings: Settings, *, intervals: bool) -> Said:
-        """The findings of a launch with these numbers."""
-        key = (id(profile), settings, intervals)
-        if key not in self._said:
-            if id(profile) not in self._work:
-                self._work[id(profile)] = work(profile)
-            found = self._work[id(profile)]
-            model = TimeModel(found, settings)
-            predictor = Predictor(model, probes=intervals, calibrated=self._calibrated)
-            weighed = weigh(found, predictor) if model.known else []
-            together = predictor.together(one.variant.fix for one in weighed)
-            self._said[key] = Said(
-                tuple((one.candidate.cause, one.prediction) for one in weighed),
-                max(together, weighed[0].prediction.saves if weighed else 0.0),
-            )
-        return self._said[key]
+    def said(self, profile: KernelProfile) -> Said:
+        """The findings of a launch."""
+        if id(profile) not in self._said:
+            self._said[id(profile)] = self.explained(profile)
+        return self._said[id(profile)]
 
-    def judge(self, row: Outcome, settings: Settings, *, intervals: bool = True) -> Judged:
+    def explained(self, profile: KernelProfile) -> Said:
+        """The same, made anew."""
+        found = work(profile)
+        model = TimeModel(found)
+        predictor = Predictor(model, calibrated=self._calibrated)
+        weighed = weigh(found, predictor) if model.known else []
+        together = predictor.together(one.variant.fix for one in weighed)
+        return Said(
+            tuple((one.candidate.cause, one.prediction) for one in weighed),
+            max(together, weighed[0].prediction.saves if weighed else 0.0),
+        )
+
+    def judge(self, row: Outcome) -> Judged:
         """What was predicted of a row: of its cause, or of its two causes together."""
-        before = self.said(row.flawed, settings, intervals=intervals)
-        after = self.said(row.mended, settings, intervals=intervals)
+        before, after = self.said(row.flawed), self.said(row.mended)
         mine = before.of(row.causes)
         saves, low, high = (mine[0].saves, mine[0].low, mine[0].high) if mine else (0.0, 0.0, UNNAMED)
         if len(mine) > 1:
@@ -183,21 +174,6 @@ def _both(shares: Sequence[float]) -> float:
     for share in shares:
         stays *= 1.0 - share
     return 1.0 - stays
-
-
-def chosen_without(judged: dict[Settings, list[Judged]], kernel: str) -> Settings:
-    """The numbers that do best on all other kernels."""
-
-    def error(settings: Settings) -> float:
-        return statistics.fmean(one.error for one in judged[settings] if one.row.kernel != kernel)
-
-    return min(judged, key=error)
-
-
-def left_out(judge: Judge, rough: dict[Settings, list[Judged]]) -> list[Judged]:
-    """Each row as predicted with the numbers chosen on the other kernels."""
-    choice = {one.row.kernel: chosen_without(rough, one.row.kernel) for one in rough[SHIPPED]}
-    return [judge.judge(one.row, choice[one.row.kernel]) for one in rough[SHIPPED]]
 
 
 @dataclass(frozen=True)
@@ -248,13 +224,9 @@ def of_the_rules(row: Outcome) -> float:
     return max(promised, default=0.0) / 100.0
 
 
-def page(
-    rows: Sequence[Outcome], out: Sequence[Judged], inside: Sequence[Judged], studies: Sequence[str] = ()
-) -> str:
-    """docs/explain_scores.md: the studies' part, then the pairs predicted with a kernel left out, and with the
-    shipped numbers.
-    """
-    scores = score(out), score(inside)
+def page(rows: Sequence[Outcome], judged: Sequence[Judged], studies: Sequence[str] = ()) -> str:
+    """docs/explain_scores.md: the studies' part, then the pairs."""
+    found = score(judged)
     rules = [abs(of_the_rules(row) - row.saved) for row in rows]
     constant = constant_error(rows)
     text = [
@@ -269,27 +241,17 @@ def page(
         "Predicted is from",
         "the flawed kernel's report alone. Points are per cent of the flawed kernel's run time.",
         "",
-        "| | aim | a kernel left out | shipped numbers | best constant | Nsight Compute's rules |",
-        "|---|---:|---:|---:|---:|---:|",
-        f"| pairs | | {scores[0].rows} | {scores[1].rows} | {len(rows)} | {len(rows)} |",
-        f"| mean error, points | ≤ 8 | {scores[0].error:.1f} | {scores[1].error:.1f} | "
-        f"{100 * constant:.1f} | "
+        "| | aim | predicted | best constant | Nsight Compute's rules |",
+        "|---|---:|---:|---:|---:|",
+        f"| pairs | | {found.rows} | {len(rows)} | {len(rows)} |",
+        f"| mean error, points | ≤ 8 | {found.error:.1f} | {100 * constant:.1f} | "
         f"{100 * statistics.fmean(rules):.1f} |",
-        f"| skill against the best constant | ≥ 0.70 | {scores[0].skill:.2f} | {scores[1].skill:.2f} | 0 | "
+        f"| skill against the best constant | ≥ 0.70 | {found.skill:.2f} | 0 | "
         f"{1 - statistics.fmean(rules) / constant:.2f} |",
-        f"| worst, points | ≤ 25 | {scores[0].worst:.0f} | {scores[1].worst:.0f} | | "
-        f"{100 * max(rules):.0f} |",
-        f"| outcomes inside the interval | 75–90 % | {scores[0].inside:.0f} % | {scores[1].inside:.0f} % "
-        "| | |",
-        f"| cause named first, of flaws that cost ≥ 5 % | ≥ 90 % | {_of(scores[0].named)} | "
-        f"{_of(scores[1].named)} | | |",
-        f"| still promised > 5 points when mended | ≤ 5 % | {_of(scores[0].alarms)} | "
-        f"{_of(scores[1].alarms)} | | |",
-        "",
-        f"Left out means: the model's free numbers (overlap, latency) are chosen from {len(GRID)}",
-        "combinations by the error on all other kernels. The interval's width is one number, chosen so "
-        "that about four of",
-        "five outcomes lie inside.",
+        f"| worst, points | ≤ 25 | {found.worst:.0f} | | {100 * max(rules):.0f} |",
+        f"| outcomes inside the interval | 75–90 % | {found.inside:.0f} % | | |",
+        f"| cause named first, of flaws that cost ≥ 5 % | ≥ 90 % | {_of(found.named)} | | |",
+        f"| still promised > 5 points when mended | ≤ 5 % | {_of(found.alarms)} | | |",
         "",
         "What the figures do not say: the detectors were written with these pairs in sight. When 136 of them "
         "were explained",
@@ -302,8 +264,8 @@ def page(
         "| cause | rows | mean error | worst | named first |",
         "|---|---:|---:|---:|---:|",
     ]
-    for cause in sorted({cause for one in out for cause in one.row.causes if one.row.single}):
-        mine = [one for one in out if one.row.causes == (cause,)]
+    for cause in sorted({cause for one in judged for cause in one.row.causes if one.row.single}):
+        mine = [one for one in judged if one.row.causes == (cause,)]
         costly = [one for one in mine if one.row.saved >= COSTLY]
         text.append(
             f"| [{cause}](explain.md#{cause}) | {len(mine)} | "
@@ -318,7 +280,7 @@ def page(
         "| pair | size | cause | came | predicted | interval | named first | rules |",
         "|---|---:|---|---:|---:|---:|---|---:|",
     ]
-    for one in sorted(out, key=lambda found: -found.error):
+    for one in sorted(judged, key=lambda found: -found.error):
         row = one.row
         text.append(
             f"| {row.pair} | {row.size} | {', '.join(row.causes)} | {100 * row.saved:.0f} % | "
@@ -331,29 +293,16 @@ def page(
 
 
 def written(rows: Sequence[Outcome]) -> str:
-    """The page, with every fit done."""
+    """The page."""
     from score_addresses import section as of_addresses
     from score_studies import section
 
     judge = Judge(rows)
-    rough = {one: [judge.judge(row, one, intervals=False) for row in rows] for one in GRID}
-    studies = [*section(), *of_addresses()]
-    return page(rows, left_out(judge, rough), [judge.judge(row, SHIPPED) for row in rows], studies)
+    return page(rows, [judge.judge(row) for row in rows], [*section(), *of_addresses()])
 
 
 def _of(counted: tuple[int, int]) -> str:
     return f"{counted[0]} of {counted[1]}"
-
-
-def spread_wanted(judged: Iterable[Judged]) -> float:
-    """Factor on the interval's width that brings the wanted share of outcomes inside."""
-    needed = []
-    for one in judged:
-        came = max(0.0, one.row.saved)
-        width = (one.high - one.predicted) if came >= one.predicted else (one.predicted - one.low)
-        needed.append(abs(came - one.predicted) / max(width, 1e-6))
-    needed.sort()
-    return needed[min(len(needed) - 1, int(INSIDE * len(needed)))] * SPREAD
 
 
 def main() -> int:
@@ -367,12 +316,8 @@ def main() -> int:
     options = parser.parse_args()
     rows = corpus(options.data)
     if options.rows:
-        inside, model = (
-            [judge.judge(row, SHIPPED) for row in rows]
-            for judge in (Judge(rows), Judge(rows, calibrated=False))
-        )
-        print(page(rows, inside, inside))
-        print(f"the model's own interval's width wanted: {spread_wanted(model):.2f}", file=sys.stderr)
+        judge = Judge(rows)
+        print(page(rows, [judge.judge(row) for row in rows]))
         return 0
     text = written(rows)
     if options.check:

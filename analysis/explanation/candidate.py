@@ -24,7 +24,6 @@ class Variant:
     Attributes:
         name: what is written instead, in a few words and with its parameters (``registers, 4 outputs a thread``).
         fix: all that it changes.
-        cautious, bold: the same with less and with more taken away, for the interval; None where there is no doubt.
         change: what to try, one plain sentence; '' for the candidate's own.
         known: saving with its 80 % interval where it was measured elsewhere, so that no model is asked.
         up_to: the change may bring less, down to nothing: the interval begins at 0.
@@ -33,8 +32,6 @@ class Variant:
 
     name: str
     fix: Fix
-    cautious: Fix | None = None
-    bold: Fix | None = None
     change: str = ""
     exact: bool = True
     known: tuple[float, float, float] | None = None

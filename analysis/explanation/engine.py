@@ -9,11 +9,11 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
-from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, once, work
 from gemmprof.analysis.explanation.levers import is_debug_build, levers, of_the_kernel, offered
 from gemmprof.analysis.explanation.places import places
-from gemmprof.analysis.explanation.prediction import RESOLUTION, Prediction, Predictor
+from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
@@ -22,16 +22,16 @@ SHARES = 3  # of what the time consists of, so many are named
 ALIKE = 1.15  # names that save the same within this factor: the specific one leads, the other follows
 
 
-def explain(profile: KernelProfile, settings: Settings | None = None) -> Explanation:
+def explain(profile: KernelProfile) -> Explanation:
     """What to change first in one launch.
 
     Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
     missing.
     """
-    return explain_work(work(profile.in_names_of_today()), settings)
+    return explain_work(work(profile.in_names_of_today()))
 
 
-def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
+def explain_work(found: Work) -> Explanation:
     """The same, of what was already made out of the launch."""
     profile = found.profile
     trust = tuple(doubts(found))
@@ -41,7 +41,7 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
     together = None
     limit = None
     full = False
-    model = TimeModel(found, settings)
+    model = TimeModel(found)
     if is_debug_build(profile):
         pass  # said once, and nothing of code that nobody means to run
     elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
@@ -168,9 +168,7 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
 
 def _said(found: Work, weighed: Sequence[Weighed]) -> list[Weighed]:
     """Of what was weighed, what its owner can do and what can be told from nothing."""
-    worth = [
-        one for one in weighed if one.prediction.saves >= RESOLUTION and of_the_kernel(found, one.candidate)
-    ]
+    worth = [one for one in weighed if one.prediction.saves > FLOOR and of_the_kernel(found, one.candidate)]
     causes = {one.candidate.cause for one in worth}
     return [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd
 
 import numpy as np
@@ -86,29 +85,23 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     )
     stores = wasteful & work.where(lambda line: line.is_store)
     burst = stalled_by(work, stores)
-    stalled_time, blocks = (burst.in_time, burst.blocks) if burst else (0.0, 1.0)
-    # So much less has the queue to take. Cautiously, the other blocks work meanwhile; boldly, it is never full then.
-    gone = stalled_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
-
-    def fix(of_fetches: float, resources: dict[str, float], stalled_less: float) -> Fix:
-        waits = _coalesced_waits(work, wasteful, hit, of_fetches)
-        return Fix(resources=resources, latency=waits, stalled=stalled_less)
+    # So much less has the queue to take.
+    gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
+    waits = _coalesced_waits(work, wasteful, hit)
 
     yield Candidate(
         cause="uncoalesced_access",
         variants=(
             Variant(
                 "neighbouring threads at neighbouring addresses",
-                fix(FETCHING, factors, gone),
-                cautious=fix(1.0, factors, gone / blocks),
-                bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, stalled_time),
+                Fix(resources=factors, latency=waits, stalled=gone),
             ),
             *_turned(work, wasteful),
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
             *(
-                (derived("time that warps are stalled by these stores / time", stalled_time),)
+                (derived("time that warps are stalled by these stores / time", burst.in_time),)
                 if burst
                 else ()
             ),
@@ -198,14 +191,13 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         fix = Fix(
             keep=keep,
             resources=factors,
-            latency=_coalesced_waits(work, touched, hit, FETCHING) * np.where(inside, more, 1.0),
+            latency=_coalesced_waits(work, touched, hit) * np.where(inside, more, 1.0),
             instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
         )
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
             fix,
             # So many times the warps: the interval holds what an SM that had few gains by them.
-            bold=replace(fix, warps=max(1.0, resident / max(1.0, work.resident_warps or resident))),
             change=(
                 f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring addresses, "
                 f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
@@ -254,19 +246,18 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
     return factors, 1.0 - min(1.0, share(left, asked))
 
 
-def _coalesced_waits(work: Work, wasteful: Mask, hit: float, of_fetches: float) -> Array:
+def _coalesced_waits(work: Work, wasteful: Mask, hit: float) -> Array:
     """What stays of the wait for each instruction.
 
     What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
 
     Args:
         hit: share of the sectors that L1 has.
-        of_fetches: share of the loads that fetch.
     """
     cycles = latency.load_cycles(work)
     fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
     straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
-    then = of_fetches * fetching + (1.0 - of_fetches) * straight
+    then = FETCHING * fetching + (1.0 - FETCHING) * straight
     left = np.where(wasteful, then / np.maximum(cycles, 1.0), 1.0)
     # What a wait takes beyond an idle machine's latency is the queue that the wasted sectors make: it goes away with
     # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
@@ -362,10 +353,10 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     helpers &= ~computing(work)
     helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
-    middle, cautious, warps = 0.5 * (keep + helping), keep, 1.0
+    middle, warps = 0.5 * (keep + helping), 1.0
     if not any(work.code.loop_of(int(index)) is not None for index in np.flatnonzero(narrow)):
         # A thread does one access and ends: wider ones need fewer threads, each as busy with its addresses.
-        middle, cautious = helping, 0.5 * (keep + helping)
+        middle = helping
         resources["block_launch"] = ratio
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
@@ -373,12 +364,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="narrow_access",
         variants=(
-            Variant(
-                "16 bytes a thread",
-                Fix(keep=middle, resources=resources, warps=warps),
-                cautious=Fix(keep=cautious, resources=resources, warps=warps),
-                bold=Fix(keep=helping, resources=resources, warps=warps),
-            ),
+            Variant("16 bytes a thread", Fix(keep=middle, resources=resources, warps=warps)),
             *(vectors.variants if vectors is not None else ()),
         ),
         change=(

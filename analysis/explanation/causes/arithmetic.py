@@ -73,12 +73,6 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     registers=-(len(pairs) // 2),
                     reasons={"wait": _wait_factor(work, doubles)},
                 ),
-                cautious=Fix(
-                    keep=0.5 * (1.0 + keep),
-                    latency=0.5 * (1.0 + latency),
-                    resources={**resources, "fp64": 0.3},
-                    added=added,
-                ),
                 exact=False,
             ),
         ),
@@ -212,8 +206,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             Variant(
                 "remainders once for many terms" if later else "counted indices",
                 Fix(keep=keep),
-                cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
-                bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
                 change=(
                     "Take the remainder of a sum once for many terms, as often as it would not fit its register "
                     "otherwise: here it is taken after each."
@@ -309,19 +301,11 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
         return None
     whole = bool((alike[found] == WARP).any())
     exchanged = 2.0 * np.log2(WARP) * work.launched_warps if whole else 0.0
-    # A thread that keeps to its own results asks its neighbours for the values instead.
-    given = [
-        at
-        for at in map(int, np.flatnonzero(found))
-        if any(keep[use] == 1.0 and ran[use] for use in code.readers[at])
-    ]
-    asked = float(work.executed[given].sum())
     resources = dict.fromkeys(BELOW_L1, 1.0)
     number = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
     variant = Variant(
         f"once for {number:.0f} neighbouring results",
         Fix(keep=keep, instructions={"lsu": exchanged}, resources=resources),
-        cautious=Fix(keep=keep, instructions={"lsu": exchanged + asked}, resources=resources),
         change=(
             f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. "
             + (
@@ -382,9 +366,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         return Variant(
             name,
             straight(found.copies),
-            cautious=Fix(keep=0.5 * (1.0 + keep)),
             # Code without branches around slow paths is mixed with what stands before and behind it.
-            bold=straight(np.maximum(found.copies, 2.0)),
             change=f"{change}: {takes}",
             exact=exact,
         )
@@ -457,9 +439,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
     yield Candidate(
         cause="non_fused_arithmetic",
-        variants=(
-            Variant("fused multiply-adds", Fix(keep=keep), cautious=Fix(keep=np.where(gone, 0.3, 1.0))),
-        ),
+        variants=(Variant("fused multiply-adds", Fix(keep=keep)),),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
             f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product "

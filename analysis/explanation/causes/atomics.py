@@ -70,11 +70,11 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     if stays > ALL_RANDOM:
         return
     retries = _retries(work, atomics)
-    fix, cautious = _combined(work, atomics, retries, stays)
+    fix = _combined(work, atomics, retries, stays)
     in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
     yield Candidate(
         cause="global_atomics",
-        variants=(Variant("combined in the warp or block first", fix, cautious=cautious),),
+        variants=(Variant("combined in the warp or block first", fix),),
         change=(
             f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
@@ -112,7 +112,7 @@ def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candida
     if fewest > FEWER * blocks:
         return
     stays = fewest / blocks
-    fix, cautious = _combined(work, atomics, atomics, stays)
+    fix = _combined(work, atomics, atomics, stays)
     fewer = {"block_launch": stays}
     yield Candidate(
         cause="global_atomics",
@@ -120,7 +120,6 @@ def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candida
             Variant(
                 f"{fewest:,.0f} blocks in a loop over the grid",
                 replace(fix, resources={**fix.resources, **fewer}),
-                cautious=cautious,
             ),
         ),
         change=(
@@ -142,8 +141,8 @@ def _hot_slice(work: Work) -> bool:
     return average > 0 and most / average > HOT
 
 
-def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[Fix, Fix]:
-    """This share of the atomics stays, a few shuffles come; and the same with more caution."""
+def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
+    """This share of the atomics stays, a few shuffles come."""
     keep = keep_of(work)
     keep[retries] = stays
     # A warp's combined atomic is still one instruction; it is the words that become fewer.
@@ -161,11 +160,7 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[F
     duration = work.duration or 0.0
     drained = max(0.0, work.idle_start * duration - LAUNCHING) * share(flows.atomics, flows.l2)
     idle = 1.0 - share(drained * (1.0 - stays), work.idle_start * duration)
-    fix = Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3}, idle=idle)
-    cautious = Fix(
-        keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
-    )
-    return fix, cautious
+    return Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3}, idle=idle)
 
 
 def shared_atomics(work: Work) -> Iterator[Candidate]:
@@ -207,17 +202,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="shared_atomics",
-        variants=(
-            Variant(
-                "combined in the warp first",
-                Fix(keep=keep, resources=resources, added=added),
-                cautious=Fix(
-                    keep=0.5 * (keep + 1.0),
-                    resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])},
-                    added=added,
-                ),
-            ),
-        ),
+        variants=(Variant("combined in the warp first", Fix(keep=keep, resources=resources, added=added)),),
         change=(
             "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
             "every thread has had its turn."

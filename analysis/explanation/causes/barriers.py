@@ -114,13 +114,7 @@ def _late_warps(work: Work, waits: _Waits) -> Candidate:
     """The barrier is not the cause: some warps of the block have far more to do than the others."""
     return Candidate(
         cause="workload_imbalance",
-        variants=(
-            Variant(
-                "even warps",
-                Fix(reasons={attribution.BARRIER: waits.leaving(0.05)}),
-                cautious=Fix(reasons={attribution.BARRIER: waits.leaving(0.5)}),
-            ),
-        ),
+        variants=(Variant("even warps", Fix(reasons={attribution.BARRIER: waits.leaving(0.05)})),),
         change=(
             f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
             "barrier for the one with the most to do."
@@ -178,8 +172,6 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
             Variant(
                 "shuffles within the warp" if of_steps > 0.5 else "one barrier a step",
                 fix(met, ONE_OF_TWO, keep),
-                cautious=fix(0.5, 1.0, 0.5 * (1.0 + keep)),
-                bold=fix(0.0, 0.0, keep),
             ),
             *(() if alone is None else (alone,)),
         ),
@@ -276,7 +268,6 @@ def _warp_for_block(work: Work) -> Variant | None:
         if warps > 1
         else "shuffles, blocks of several warps",
         fix(keep, overlap),
-        cautious=fix(0.5 * (1.0 + keep), dict.fromkeys(overlap, 2.0 / (1.0 + warps))),
         change=(
             f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
             "shuffles, no barrier, and several such warps in a block."

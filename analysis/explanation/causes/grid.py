@@ -193,7 +193,6 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             Variant(
                 "as many blocks as SMs",
                 Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
-                cautious=Fix(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
             ),
         ),
         change=(
@@ -212,13 +211,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     at_best = work.sms / blocks
     yield Candidate(
         cause="workload_imbalance",
-        variants=(
-            Variant(
-                "equal shares",
-                Fix(imbalance=at_best),
-                cautious=Fix(imbalance=at_best + 0.3 * (imbalance - at_best)),
-            ),
-        ),
+        variants=(Variant("equal shares", Fix(imbalance=at_best)),),
         change=(
             f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
             "as long as the average one."
@@ -234,14 +227,7 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     last = dealt.blocks - np.floor(dealt.waves) * wave
     yield Candidate(
         cause="tail_effect",
-        variants=(
-            Variant(
-                "whole waves",
-                Fix(imbalance=even),
-                cautious=Fix(imbalance=even + 0.3 * (work.imbalance - even)),
-                bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
-            ),
-        ),
+        variants=(Variant("whole waves", Fix(imbalance=even)),),
         change=(
             f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {last:.0f} blocks for a wave of "
             f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
@@ -260,13 +246,7 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
     most, left = float(np.ceil(even)), _even_end(work) or 1.0
     yield Candidate(
         cause="tail_effect",
-        variants=(
-            Variant(
-                "whole waves",
-                Fix(imbalance=left),
-                cautious=Fix(imbalance=left + 0.3 * (work.imbalance - left)),
-            ),
-        ),
+        variants=(Variant("whole waves", Fix(imbalance=left)),),
         change=(
             f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
@@ -296,13 +276,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="workload_imbalance",
-        variants=(
-            Variant(
-                "equal shares",
-                Fix(imbalance=even, warps=warps),
-                cautious=Fix(imbalance=even + 0.4 * (imbalance - even), warps=1.0 + 0.5 * (warps - 1.0)),
-            ),
-        ),
+        variants=(Variant("equal shares", Fix(imbalance=even, warps=warps)),),
         change=(
             f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
             + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")

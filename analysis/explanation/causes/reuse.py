@@ -288,7 +288,6 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
         f"in shared memory, {max(1.0, held / 1024):.0f} KiB a block",
         fix(wide),
         # Lanes that are a power of two apart meet in one bank for each line that they touch, unless it is padded.
-        cautious=fix(np.maximum(wide, work.global_tags)),
         change=(
             f"Work on it in shared memory and write it back at the end: a block loads and stores the same "
             f"{max(1.0, held / 1024):.0f} KiB again and again, and no other block may see it in between."
@@ -544,8 +543,6 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     yield Variant(
         f"registers, {OUTPUTS} outputs a thread",
         fix(OUTPUTS),
-        cautious=fix(OUTPUTS // 2),
-        bold=fix(2 * OUTPUTS),
         change=(
             f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
             f"{100 * best[0]:.0f} % of the loads that as many threads do now. Keep what they share in registers."
@@ -818,7 +815,6 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
                     resources=factors,
                     latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
                 ),
-                cautious=Fix(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
             ),
         ),
         change=(
@@ -850,14 +846,7 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
 
     return Candidate(
         cause="cache_locality",
-        variants=(
-            Variant(
-                "an order of work that stays in L2",
-                fix(0.5 * (flows.missed + flows.dram_read)),
-                cautious=fix(0.75 * flows.missed),
-                bold=fix(flows.dram_read),
-            ),
-        ),
+        variants=(Variant("an order of work that stays in L2", fix(0.5 * (flows.missed + flows.dram_read))),),
         change=(
             f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
         ),

@@ -37,6 +37,7 @@ from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.gpu.arch import WARP
 
+STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 COPIES = (8, WARP)
 """Copies of a table: some, and one for each bank."""
 FEWER_BLOCKS = 4.0
@@ -136,8 +137,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
-    Fixed: of a tile in registers that is twice as long and twice as wide half of the shared loads a result stay; of one
-    that is twice as long, three quarters; four times as long and wide, a quarter.
+    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide.
     """
     if work.code is None or "l1_data" not in work.loads:
         return
@@ -152,19 +152,17 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
 
-    def fix(stays: float) -> Fix:
-        keep = keep_of(work)
-        keep[loads] = stays
-        left = float(np.where(loads, stays, 1.0) @ work.data_passes)
-        return Fix(keep=keep, resources={"l1_data": share(left, everything)})
-
+    keep = keep_of(work)
+    keep[loads] = STAYS
+    left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
+    fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
     arithmetic = work.where(
         lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD", "HMMA", "IMMA")
     )
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix(1 / 2), cautious=fix(3 / 4), bold=fix(1 / 4)),),
+        variants=(Variant("twice the tile of a thread", fix),),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -232,15 +230,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="local_memory",
-        variants=(
-            Variant(
-                "values in registers",
-                Fix(keep=keep, resources=resources),
-                cautious=Fix(
-                    keep=keep, resources={**resources, "dram": 1.0 - 0.5 * share(flows.local, flows.l2)}
-                ),
-            ),
-        ),
+        variants=(Variant("values in registers", Fix(keep=keep, resources=resources)),),
         change=what,
         evidence=(
             derived(

@@ -31,13 +31,12 @@ SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HF
 MMA_MACS, TF32_MACS = 2048.0, 1024.0  # the same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``
 # Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results.
 FRAGMENTS = 0.5
-WIDE_FRAGMENTS = 0.2  # the same with warp tiles twice as large
 # Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
 # again.
 REUSED = 4.0
 # Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an
 # ``m64n256k16``.
-WGMMA_PASSES, WIDE_WGMMA_PASSES = 48.0 / 131072.0, 40.0 / 131072.0
+WGMMA_PASSES = 48.0 / 131072.0
 # Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
 ADDRESSES = 0.25  # integer instructions of the inner loop that stay when no fragment is loaded
@@ -85,14 +84,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="tensor_cores_idle",
-        variants=(
-            Variant(
-                "mma.sync",
-                _by_mma(work, found, FRAGMENTS),
-                cautious=_by_mma(work, found, 1.0, slower=4.0),
-                bold=_by_mma(work, found, WIDE_FRAGMENTS, warpgroup=True),
-            ),
-        ),
+        variants=(Variant("mma.sync", _by_mma(work, found)),),
         change=(
             "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
@@ -214,25 +206,16 @@ def _loaded(work: Work, index: int, depth: int = 2) -> bool:
     )
 
 
-def _by_mma(
-    work: Work, found: _Products, fragments: float, *, slower: float = 1.0, warpgroup: bool = False
-) -> Fix:
-    """The multiply-adds on tensor cores.
-
-    Args:
-        fragments: share of the passes of operand loads that stay.
-        slower: instructions for each that the densest ones need.
-        warpgroup: at the rate of the warpgroup instructions where there are any.
-    """
+def _by_mma(work: Work, found: _Products) -> Fix:
+    """The multiply-adds on tensor cores."""
     packed = work.where(lambda line: line.opcode == "HFMA2")
     each = MMA_MACS if found.sixteen_bit else TF32_MACS
     keep = keep_of(work)
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
-    keep[operands & _in_loops_of(work, found.rows)] = fragments
-    keep[found.rows] = slower * np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
-    keep[found.converts] = 0.05 if slower == 1.0 else 0.5
-    mma, wgmma = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
-    rate = wgmma if warpgroup else mma
+    keep[operands & _in_loops_of(work, found.rows)] = FRAGMENTS
+    keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
+    keep[found.converts] = 0.05
+    rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
     return Fix(
         keep=keep,
         resources={TENSOR: 1.0, **dict.fromkeys(BELOW_L1, 1.0)},
@@ -293,36 +276,25 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     plain = loops & work.where(
         lambda line: line.instruction_class in ("integer", "move", "uniform", "constant")
     )
-    copies = loops & work.where(lambda line: line.opcode == "LDGSTS" or line.opcode == "LDG")
 
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
 
-    def fix(addresses: float, reads: float, waits: float) -> Fix:
-        keep = keep_of(work)
-        keep[plain] = addresses
-        keep[fragments] = 0.0
-        keep[rows] = WGMMA_ISSUES
-        left = float(passes[~fragments].sum()) + reads * total
-        return Fix(
-            keep=keep,
-            latency=np.where(copies, waits, 1.0),
-            resources={
-                TENSOR: before / after,
-                "l1_data": share(left, float(passes.sum())) if passes.any() else 1.0,
-                **dict.fromkeys(BELOW_L1, 1.0),
-            },
-        )
-
+    keep = keep_of(work)
+    keep[plain] = ADDRESSES
+    keep[fragments] = 0.0
+    keep[rows] = WGMMA_ISSUES
+    left = float(passes[~fragments].sum()) + WGMMA_PASSES * total
+    fix = Fix(
+        keep=keep,
+        resources={
+            TENSOR: before / after,
+            "l1_data": share(left, float(passes.sum())) if passes.any() else 1.0,
+            **dict.fromkeys(BELOW_L1, 1.0),
+        },
+    )
     yield Candidate(
         cause="warp_level_mma",
-        variants=(
-            Variant(
-                "warpgroup instructions",
-                fix(ADDRESSES, WGMMA_PASSES, 1.0),
-                cautious=fix(1.0, WGMMA_PASSES, 1.0),
-                bold=fix(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
-            ),
-        ),
+        variants=(Variant("warpgroup instructions", fix),),
         change=(
             f"Multiply by {fast} (CUTLASS's kernels for this GPU, cuBLAS): mma.sync reaches "
             f"{100 * before / after:.0f} % of its tensor rate, and each warp loads its operands into registers first. "

@@ -59,24 +59,15 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     mean = float(work.threads.sum()) / work.total_executed
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
-    variants = [
-        Variant(
-            "threads of a warp on the same way",
-            Fix(keep=keep, resources=resources),
-            cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
-            bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
-        )
-    ]
+    variants = [Variant("threads of a warp on the same way", Fix(keep=keep, resources=resources))]
     if lanes := _lanes_of_a_row(work):
         part = lanes / WARP
         fewer = Fix(keep=np.full(len(keep), part), resources={**resources, "block_launch": part})
-        half = Fix(keep=np.full(len(keep), min(1.0, 2.0 * part)), resources=fewer.resources)
         rows = WARP / lanes
         variants.append(
             Variant(
                 f"{lanes:.0f} lanes a row, {rows:.0f} rows a warp",
                 fewer,
-                cautious=half,
                 change=(
                     f"Give a row to {lanes:.0f} lanes in place of a warp: {rows:.0f} rows share a warp then, its index "
                     "arithmetic and the shuffles of its sum. Most rows leave the other lanes without an element."
@@ -176,7 +167,6 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
             Variant(
                 f"a grid of {100 * reach:.0f} % of the threads",
                 Fix(keep=keep, resources={"block_launch": reach}, warps=warps, imbalance=1.0),
-                cautious=Fix(keep=0.5 * (1.0 + keep), resources={"block_launch": 0.5 * (1.0 + reach)}),
             ),
         ),
         change=(
@@ -257,8 +247,6 @@ def _without_effect(work: Work, least: float, most: float) -> Candidate:
             Variant(
                 f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
                 fix(reach),
-                cautious=fix(min(1.0, 2.0 * most)),
-                bold=fix(least),
             ),
         ),
         change=(
@@ -292,13 +280,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         resources["block_launch"] = lifted.launches
     yield Candidate(
         cause="low_occupancy",
-        variants=(
-            Variant(
-                "the limit lifted",
-                Fix(warps=lifted.factor, resources=resources),
-                cautious=Fix(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
-            ),
-        ),
+        variants=(Variant("the limit lifted", Fix(warps=lifted.factor, resources=resources)),),
         change=lifted.how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
@@ -433,7 +415,6 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
                     latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
                     reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
                 ),
-                cautious=Fix(idle=0.2),
             ),
         ),
         change=(

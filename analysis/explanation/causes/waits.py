@@ -64,19 +64,16 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     in_chains = share(float(wait[chained].sum()), waited)
     if (in_chains * cycles < 1.0 or in_chains < 0.3) and of_chains < 0.08:
         return
-    resources = dict.fromkeys(work.loads, 1.0)
-
-    def fix(part: float) -> Fix:
-        # Four chains of four-cycle instructions leave no cycle to wait.
-        return Fix(
-            reasons={attribution.WAIT: 1.0 - part * in_chains},
-            latency=np.where(arithmetic & _shorts(work), 1.0 - (1.0 - 1.0 / CHAINS) * part, 1.0),
-            resources=resources,
-        )
+    # Four chains of four-cycle instructions leave no cycle to wait.
+    fix = Fix(
+        reasons={attribution.WAIT: 1.0 - in_chains},
+        latency=np.where(arithmetic & _shorts(work), 1.0 / CHAINS, 1.0),
+        resources=dict.fromkeys(work.loads, 1.0),
+    )
 
     yield Candidate(
         cause="instruction_latency",
-        variants=(Variant("four chains", fix(1.0), cautious=fix(0.6), bold=fix(1.0 / max(in_chains, 0.7))),),
+        variants=(Variant("four chains", fix),),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
             f"instruction waits {cycles:.1f} cycles for the one before it."
@@ -112,15 +109,14 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     if not count or ended < SERIAL * count or part < 0.05:
         return
 
-    def fix(stays: float) -> Fix:
-        return Fix(
-            reasons={attribution.BARRIER: 1.0 - (1.0 - stays) * part / whole},
-            resources=dict.fromkeys(work.loads, 1.0),
-        )
+    fix = Fix(
+        reasons={attribution.BARRIER: 1.0 - (1.0 - 1.0 / CHAINS) * part / whole},
+        resources=dict.fromkeys(work.loads, 1.0),
+    )
 
     yield Candidate(
         cause="instruction_latency",
-        variants=(Variant("four chains", fix(1.0 / CHAINS), cautious=fix(0.7), bold=fix(0.0)),),
+        variants=(Variant("four chains", fix),),
         change=(
             f"Let wgmmas run one behind another: warps spend {100 * part:.0f} % of their time waiting for the one "
             "just started. Commit several as one group, keep a group in flight (warpgroup_wait<1>), and leave the "
@@ -185,25 +181,15 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     now = latency.under_way(work, loads)
     under_way = share(float((now * waits)[loads].sum()), whole) or 1.0
     # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
-    most = now + _ahead(work, loads)
-    then = np.minimum(most, now * (1.0 + share(whole, _busy(work, loads))))
+    then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(whole, _busy(work, loads))))
     in_flight = share(float((then * waits)[loads].sum()), whole) or 1.0
 
-    def fix(times: Array) -> Fix:
-        return Fix(latency=np.where(loads, 1.0 / times, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-
+    fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
     executed = float(work.executed[loads].sum())
     each = share(part * (work.warp_cycles or 0.0), executed)
     yield Candidate(
         cause="memory_latency",
-        variants=(
-            Variant(
-                f"{in_flight:.0f} loads in flight",
-                fix(then / now),
-                cautious=fix(np.sqrt(then / now)),
-                bold=fix(most / now),
-            ),
-        ),
+        variants=(Variant(f"{in_flight:.0f} loads in flight", fix),),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
@@ -329,9 +315,7 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
     meanwhile = float(work.attributed_total[inside].sum()) - part
     stays = max(0.1, 1.0 - meanwhile / part)
 
-    def fix(left: float) -> Fix:
-        return Fix(latency=np.where(tiles, left, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-
+    fix = Fix(latency=np.where(tiles, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
     variants = []
     if work.has("asynchronous copies"):
         left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
@@ -339,7 +323,6 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
             Variant(
                 f"asynchronous copies, {STAGES:.0f} tiles in turn",
                 _past_registers(work, tiles, left),
-                cautious=_past_registers(work, tiles, max(left, stays)),
             )
         ]
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
@@ -347,7 +330,7 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
         cause="memory_latency",
         variants=(
             *variants,
-            Variant("the next tile in registers", fix(stays), cautious=fix(0.5 + 0.5 * stays), bold=fix(0.0)),
+            Variant("the next tile in registers", fix),
         ),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
@@ -423,13 +406,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     part = float(waits.sum())
     yield Candidate(
         cause="instruction_cache",
-        variants=(
-            Variant(
-                "smaller code",
-                Fix(reasons={attribution.NO_INSTRUCTION: 0.1}),
-                cautious=Fix(reasons={attribution.NO_INSTRUCTION: 0.5}),
-            ),
-        ),
+        variants=(Variant("smaller code", Fix(reasons={attribution.NO_INSTRUCTION: 0.1})),),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
             "holds. Unroll less, or call a function instead of inlining it many times."

@@ -227,12 +227,8 @@ def l1_bytes(work: Work, shared: float | None = None) -> float | None:
 
 
 @once
-def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
-    """The latency share of one launch; None without samples.
-
-    Args:
-        scale: factor on every latency of the idle machine, for the uncertainty of the figures above.
-    """
+def unloaded(work: Work) -> Unloaded | None:
+    """The latency share of one launch; None without samples."""
     cycles = work.warp_cycles
     if not work.samples or not cycles or not work.total_executed:
         return None
@@ -244,7 +240,7 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
 
     def floor(values: Array, latency: Array | float, queue: float = 1.0) -> Array:
         per_execution = values * cycles / executed
-        least = np.minimum(1.0, scale * latency / np.maximum(per_execution, 1e-9))
+        least = np.minimum(1.0, latency / np.maximum(per_execution, 1e-9))
         return values * (1.0 - (1.0 - least) * queue)
 
     for reason, values in work.attributed.items():

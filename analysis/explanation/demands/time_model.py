@@ -130,23 +130,12 @@ class Fix:
 NOTHING = Fix()
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The model's few free numbers, and the factors that probe its uncertainty."""
-
-    overlap: float = OVERLAP
-    sharpness: float = SHARPNESS
-    latency_scale: float = 1.0
-    ceiling_scale: float = 1.0
-
-
 class TimeModel:
     """The time model of one launch."""
 
-    def __init__(self, work: Work, settings: Settings | None = None) -> None:
+    def __init__(self, work: Work) -> None:
         self.work = work
-        self.settings = settings or Settings()
-        self.unloaded = latency.unloaded(work, self.settings.latency_scale)
+        self.unloaded = latency.unloaded(work)
         self.inner = 1.0 - work.idle_start
         self.rest = 0.0
         terms = self.terms(NOTHING)
@@ -169,11 +158,10 @@ class TimeModel:
             busy = load.busy
             if fix is not NOTHING:
                 busy = busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
-            ceiling = min(1.0, load.ceiling * self.settings.ceiling_scale)
-            found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+            found[key] = busy / load.ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = latency.lines_under_way(self.work)
         if lines:
-            found[LINES] = lines * self.factor(LINES, fix) * self.settings.latency_scale * imbalance
+            found[LINES] = lines * self.factor(LINES, fix) * imbalance
         average = work.active_average / work.elapsed if work.elapsed else 1.0
         if link := latency.on_the_link(work):
             found[LINK] = link * average * fix.resources.get(LINK, 1.0)
@@ -185,7 +173,7 @@ class TimeModel:
 
     def _unseen(self, terms: Mapping[str, float]) -> float:
         """Latency where no warp was sampled: what no unit was busy with, on the busiest SM."""
-        power = self.settings.overlap
+        power = OVERLAP
         busy = sum(term**power for term in _apart(terms).values())
         return float(max(0.0, self.inner**power - busy) ** (1.0 / power))
 
@@ -256,8 +244,8 @@ class TimeModel:
         """Factor on each group of terms that makes the model exact for the launch as measured."""
         apart = _apart(terms)
         largest = max(apart.values())
-        weight = {key: (term / largest) ** self.settings.sharpness for key, term in apart.items()}
-        power = self.settings.overlap
+        weight = {key: (term / largest) ** SHARPNESS for key, term in apart.items()}
+        power = OVERLAP
         # In x = ln(k) the logarithm of the terms together, to the power P, is ln(sum(exp(start + slope * x))): it rises
         # and is convex, so Newton's steps from the right end come down to the root and do not pass it.
         lines = [(power * math.log(term), power * weight[key]) for key, term in apart.items() if term > 0]
@@ -276,7 +264,7 @@ class TimeModel:
         return {key: math.exp(x * weight[key]) for key in apart}
 
     def _norm(self, apart: Mapping[str, float]) -> float:
-        power = self.settings.overlap
+        power = OVERLAP
         largest = max(apart.values(), default=0.0)
         if largest <= 0:
             return 0.0
@@ -307,10 +295,6 @@ class TimeModel:
         terms = self.terms(fix)
         key = max(terms, key=lambda name: terms[name])
         return key, terms[key]
-
-    def with_settings(self, **changes: float) -> TimeModel:
-        """The same launch with other numbers."""
-        return TimeModel(self.work, replace(self.settings, **changes))
 
 
 def barrier_cycles(work: Work) -> float:

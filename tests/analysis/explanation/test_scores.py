@@ -47,17 +47,24 @@ def test_the_calibration_is_what_the_records_say(studies: ModuleType) -> None:
 
 
 def test_a_calibration_is_learnt_from_what_fell_short(studies: ModuleType) -> None:
-    """Half of the room on top in one set and a quarter in the other, which has fewer kernels and counts alike."""
-    said = prediction.Prediction(0.2, 0.1, 0.3)
-    several = [studies.Recorded("a", "h200", 0.6, ((said, 0.4),))] * 9
-    other = [studies.Recorded("b", "h200", 0.6, ((said, 0.3), (None, 0.9)))]
-    told = studies.learnt(several)
-    assert told.part == pytest.approx(0.5, abs=0.05)
-    # Any part between would do as well for both; by kernels it would be half.
-    assert studies.learnt([*several, *other]).part == pytest.approx(0.25)
-    # Nothing was said of a fix whose cause was not named, and nothing is added to that.
-    assert several[0].nearer(told)[0] is not None
-    assert studies.Recorded("c", "h200", 0.6, ((None, 0.1),)).nearer(told) == (None, 0.1)
+    """All of the room in one set and half of the way there in the other, which has fewer kernels and counts alike."""
+    several = [studies.Recorded("a", "h200", 1.0, ((0.4, 1.0),))] * 9
+    other = [studies.Recorded("b", "h200", 1.0, ((0.4, 0.7), (None, 0.95)))]
+    assert studies.learnt(several).part == 1.0
+    # Any part between would do as well for both, and the least is taken; by kernels it would be all.
+    assert studies.learnt([*several, *other]).part == 0.5
+    # Nothing is told of a fix whose cause was not named.
+    assert studies.Records([studies.Recorded("c", "h200", 0.6, ((None, 0.1),))]).off(
+        prediction.calibration()
+    ) == (pytest.approx(0.1), 0.0)
+    # What is still predicted of fixed kernels makes small savings where there is little room doubtful.
+    fixed = [studies.Recorded("a", "h200", 0.9, ((0.8, 0.8),), ((0.1, 0.05),))] * 9
+    told = studies.learnt(fixed)
+    assert told.of_new_kernels(0.1, 0.05)[0] < 0.05 and told.of_new_kernels(0.8, 0.9)[0] >= 0.8
+    # The interval holds what came of four in five, no more.
+    spread = [studies.Recorded("a", "h200", 0.0, ((0.5, 0.5 + step / 40),)) for step in range(10)]
+    inside, of, width, score = studies.Records(spread).held(studies.learnt(spread))
+    assert 8 <= inside <= 10 == of and width <= score < 0.35
 
 
 def test_the_figures_are_reached(scores: ModuleType) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_code import made
@@ -11,10 +13,11 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, producers
+from gemmprof.analysis.explanation.demands.pipes import is_float
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
-from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor
+from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor, room
 from gemmprof.analysis.reading.report import read_report
 
 EXAMPLES = ROOT / "docs" / "examples" / "recorded"
@@ -158,28 +161,27 @@ class TestTimeModel:
         assert after["alu"] > before["alu"] and after["l1_data"] > before["l1_data"]
         assert after["fma"] == before["fma"] and after["latency"] > before["latency"]
 
-    def test_doubts_widen_their_side_of_the_interval(self) -> None:
-        predictor = Predictor(TimeModel(launched()), probes=False)
-        plain = Variant("made", Fix(idle=0.0))
-        sure = predictor.predict(plain)
-        assert sure.saves - sure.low == pytest.approx(1.35 * 0.03) == pytest.approx(sure.high - sure.saves)
-        careful = predictor.predict(Variant("made", Fix(idle=0.0), cautious=Fix(idle=0.5)))
-        assert careful.low < sure.low and careful.low < 2 * careful.saves - careful.high
-        bold = predictor.predict(Variant("made", Fix(idle=0.5), bold=Fix(idle=0.0)))
-        assert bold.high - bold.saves > bold.saves - bold.low > 1.35 * 0.03
-
     def test_predictions_are_told_as_they_came_true_of_new_kernels(self) -> None:
-        told = Calibration(part=0.5, reach=0.25, down=0.5, inside=0, of=0)
-        found = Prediction(0.2, 0.1, 0.3)
-        assert told.of_new_kernels(found, 0.6) == Prediction(*map(pytest.approx, (0.4, 0.15, 0.55)))
-        assert told.of_new_kernels(found, 0.1) == Prediction(*map(pytest.approx, (0.2, 0.15, 0.3))), (
-            "at a limit"
-        )
-        # Sound kernels are promised as much as this: no more is told of it. Then it rises without a jump.
-        tiny = [told.of_new_kernels(Prediction(one, 0.0, 0.1), 0.6).saves for one in (0.05, 0.0501, 0.1)]
-        assert tiny[0] == 0.05 < tiny[1] < 0.052 and tiny[2] == pytest.approx(0.35)
-        sizes = [told.of_new_kernels(Prediction(one / 100, 0, 1), 0.6).saves for one in range(100)]
-        assert sizes == sorted(sizes), "the order stays"
+        told = Calibration(part=0.5, roomy=0.25, sure=0.3, down=0.1, up=0.4, inside=0, of=0)
+
+        def of(saves: float, room: float) -> list[float]:
+            return [float(one) for one in told.of_new_kernels(saves, room)]
+
+        # Half of the room as a share of what is left of it; from 10 % less than the model says to 40 % of what stays.
+        assert of(0.3, 0.8) == pytest.approx([0.5, 0.24, 0.73])
+        assert of(0.4, 0.1) == pytest.approx([0.4, 0.33, 0.67]), "no room: the model's word"
+        # A small saving where little is left is mostly none; where much is, it stands for more.
+        assert of(0.1, 0.0)[0] == pytest.approx(0.1 / 3) and of(0.1, 0.9)[0] > 0.3
+        assert of(0.1, 0.0)[2] < 0.2, "and its interval is narrow"
+        # What no model can tell from none is never raised.
+        assert of(0.03, 0.9)[0] < 0.03 and of(0.0, 1.0)[:2] == [0.0, 0.0] == of(-0.2, 0.5)[:2]
+        for left in (0.0, 0.3, 0.6, 0.9):
+            sizes = [of(one / 100, left)[0] for one in range(100)]
+            assert sizes == sorted(sizes), "the order stays"
+        for part in (0.0, 1.0):
+            for said, left in ((0.2, 0.9), (0.6, 0.1), (0.95, 1.0)):
+                there, low, high = replace(told, part=part).of_new_kernels(said, left)
+                assert 0 <= low <= there <= high < 1
 
     def test_what_was_measured_elsewhere_is_told_as_it_is(self) -> None:
         (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
@@ -191,6 +193,20 @@ class TestTimeModel:
         assert predictor.told(Variant("made", Fix(), up_to=True), found).low == 0.0
         alone = Predictor(TimeModel(work(profile)), calibrated=False)
         assert alone.told(Variant("made", Fix()), found) == found
+
+    def test_idle_lanes_are_no_reason_to_stay(self) -> None:
+        """Floating-point arithmetic is what a kernel is written for, by the lanes that take part."""
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        found = work(profile)
+        found = replace(
+            found, loads={key: load for key, load in found.loads.items() if key not in ("dram", "tensor")}
+        )
+        whole, quarter = (
+            room(TimeModel(replace(found, threads=part * found.threads))) for part in (1.0, 0.25)
+        )
+        floats = float(found.threads[found.where(is_float)].sum()) / (32 * found.total_executed)
+        assert whole is not None and quarter is not None and floats > 0.3
+        assert quarter - whole == pytest.approx(0.75 * floats)
 
 
 class TestPlaces:
