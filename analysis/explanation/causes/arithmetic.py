@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import LITTLE
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
-from gemmprof.analysis.explanation.demands.pipes import XU
+from gemmprof.analysis.explanation.demands.pipes import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -266,6 +266,8 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     integers = work.where(lambda line: line.instruction_class == "integer")
     values = computing(work) & (np.array(code.depends_on) | ~integers)
     found = (times > 1.0) & ((alike < WARP) | values) & ran & work.where(lambda line: not line.space)
+    # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
+    found &= ~work.where(lambda line: pipe(line) == TENSOR)
     loads = work.where(lambda line: line.is_load and line.space == "global") & ran & (alike > 1.0)
     loads &= ~code.chased
     loads[[row for one in arrays(work) for row in one.rows]] = (

@@ -50,6 +50,11 @@ class TestIdle:
         (told,) = said.other_arithmetic
         assert told.change.startswith("Where TF32's ten bits of mantissa suffice")
 
+    def test_a_matrix_product_is_not_repeated_by_its_lanes(self) -> None:
+        """The operands' places are the same for all lanes of a warp: it multiplies once."""
+        said = explain(stage("hgemm_clusters"))
+        assert not [one for one in said.findings if one.cause in ("expensive_math", "integer_arithmetic")]
+
     def test_kernels_on_tensor_cores_are_not_idle(self) -> None:
         for name in ("hgemm_wmma", "hgemm_mma", "hgemm_async_copy", "hgemm_wgmma"):
             assert "tensor_cores_idle" not in findings(stage(name)), name
