@@ -141,7 +141,10 @@ class Predictor:
         )
         if self.room is None or measured:
             return found
-        return _prediction(variant, calibration().of_new_kernels(found.saves, self.room))
+        room = self.room
+        if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
+            room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
+        return _prediction(variant, calibration().of_new_kernels(found.saves, room))
 
     def together(self, fixes: Iterable[Fix]) -> float:
         """What all of these save at once."""
@@ -149,6 +152,12 @@ class Predictor:
         for one in fixes:
             fix = fix.together(one)
         return min(MOST, max(0.0, self.model.saves(fix)))
+
+
+def _warps_alone(fix: Fix) -> bool:
+    """Whether a change brings more warps and nothing else."""
+    same = fix.keep is None and fix.latency is None
+    return same and replace(fix, warps=1.0, registers=0, shared_bytes=0) == Fix()
 
 
 def _prediction(variant: Variant, told: tuple[Array, Array, Array]) -> Prediction:

@@ -360,11 +360,13 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         resources["block_launch"] = ratio
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
+    # A tile's step waits for its loads once, however wide they are.
+    waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
         variants=(
-            Variant("16 bytes a thread", Fix(keep=middle, resources=resources, warps=warps)),
+            Variant("16 bytes a thread", Fix(keep=middle, latency=waits, resources=resources, warps=warps)),
             *(vectors.variants if vectors is not None else ()),
         ),
         change=(
@@ -597,6 +599,19 @@ def computing(work: Work) -> Mask:
             if not found[source] and work.sass[source].space in ("", "constant"):
                 found[source] = True
                 waiting += [(source, read) for read in work.sass[source].reads]
+    return found
+
+
+def _between_barriers(work: Work) -> Mask:
+    """The loops whose rounds the warps of a block begin together."""
+    code = work.code
+    assert code is not None
+    met = np.flatnonzero(work.where(lambda line: line.opcode == "BAR") & (work.executed > 0))
+    found = np.zeros(len(work.sass), dtype=bool)
+    for at in met:
+        loop = code.loop_of(int(at))
+        if loop is not None:
+            found[loop.first : loop.last + 1] = True
     return found
 
 

@@ -28,6 +28,10 @@ from gemmprof.gpu.arch import WARP
 LIBRARY = 0.25
 TURNS = 3  # through code whose loops hand a value on, until what needs it most often is known
 SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 to 12 for 17 to 30)
+CONVERTED = (
+    0.1  # conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason
+)
+IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
@@ -79,7 +83,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
         change=(
             "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and "
             f"back ({share(converted, d_count):.1f} conversions an FP64 instruction)."
-            if converted > 0.1 * d_count
+            if converted > CONVERTED * d_count
             else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
         ),
         evidence=(
@@ -90,6 +94,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
+        another_arithmetic=_wide_data(work, doubles) > IN_DOUBLES,
     )
 
 
@@ -150,7 +155,7 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
         stays[work.where(lambda line: line.opcode == "F2I" and "F64" in line.full)] = 1.0 / WIDE_CONVERSIONS
         resources["xu"] = float(special @ stays) / float(special.sum())
     wide = _wide_data(work, doubles)
-    if wide > 0.3:
+    if wide > IN_DOUBLES:
         half = 1.0 - 0.5 * wide
         resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
     slots = work.sms * 4.0 * work.elapsed
@@ -261,7 +266,10 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
     alike = neighbours_alike(work)
-    times = np.where(alike < WARP, np.minimum(alike, widest), alike)
+    # Lanes share what their warp does again and again: of one execution a lane alone takes as long as all of them.
+    times = np.where(
+        alike < WARP, np.minimum(alike, widest), np.minimum(alike, work.executed / work.launched_warps)
+    )
     # What all lanes have in common counts and finds places where no value is made of it, or no thread decides it.
     integers = work.where(lambda line: line.instruction_class == "integer")
     values = computing(work) & (np.array(code.depends_on) | ~integers)

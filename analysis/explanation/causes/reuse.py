@@ -512,6 +512,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     if best is None or best[0] > LOADED_AGAIN:
         return
     axis = best[1]
+    needed = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
 
     def fix(times: int) -> Fix:
         keep = keep_of(work)
@@ -545,7 +546,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         fix(OUTPUTS),
         change=(
             f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
-            f"{100 * best[0]:.0f} % of the loads that as many threads do now. Keep what they share in registers."
+            f"{100 * needed:.0f} % of the loads that as many threads do now. Keep what they share in registers."
         ),
     )
 

@@ -84,7 +84,8 @@ def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
 
 def found(name: str, cause: str) -> Finding:
     """What is said of a study's flaw."""
-    return next(one for one in explain(study(name)[0]).findings if one.cause == cause)
+    said = explain(study(name)[0])
+    return next(one for one in (*said.findings, *said.other_arithmetic) if one.cause == cause)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +238,16 @@ def test_blocks_that_each_add_to_one_word_are_too_many() -> None:
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
     profile, _ = study(name, side)
     assert sum(one.saves for one in explain(profile).findings if one.cause == cause) < 0.05
+
+
+def test_a_kernel_that_computes_in_fp64_is_told_of_fp32_apart() -> None:
+    """What changes the arithmetic is no first advice to a stencil of doubles; FP64 literals among floats are."""
+    stencil, literals = (
+        explain(study("stencil_7_point_axes", "marching")[0]),
+        explain(study("swiglu_double_literals")[0]),
+    )
+    assert "double_precision" in [one.cause for one in stencil.other_arithmetic]
+    assert "double_precision" in [one.cause for one in literals.findings]
 
 
 def test_what_dram_reaches_falls_with_writes() -> None:

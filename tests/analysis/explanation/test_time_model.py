@@ -183,6 +183,12 @@ class TestTimeModel:
                 there, low, high = replace(told, part=part).of_new_kernels(said, left)
                 assert 0 <= low <= there <= high < 1
 
+    def test_a_quarter_more_warps_save_a_fifth_at_most(self) -> None:
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        predictor, found = Predictor(TimeModel(work(profile))), Prediction(0.1, 0.05, 0.2)
+        assert predictor.told(Variant("warps", Fix(warps=1.25)), found).saves < 0.2
+        assert predictor.told(Variant("and less", Fix(warps=1.25, idle=0.9)), found).saves > 0.2
+
     def test_what_was_measured_elsewhere_is_told_as_it_is(self) -> None:
         (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
         predictor = Predictor(TimeModel(work(profile)))
