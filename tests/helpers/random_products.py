@@ -368,14 +368,15 @@ class Bench:
 
 
 def recorded_speeds() -> Mapping[str, float]:
-    """FLOP/s of each stage on the largest cube of the recorded run."""
+    """FLOP/s of each stage on the largest cube of the recorded run; one that is not recorded yet gets the slowest's."""
     run = load_recorded_run()
-    speeds: dict[str, float] = {}
+    speeds = {stage.name: 0.0 for ladder in LADDERS for stage in ladder.stages}
     for result in run.results:
         if result.timing is not None:
             name = run.record_of(result).stage.name
             speeds[name] = max(speeds.get(name, 0.0), result.problem.flops / result.timing.median)
-    return speeds
+    slowest = min(filter(None, speeds.values()))
+    return {name: speed or slowest for name, speed in speeds.items()}
 
 
 def work(seed: int, problems: int, names: Sequence[str], on_host: bool = False) -> Tally:
