@@ -125,7 +125,7 @@ def _floor(explanation: Explanation) -> str:
     if explanation.traffic is None or explanation.floor_ns is None:
         return ""
     floor = nanoseconds(explanation.floor_ns)
-    return f"On the floor that its own traffic sets it takes {floor} ({explanation.traffic.resource})."
+    return f"What it moves takes {floor} alone ({explanation.traffic.resource}): to save more, it has to move less."
 
 
 def article(resource: str) -> str:

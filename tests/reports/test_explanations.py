@@ -166,7 +166,7 @@ def test_the_floor_of_its_own_traffic_is_no_longer_than_the_kernel(
     for one in told(*recorded(report_name, source=True)):
         floor, time = one.explanation.floor_ns, one.explanation.duration_ns
         assert floor is None or time is None or 0 < floor <= time
-        sentence = f"On the floor that its own traffic sets it takes {nanoseconds(floor)} ("
+        sentence = f"What it moves takes {nanoseconds(floor)} alone ("
         assert (floor is not None) == (sentence in document([one])), (
             "said wherever there is a finding and a floor"
         )
