@@ -49,8 +49,10 @@ from gemmprof.model import KernelProfile  # noqa: E402
 from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
-BLIND, SEEN = DATA / "blind3", (DATA / "blind2", DATA / "variants")
+BLIND, SEEN = DATA / "blind4", (DATA / "blind3", DATA / "blind2", DATA / "variants")
 """Studies recorded to be judged at first sight in their turn, and those that detectors have been judged by since."""
+HALVED = DATA / "blind3"
+"""Of these one half has been looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
 AIMS = {
@@ -390,16 +392,16 @@ class Records:
 @cache
 def records() -> tuple[Recorded, ...]:
     """The first-sight records made before predictions were calibrated, and the pairs as the model predicts them
-    today. Of the newest set only the half that has been looked at.
+    today. Nothing of the newest set, and of the one before only the half that has been looked at.
     """
     found = []
-    for folder in (BLIND, *SEEN):
+    for folder in SEEN:
         for sight in sorted(folder.glob(f"*/{FIRST_SIGHT}"), reverse=True):
             listed = json.loads(sight.with_name("studies.json").read_text("utf-8"))["studies"]
             kernels = {study["study"]: study for study in listed}
             for study in by_study(load(sight)):
                 name = study[0].study
-                if folder != BLIND or not unopened(name):
+                if folder != HALVED or not unopened(name):
                     sides = {side["side"]: side for side in kernels[name]["fixes"]}
                     fixes = tuple((_said(one.predicted, one.high), one.came) for one in study)
                     left = tuple((one.left, _room_of(sight, sides[one.fix])) for one in study)
@@ -497,7 +499,8 @@ REMOVES = {
     "double_buffered": "memory_latency", "async_copy": "memory_latency", "fastest": "memory_latency",
     "hgemm_wmma": "tensor_cores_idle", "hgemm_mma": "shared_bank_conflicts", "hgemm_async_copy": "memory_latency",
     "hgemm_wgmma": "warp_level_mma", "hgemm_specialized": "barriers", "hgemm_clusters": "cache_locality",
-    "hgemm_fastest": "uncoalesced_access",
+    "hgemm_staged": "uncoalesced_access", "hgemm_stream_k": "workload_imbalance", "hgemm_tiles": "small_grid",
+    "hgemm_split_k": "small_grid",
 }  # fmt: skip
 """The cause that each stage's idea removes from the stage before, read from the ideas and not from what is found."""
 
@@ -573,11 +576,9 @@ def section() -> list[str]:
         f"{out} whose fixes are all slower",
         "by more than 5 %. What was predicted of each is kept in `first_sight.csv` beside the recordings "
         f"(`tests/data/{BLIND.name}`); `explain` failed on {failed} of them, of which nothing was said then. This page",
-        "is written by `tools/score_pairs.py`, and a test checks that it is current. First sight is over: from now on "
-        "these studies count",
-        "as seen, too, and the next claim needs a new set.",
-        "",
-        *halves(first[BLIND], today[BLIND]),
+        "is written by `tools/score_pairs.py`, and a test checks that it is current. Nobody has looked at one of them "
+        "yet; once rules are",
+        "changed with them in sight they count as seen, too, and the next claim needs a new set.",
         "",
         *table(first[BLIND], today[BLIND]),
         "",
@@ -603,7 +604,14 @@ def section() -> list[str]:
         "`variants` was recorded",
         "on the H100 only afterwards.",
         *chain.from_iterable(
-            ("", f"### `tests/cuda/{folder.name}`", "", *table(first[folder], today[folder]))
+            (
+                "",
+                f"### `tests/cuda/{folder.name}`",
+                "",
+                *(halves(first[folder], today[folder]) if folder == HALVED else ()),
+                "",
+                *table(first[folder], today[folder]),
+            )
             for folder in SEEN
         ),
         "",
