@@ -113,7 +113,9 @@ def test_each_process_has_its_code(nccl: gemmprof.Report) -> None:
         assert 0.9 * len(ours) < same < len(ours), "all but the targets of jumps"
         assert digests[first.index] == digests[second.index]
     said = [launch.explanation for launch in nccl]
-    causes = [[finding.cause for finding in (*one.findings, *one.other_arithmetic)] for one in said]
+    found = [(*one.findings, *one.other_arithmetic) for one in said]
+    # What saves hardly enough to be shown is shown of one of two launches whose times differ.
+    causes = [[finding.cause for finding in mine if finding.saves > 0.05] for mine in found]
     assert causes[::2] == causes[1::2] and "tensor_cores_idle" in causes[2]
 
 

@@ -27,7 +27,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-@pytest.mark.parametrize(("width", "longest"), [(390, 9500), (1440, 6500), (2560, 6500)])
+@pytest.mark.parametrize(("width", "longest"), [(390, 9800), (1440, 6800), (2560, 6800)])
 def test_the_first_screen_says_what_matters_and_the_page_stays_short(
     index: Path, browser: Any, width: int, longest: int
 ) -> None:
