@@ -87,7 +87,7 @@ def test_the_figures_are_reached(scores: ModuleType) -> None:
     assert alarms <= 0.08 * of
     # The studies as they are predicted today may not come out worse than at first sight: all sets.
     lines = [line for line in seen.splitlines() if line.startswith("| mean error")]
-    assert len(lines) == 3
+    assert len(lines) == 4
     for line in lines:
         then, today = (float(cell) for cell in line.split("|")[3:5])
         assert today <= then
@@ -146,4 +146,4 @@ def test_first_sight_holds_what_was_measured(studies: ModuleType, sight: Path) -
     }
     seen = {(one.study, one.fix): one.came for one in studies.load(sight)}
     assert seen == pytest.approx({key: saved for key, saved in came.items() if saved > -0.05}, abs=6e-5)
-    assert len(seen) > 70
+    assert len(seen) > 50
