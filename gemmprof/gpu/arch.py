@@ -19,7 +19,9 @@ from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.model import ArchLimits, Practice
 
 # Of every GPU that CUDA has run on so far: threads of a warp, and banks of shared memory with the bytes of a word.
-WARP, BANKS, BANK_BYTES, REGISTERS_PER_SM = 32, 32, 4, 65536  # of every chip in the table
+WARP, BANKS, BANK_BYTES = 32, 32, 4
+# Of every chip in the table; a warp is given registers in steps of the last.
+REGISTERS_PER_SM, REGISTERS_PER_THREAD, REGISTER_UNIT = 65536, 255, 256
 
 # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
 _VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
@@ -116,8 +118,8 @@ def _entry(
         max_shared_memory_per_block=configs[0],
         registers_per_sm=REGISTERS_PER_SM,
         max_registers_per_block=REGISTERS_PER_SM,
-        max_registers_per_thread=255,
-        register_allocation_unit=256,
+        max_registers_per_thread=REGISTERS_PER_THREAD,
+        register_allocation_unit=REGISTER_UNIT,
         warp_allocation_granularity=4,
         shared_memory_allocation_unit=128 if ampere_on else 256,
         max_threads_per_block=1024,

@@ -188,16 +188,14 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         exchanged = 2.0 * math.log2(lanes) * len(turned) * warps * lanes
         touched = sectors < work.global_sectors
         resident = min(most, warps * lanes / work.sms)
-        fix = Fix(
-            keep=keep,
-            resources=factors,
-            latency=_coalesced_waits(work, touched, hit) * np.where(inside, more, 1.0),
-            instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
-        )
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
-            fix,
-            # So many times the warps: the interval holds what an SM that had few gains by them.
+            Fix(
+                keep=keep,
+                resources=factors,
+                latency=_coalesced_waits(work, touched, hit) * np.where(inside, more, 1.0),
+                instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
+            ),
             change=(
                 f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring addresses, "
                 f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
@@ -606,9 +604,8 @@ def _between_barriers(work: Work) -> Mask:
     """The loops whose rounds the warps of a block begin together."""
     code = work.code
     assert code is not None
-    met = np.flatnonzero(work.where(lambda line: line.opcode == "BAR") & (work.executed > 0))
     found = np.zeros(len(work.sass), dtype=bool)
-    for at in met:
+    for at in np.flatnonzero(work.barriers):
         loop = code.loop_of(int(at))
         if loop is not None:
             found[loop.first : loop.last + 1] = True
@@ -634,8 +631,7 @@ def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
 
 def _already_wide(work: Work, narrow: Mask) -> Mask:
     """Narrow accesses that are few beside wide ones: scalars at the side of a vectorised kernel."""
-    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
-    moved = widths * work.executed * work.where(lambda line: line.space == "global")
+    moved = _widths(work) * work.executed * work.where(lambda line: line.space == "global")
     total = float(moved.sum())
     few = float(moved[narrow].sum()) < 0.1 * total
     return np.full(len(work.sass), few)

@@ -345,7 +345,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
     cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
-    once = (
+    fewer = (
         "evaluated once, products with reciprocals",
         "Evaluate what does not change once (before the loop, in a table or on the host), and multiply by the "
         "reciprocal of what is divided by again and again",
@@ -353,7 +353,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     if cause == "expensive_math" and shared is not None and shared.fix.keep is not None:
         alike = shared.fix.keep
         if float(work.executed @ (found.once - alike)) > 0.0:
-            once = shared.name, shared.change.partition(":")[0]
+            fewer = shared.name, shared.change.partition(":")[0]
         found = replace(found, once=np.minimum(found.once, alike))
         if not found.instructions.any():
             variants.append(shared)
@@ -369,14 +369,9 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
 
     def variant(name: str, keep: Array, change: str, *, exact: bool) -> Variant:
         loads = 0.0 if keep is found.fast else found.looked_up
-
-        def straight(copies: Array) -> Fix:
-            return replace(_straight(work, keep, copies), instructions={"lsu": loads}, passes=loads)
-
         return Variant(
             name,
-            straight(found.copies),
-            # Code without branches around slow paths is mixed with what stands before and behind it.
+            replace(_straight(work, keep, found.copies), instructions={"lsu": loads}, passes=loads),
             change=f"{change}: {takes}",
             exact=exact,
         )
@@ -389,9 +384,9 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         and float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed
     ):
         variants += [
-            variant(once[0], found.once, once[1], exact=True),
+            variant(fewer[0], found.once, fewer[1], exact=True),
             variant(
-                "the same, and fast functions", found.both, f"{once[1]}. {fast} for the rest", exact=False
+                "the same, and fast functions", found.both, f"{fewer[1]}. {fast} for the rest", exact=False
             ),
         ]
     if not variants:

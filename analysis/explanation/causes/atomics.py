@@ -11,6 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
+from gemmprof.analysis.explanation.demands.footprint import distinct
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
@@ -97,7 +98,7 @@ def _words(work: Work, atomics: Mask) -> float:
     for index, one in checked_forms(work).items():
         lanes = one.form.offsets if atomics[index] else None
         if lanes is not None and len(lanes) > 1:
-            apart = len(np.unique(lanes[:WARP])) / len(lanes[:WARP])
+            apart = len(distinct(lanes[:WARP])) / len(lanes[:WARP])
             found[index] = max(found[index], apart * work.threads[index])
     return float(found.sum())
 

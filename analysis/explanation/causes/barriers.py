@@ -91,7 +91,7 @@ def _waits(work: Work) -> _Waits | None:
     waits = work.samples.get(attribution.BARRIER)
     if work.code is None or waits is None or float(waits.sum()) < 0.03:
         return None
-    bars = work.where(lambda line: line.opcode == "BAR")
+    bars = work.barriers
     # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
     others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
     whole = float(waits.sum())
@@ -148,17 +148,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     answered = min(1.0, share(halvings * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(float(waits.at[steps].sum()), waits.part)
-    same_traffic = dict.fromkeys(BELOW_L1, 1.0)
-
-    def fix(of_step: float, elsewhere: float, keep: Array) -> Fix:
-        stays = of_step * at_steps + elsewhere * (1.0 - at_steps)
-        return Fix(
-            keep=keep,
-            latency=latency,
-            reasons={attribution.BARRIER: waits.leaving(stays), "membar": of_step if of_steps > 0.5 else 1.0},
-            resources=same_traffic,
-        )
-
+    stays = met * at_steps + ONE_OF_TWO * (1.0 - at_steps)
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
     apart = (
         "Exchange the two buffers' places round by round in place of copying one into the other, and one barrier a "
@@ -171,7 +161,15 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
         variants=(
             Variant(
                 "shuffles within the warp" if of_steps > 0.5 else "one barrier a step",
-                fix(met, ONE_OF_TWO, keep),
+                Fix(
+                    keep=keep,
+                    latency=latency,
+                    reasons={
+                        attribution.BARRIER: waits.leaving(stays),
+                        "membar": met if of_steps > 0.5 else 1.0,
+                    },
+                    resources=dict.fromkeys(BELOW_L1, 1.0),
+                ),
             ),
             *(() if alone is None else (alone,)),
         ),
@@ -207,7 +205,7 @@ def _copied(work: Work) -> set[int]:
 
 def _exchange(work: Work, alone: Variant) -> Candidate:
     """A block of one warp that exchanges values through shared memory, with barriers nobody else comes to."""
-    bars = work.where(lambda line: line.opcode == "BAR") & (work.executed > 0)
+    bars = work.barriers
     return Candidate(
         cause="barriers",
         variants=(alone,),
@@ -232,7 +230,7 @@ def _warp_for_block(work: Work) -> Variant | None:
         return None
     held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
     ran = work.executed > 0
-    bars = work.where(lambda line: line.opcode == "BAR") & ran
+    bars = work.barriers
     stores = work.where(_writes_shared) & ran
     loads = work.where(_reads_shared) & ran
     values = held / 4.0 / WARP
@@ -254,20 +252,16 @@ def _warp_for_block(work: Work) -> Variant | None:
         launch.blocks / work.sms,
     )
     overlap = dict.fromkeys((attribution.WAIT, attribution.SHORT, attribution.LONG), 1.0 / warps)
-
-    def fix(keep: Array, overlap: dict[str, float]) -> Fix:
-        return Fix(
-            keep=keep,
-            reasons={**overlap, attribution.BARRIER: 0.0, "membar": 0.0},
-            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
-            warps=then / max(1.0, work.resident_warps or 1.0),
-        )
-
     return Variant(
         "a warp in place of a block, values in registers"
         if warps > 1
         else "shuffles, blocks of several warps",
-        fix(keep, overlap),
+        Fix(
+            keep=keep,
+            reasons={**overlap, attribution.BARRIER: 0.0, "membar": 0.0},
+            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
+            warps=then / max(1.0, work.resident_warps or 1.0),
+        ),
         change=(
             f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
             "shuffles, no barrier, and several such warps in a block."

@@ -37,7 +37,7 @@ from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays,
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 
 WORKED_ON = 2.0  # times that a block loads its part of an array, from which on it works on it in place
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
@@ -47,7 +47,6 @@ MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
 HOISTED = 0.05  # of a load that leaves its loop
-MOST_OF_A_THREAD = 255  # registers
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -198,7 +197,6 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
     How large its part is, the addresses tell; else what was read from DRAM, for each array that is worked on.
     """
     launch = work.profile.launch
-    met = work.where(lambda line: line.opcode == "BAR") & (work.executed > 0)
     forms = {at: one.form for at, one in checked_forms(work).items()}
     by_array: dict[frozenset[object], tuple[list[int], list[int]]] = {}
     for index, form in forms.items():
@@ -230,7 +228,7 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
             words += own * width / 4.0 if alone else np.inf
         else:
             words = np.inf
-        if (alone or _meets(work, met, min(both), max(both))) and (
+        if (alone or _meets(work, min(both), max(both))) and (
             float(work.global_ideal[loaded].sum()) * SECTOR > WORKED_ON * size * launch.blocks
         ):
             rows += both
@@ -253,7 +251,7 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
     copied = 2.0 * once * SECTOR / (WARP * 4.0)
     # The compiler may not issue a load before a store to memory that could write what it reads.
     others = latency.sent_together(work, mine & stores, stores & ~mine & (work.executed > 0))
-    if words + (launch.registers_per_thread or 0) <= MOST_OF_A_THREAD:
+    if words + (launch.registers_per_thread or 0) <= REGISTERS_PER_THREAD:
         keep = keep_of(work)
         keep[rows] = share(copied, float(work.executed[rows].sum()))
         keep[list(counting(work, set(rows)))] = 0.0
@@ -273,21 +271,16 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
     if held > MOST_SHARED:
         return
     wide = work.executed * np.maximum(1.0, np.array([line.access_bytes for line in work.sass]) / 4.0)
-
-    def fix(passes: Array) -> Fix:
-        passes = np.where(mine, passes, work.data_passes)
-        return Fix(
+    passes = np.where(mine, wide, work.data_passes)
+    yield Variant(
+        f"in shared memory, {max(1.0, held / 1024):.0f} KiB a block",
+        Fix(
             latency=np.where(mine, _shared_wait(work), others),
             resources={**below, "l1_data": share(float(passes.sum()), float(work.data_passes.sum()))},
             instructions={"lsu": 2.0 * copied},
             passes=2.0 * copied,
             shared_bytes=round(held),
-        )
-
-    yield Variant(
-        f"in shared memory, {max(1.0, held / 1024):.0f} KiB a block",
-        fix(wide),
-        # Lanes that are a power of two apart meet in one bank for each line that they touch, unless it is padded.
+        ),
         change=(
             f"Work on it in shared memory and write it back at the end: a block loads and stores the same "
             f"{max(1.0, held / 1024):.0f} KiB again and again, and no other block may see it in between."
@@ -295,13 +288,13 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
     )
 
 
-def _meets(work: Work, met: Mask, first: int, last: int) -> bool:
+def _meets(work: Work, first: int, last: int) -> bool:
     """Whether threads meet between these accesses: on the way from one to another, or in a loop around them."""
     code = work.code
     assert code is not None
     around = [loop for loop in code.loops_around[first] if last in loop]
     first, last = min([first, *(loop.first for loop in around)]), max([last, *(loop.last for loop in around)])
-    return bool(met[first : last + 1].any())
+    return bool(work.barriers[first : last + 1].any())
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
@@ -514,36 +507,34 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     axis = best[1]
     needed = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
 
-    def fix(times: int) -> Fix:
-        keep = keep_of(work)
-        plain = work.executed > 0
-        plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
-        keep[plain] = 1.0 / times
-        served = serving(work, {row for one in known for row in one.rows})
-        keep[list(served)] = share(sum(one.outputs[axis, times] for one in known), times * distinct)
-        for one in known:
-            keep[list(one.rows)] = one.outputs[axis, times] / (times * one.thread)
-        warps = launch.blocks * launch.threads_per_block / 32.0 / times / work.sms
-        resident = work.resident_warps or warps
-        # The results are independent: their loads are under way together, and waited for once.
-        waits = _first_waits(work, keep)
-        loads = _global_loads(work)
-        waits[loads] *= np.minimum(1.0, 1.0 / (times * keep[loads]))
-        missed = _of_larger_tiles(work, known, flows, axis, times)
-        return Fix(
+    keep = keep_of(work)
+    plain = work.executed > 0
+    plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
+    keep[plain] = 1.0 / OUTPUTS
+    served = serving(work, {row for one in known for row in one.rows})
+    keep[list(served)] = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
+    for one in known:
+        keep[list(one.rows)] = one.outputs[axis, OUTPUTS] / (OUTPUTS * one.thread)
+    warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
+    resident = work.resident_warps or warps
+    # The results are independent: their loads are under way together, and waited for once.
+    waits = _first_waits(work, keep)
+    loads = _global_loads(work)
+    waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
+    missed = _of_larger_tiles(work, known, flows, axis, OUTPUTS)
+
+    yield Variant(
+        f"registers, {OUTPUTS} outputs a thread",
+        Fix(
             keep=keep,
             latency=waits,
             resources={
                 **flows.factors(missed, flows.written, dram_read=flows.dram_read),
-                "block_launch": 1.0 / times,
+                "block_launch": 1.0 / OUTPUTS,
             },
-            registers=(times - 1) * _carried_values(work, known),
+            registers=(OUTPUTS - 1) * _carried_values(work, known),
             warps=min(1.0, warps / resident),
-        )
-
-    yield Variant(
-        f"registers, {OUTPUTS} outputs a thread",
-        fix(OUTPUTS),
+        ),
         change=(
             f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
             f"{100 * needed:.0f} % of the loads that as many threads do now. Keep what they share in registers."
@@ -842,12 +833,15 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         )
     )
 
-    def fix(missed: float) -> Fix:
-        return Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
-
+    missed = 0.5 * (flows.missed + flows.dram_read)
     return Candidate(
         cause="cache_locality",
-        variants=(Variant("an order of work that stays in L2", fix(0.5 * (flows.missed + flows.dram_read))),),
+        variants=(
+            Variant(
+                "an order of work that stays in L2",
+                Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read)),
+            ),
+        ),
         change=(
             f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
         ),

@@ -224,29 +224,24 @@ def _with_effect(work: Work) -> tuple[float, float] | None:
 
 def _without_effect(work: Work, least: float, most: float) -> Candidate:
     """Threads that compute what nobody gets to see."""
-    together = bool((work.executed[work.where(lambda line: line.opcode == "BAR")] > 0).any())
-
-    def fix(reach: float) -> Fix:
-        # What fewer warps execute than have an effect stays; loops go in proportion.
-        keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
-        occupancy = occupancy_of(work)
-        possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
-        launched = work.profile.launch.blocks * reach * work.warps_of_block
-        held = min(possible, launched / work.sms)
-        return Fix(
-            keep=keep,
-            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
-            warps=max(1.0, held / max(1.0, work.resident_warps or held)),
-        )
-
+    together = bool(work.barriers.any())
     # The threads of one store may or may not be those of another.
     reach = least if together else most
+    # What fewer warps execute than have an effect stays; loops go in proportion.
+    keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
+    occupancy = occupancy_of(work)
+    possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
+    held = min(possible, work.launched_warps * reach / work.sms)
     return Candidate(
         cause="idle_threads",
         variants=(
             Variant(
                 f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
-                fix(reach),
+                Fix(
+                    keep=keep,
+                    resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
+                    warps=max(1.0, held / max(1.0, work.resident_warps or held)),
+                ),
             ),
         ),
         change=(

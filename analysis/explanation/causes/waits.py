@@ -24,12 +24,11 @@ from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base import amounts
-from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
+from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 # Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice).
 STAGES = 3.0
 CHAINS = 4.0  # independent chains of the fixed kernel for each one now
-MOST_REGISTERS, REGISTER_UNIT = 255, 8  # that a thread can have, and in steps of which it is given them
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
 # What a value may pass between its load and its place in shared memory: conversions, no sums.
@@ -239,7 +238,7 @@ def _ahead(work: Work, loads: Mask) -> Array:
     occupancy = occupancy_of(work)
     held = (occupancy.theoretical_warps if occupancy is not None else None) or work.most_warps
     held = max(1.0, min(float(held), np.ceil(launch.blocks / work.sms) * work.warps_of_block))
-    most = min(MOST_REGISTERS, REGISTERS_PER_SM / WARP / held // REGISTER_UNIT * REGISTER_UNIT)
+    most = min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / held // REGISTER_UNIT * REGISTER_UNIT / WARP)
     unused = max(0.0, most - (launch.registers_per_thread or most))
     groups: dict[Loop | None, list[int]] = {}
     for at in map(int, np.flatnonzero(loads & (work.executed > 0))):
@@ -280,7 +279,6 @@ def _tile_loads(work: Work, loads: Mask) -> Mask:
     code = work.code
     assert code is not None
     found = np.zeros(len(loads), dtype=bool)
-    bars = work.where(lambda line: line.opcode == "BAR")
     for index in np.flatnonzero(loads & (work.executed > 0)):
         at = int(index)
         loop = code.loop_of(at)
@@ -295,7 +293,7 @@ def _tile_loads(work: Work, loads: Mask) -> Mask:
             )
             if use in loop and work.sass[use].opcode == "STS"
         ]
-        meets = bool(bars[loop.first : loop.last + 1].any())
+        meets = bool(work.barriers[loop.first : loop.last + 1].any())
         # A tile that is fetched ahead is stored behind the arithmetic of the one before.
         found[at] = meets and bool(stores) and 0 < min(stores) - at < AHEAD * len(loop)
     return found

@@ -164,7 +164,7 @@ def rounds(work: Work, loop: Loop) -> float:
     return max(1.0, float(work.executed[loop.first]) / entered) if entered else 1.0
 
 
-def _distinct(values: Threads) -> Threads:
+def distinct(values: Threads) -> Threads:
     """The different ones of some numbers, ascending: np.unique hashes them since NumPy 2.3, which takes far longer."""
     ascending = np.sort(values, axis=None)
     return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))]
@@ -243,30 +243,30 @@ def _touched(
     form: Form, block: tuple[int, int, int], places: list[Threads], scales: dict[Product, int]
 ) -> _Touched:
     threads = block[0] * block[1] * block[2]
-    starts = [_distinct(one[:WARP, 0]) for one in places]
-    first = _distinct(np.concatenate(starts))
+    starts = [distinct(one[:WARP, 0]) for one in places]
+    first = distinct(np.concatenate(starts))
     apart = all(len(one) == min(WARP, threads) for one in starts)
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
     followed = whole.shape[1]
     outputs, fetched = {}, {}
-    lines = _distinct(whole // SECTOR)
+    lines = distinct(whole // SECTOR)
     for number, axis in enumerate(AXES):
         shift = _shift(whole, form, block, number, scales)
         if shift is not None:
             for times in (2, 4, 8):
                 several = mine[None, :] + shift * np.arange(times)[:, None]
-                outputs[axis, times] = float(len(_distinct(several))) / followed
+                outputs[axis, times] = float(len(distinct(several))) / followed
                 # The block's tile grows along the axis: its threads' new results lie behind those of its last one.
                 longer = wrapped(shift * block[number])
                 beside = lines[None, :] + longer * np.arange(times)[:, None] // SECTOR
-                fetched[axis, times] = len(_distinct(beside)) / (times * len(lines))
+                fetched[axis, times] = len(distinct(beside)) / (times * len(lines))
     return _Touched(
         followed=followed,
-        thread=len(_distinct(mine)),
-        apart=sum(len(_distinct(one[:WARP])) for one in places),
-        warp=len(_distinct(whole[:WARP])),
-        block=len(_distinct(whole)),
+        thread=len(distinct(mine)),
+        apart=sum(len(distinct(one[:WARP])) for one in places),
+        warp=len(distinct(whole[:WARP])),
+        block=len(distinct(whole)),
         sectors=len(lines),
         dense=len(first) * form.width / (float(first[-1]) - float(first[0]) + form.width) if apart else 0.0,
         outputs=outputs,

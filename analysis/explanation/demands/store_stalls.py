@@ -30,12 +30,10 @@ class StoreStall:
     Attributes:
         by_store: share of those warps' time by store, one entry an instruction.
         in_time: the same together as a share of the launch's time: the block's work stands still as long.
-        blocks: blocks that an SM holds at a time, at least 1.
     """
 
     by_store: Array
     in_time: float
-    blocks: float
 
 
 def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
@@ -69,11 +67,9 @@ def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
         if (found := _overwrites(work, int(index), stores)) is not None:
             waits[found] += work.samples[LONG][index]
     waits /= time
-    warps = max(1.0, work.profile.launch.threads_per_block / 32.0)
     return StoreStall(
         by_store=waits,
         in_time=float(waits.sum()) * (1.0 - work.idle_start),
-        blocks=max(1.0, (work.resident_warps or warps) / warps),
     )
 
 

@@ -268,6 +268,11 @@ class Work:
             self.instructions, [calls.get(line.address - base, ()) for line in self.instructions]
         )
 
+    @cached_property
+    def barriers(self) -> Mask:
+        """The barriers of a block that ran."""
+        return self.where(lambda line: line.opcode == "BAR") & (self.executed > 0)
+
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
         if self.code is None:
