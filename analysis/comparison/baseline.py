@@ -7,9 +7,7 @@ counters, code fingerprints and opcode counts of each kernel, and no SASS, sourc
 from __future__ import annotations
 
 import datetime
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection,
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json, values_beyond
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.foreign_files import UnpackError, read_packed
+from gemmprof.base.output import new_file
 
 FORMAT = "gemmprof.baseline/1"
 FOLDER = Path(".gemmprof") / "baselines"
@@ -88,7 +87,8 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
         )
     data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(text)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, data)
+    with new_file(path, durable=True) as temporary:
+        temporary.write_bytes(data)
     return path
 
 
@@ -101,22 +101,6 @@ def _kept(record: KernelRecord) -> KernelRecord:
         place=None,
         family=None,
     )
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def read_baseline(name: str, folder: str | None = None) -> Baseline:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.analysis.comparison.code import Code, code_of, opcode_changes
@@ -32,25 +31,17 @@ _BINARY = (b"\x7fELF", b"!<arch>", b"\x50\xed\x55\xba")
 _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of a built kernel: its name in conditions, and its title."""
-
-    name: str
-    title: str
-
-
-# What is compared of a build, besides the mix of instructions (``instructions_<class>``).
-FIGURES = (
-    Figure("registers", "registers"),
-    Figure("spill_stores", "bytes of spill stores"),
-    Figure("spill_loads", "bytes of spill loads"),
-    Figure("local_accesses", "bytes of stack and local memory"),
-    Figure("shared_memory", "bytes of shared memory"),
-    Figure("barriers", "barriers"),
-    Figure("theoretical_occupancy", "% occupancy"),
-    Figure("executed", "instructions"),
-)
+# What is compared of a build, besides the mix of instructions (``instructions_<class>``): name in conditions and title.
+FIGURES = {
+    "registers": "registers",
+    "spill_stores": "bytes of spill stores",
+    "spill_loads": "bytes of spill loads",
+    "local_accesses": "bytes of stack and local memory",
+    "shared_memory": "bytes of shared memory",
+    "barriers": "barriers",
+    "theoretical_occupancy": "% occupancy",
+    "executed": "instructions",
+}
 
 
 def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
@@ -145,23 +136,15 @@ def missing_architectures(before: Side, after: Side) -> list[str]:
 
 def compare_builds(before: Side, after: Side) -> Outcome:
     """The kernels of two builds in pairs: SAME, or changed (``unclear``: a build does not tell the time)."""
-    pairs = match(before, after) if not _single(before, after) else _by_key(before, after)
+    pairs = match(before, after)
+    if len(before.kernels) == len(after.kernels) == 1 and before.kernels[0].key[2] != after.kernels[0].key[2]:
+        # Code for another architecture is no counterpart.
+        pairs = Match(before.kernels[0], None), Match(None, after.kernels[0])
     missing = missing_architectures(before, after)
     broken = tuple(
         f"architecture {name} was built before and is missing (--allow-gone lets it pass)" for name in missing
     )
     return Outcome(before.title, after.title, tuple(_compared(pair) for pair in pairs), broken=broken)
-
-
-def _single(before: Side, after: Side) -> bool:
-    return len(before.kernels) == len(after.kernels) == 1
-
-
-def _by_key(before: Side, after: Side) -> tuple[Match, ...]:
-    left, right = before.kernels[0], after.kernels[0]
-    if left.key[2] == right.key[2]:
-        return match(before, after)
-    return Match(left, None), Match(None, right)  # another architecture is no counterpart
 
 
 def _compared(pair: Match) -> Compared:
@@ -182,7 +165,7 @@ def _compared(pair: Match) -> Compared:
 
 
 def _changes(before: KernelRecord, after: KernelRecord) -> Iterable[str]:
-    for figure in FIGURES:
-        left, right = before.metrics.get(figure.name), after.metrics.get(figure.name)
+    for name, title in FIGURES.items():
+        left, right = before.metrics.get(name), after.metrics.get(name)
         if left is not None and right is not None and left.middle != right.middle:
-            yield f"{figure.title} {left.middle:,.6g} → {right.middle:,.6g}"
+            yield f"{title} {left.middle:,.6g} → {right.middle:,.6g}"

@@ -261,7 +261,14 @@ def compare_matches(
             "explains (another card of the model, other clocks or load?): all intervals are widened as much."
         )
         estimates = {position: one.widened(math.sqrt(spread)) for position, one in estimates.items()}
-    single = {position for position in estimates if _one_process(found[position].match)}
+    single = {
+        position
+        for position in estimates
+        if all(
+            record is not None and len(record.times) == 1
+            for record in (found[position].match.before, found[position].match.after)
+        )
+    }
     if estimates and len(single) == len(estimates):
         notes.append(
             "One process a side: how far whole processes differ is what is usual elsewhere, and a process in another "
@@ -305,10 +312,6 @@ def _elsewhere(matches: Sequence[Match], control: Control) -> Iterator[str]:
         found = {getattr(match.after.origin, what) for match in matches if match.after} - {"", learnt}
         if learnt and found:
             yield f"The noise was learnt elsewhere: {learnt}, and not {', '.join(sorted(found))}."
-
-
-def _one_process(match: Match) -> bool:
-    return all(record is not None and len(record.times) == 1 for record in (match.before, match.after))
 
 
 def _unjudged(match: Match) -> Compared:
@@ -355,15 +358,11 @@ def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -
     ]
     if len(controls) < CONTROLS:
         return 1.0
-    squares = [_score(one) ** 2 for one in controls]
+    # The change in standard deviations of a normal distribution that is as unlikely.
+    squares = [NormalDist().inv_cdf(max(one.probability, 1e-15) / 2) ** 2 for one in controls]
     mean = sum(squares) / len(squares)
     # A mean of n squares of unit variance scatters by √(2/n): only what goes well beyond that is the machine's.
     return mean if mean > 1 + 3 * math.sqrt(2 / len(squares)) else 1.0
-
-
-def _score(one: Estimate) -> float:
-    """The change in standard deviations of a normal distribution that is as unlikely."""
-    return NormalDist().inv_cdf(max(one.probability, 1e-15) / 2)
 
 
 def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compared:
@@ -416,7 +415,7 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         one,
         verdict=verdict,
         judgement=judgement,
-        cycles=None if one.timed else _cycles_change(before, after),
+        cycles=None if one.timed else cycles,
         note="; ".join(notes),
     )
 
@@ -512,8 +511,5 @@ def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]
 
 def _only(mine: Sequence[str], other: Sequence[str]) -> str:
     """What one side asked ncu for and the other did not."""
-    return " ".join(_short(item) for item in mine if item not in other) or "nothing more"
-
-
-def _short(option: str) -> str:
-    return option if len(option) <= 60 else option[:57] + "…"
+    more = (item if len(item) <= 60 else item[:57] + "…" for item in mine if item not in other)
+    return " ".join(more) or "nothing more"

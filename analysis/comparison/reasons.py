@@ -88,10 +88,9 @@ def _code(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
     if left is None or right is None or left.digest == right.digest:
         return
     parts = ["the machine code differs"]
-    for metric, title in ((m.REGISTERS_PER_THREAD, "registers"),):
-        values = [record.metrics.get(metric) for record in (before, after)]
-        if values[0] and values[1] and values[0].middle != values[1].middle:
-            parts.append(f"{title} {values[0].middle:g} → {values[1].middle:g}")
+    registers = [record.metrics.get(m.REGISTERS_PER_THREAD) for record in (before, after)]
+    if registers[0] and registers[1] and registers[0].middle != registers[1].middle:
+        parts.append(f"registers {registers[0].middle:g} → {registers[1].middle:g}")
     spills = [record.measures.values.get("local_accesses") for record in (before, after)]
     if None not in spills and spills[0] != spills[1]:
         parts.append(f"local memory accesses {spills[0]:,.0f} → {spills[1]:,.0f}")

@@ -6,7 +6,6 @@ Warp-level counts say what the schedulers had to issue; thread-level counts (pre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
@@ -49,6 +48,9 @@ class ClassCount:
     share: float = figure("Share", "share", "of all executed warp instructions")
 
 
+_PIPE_ORDER = ("cycles_of_active", "instructions_of_active", "cycles_of_elapsed", "instructions_of_elapsed")
+
+
 @dataclass(frozen=True, slots=True)
 class PipeUse:
     """How busy one execution pipe was, in per cent of its peak; None where that was not collected.
@@ -70,21 +72,15 @@ class PipeUse:
     @property
     def counts(self) -> str:
         """What `percent` counts, by the title of its figure: busy cycles before instructions, of active ones first."""
-        order = ("cycles_of_active", "instructions_of_active", "cycles_of_elapsed", "instructions_of_elapsed")
-        known = next((name for name in order if getattr(self, name) is not None), order[0])
+        known = next((name for name in _PIPE_ORDER if getattr(self, name) is not None), _PIPE_ORDER[0])
         title = declared(PipeUse)[known].title
         return title[:1].lower() + title[1:]
 
     @derived("Pipe use", "%", "of its peak, by what its row says", listed=False)
     def percent(self) -> float:
         """One number: busy cycles before instructions, of active cycles before elapsed ones."""
-        order = (
-            self.cycles_of_active,
-            self.instructions_of_active,
-            self.cycles_of_elapsed,
-            self.instructions_of_elapsed,
-        )
-        return next((percent for percent in order if percent is not None), 0.0)
+        known = (getattr(self, name) for name in _PIPE_ORDER)
+        return next((percent for percent in known if percent is not None), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,20 +198,13 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     if executed is None:
         absent = (metrics.EXECUTED_PER_OPCODE,)
         return NotCollected(absent, GROUP.remedy_for(absent))
-    executed_by_modifier = _finer(profile, metrics.EXECUTED_PER_MODIFIER)
-    threads = _finer(profile, metrics.THREADS_PER_OPCODE)
-    threads_by_modifier = _finer(profile, metrics.THREADS_PER_MODIFIER)
+    finer = {metric: _finer(profile, metric) for metric in _BY_ADDRESS}
+    threads = finer[metrics.THREADS_PER_OPCODE]
     by_opcode = _opcode_counts(executed, threads)
-    modifiers = _opcode_counts(executed_by_modifier or {}, threads_by_modifier)
-    known = {
-        name
-        for name, counts in (
-            (metrics.EXECUTED_PER_MODIFIER, executed_by_modifier),
-            (metrics.THREADS_PER_OPCODE, threads),
-            (metrics.THREADS_PER_MODIFIER, threads_by_modifier),
-        )
-        if counts is not None
-    }
+    modifiers = _opcode_counts(
+        finer[metrics.EXECUTED_PER_MODIFIER] or {}, finer[metrics.THREADS_PER_MODIFIER]
+    )
+    known = {metric for metric, counts in finer.items() if counts is not None}
     total = sum_of(executed)
     working = _without_constants(profile, by_opcode)
     return InstructionMix(
@@ -314,19 +303,14 @@ def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) 
     return (*others, *((rest,) if rest.executed else ()), moves)
 
 
-def _sum_known(values: Iterable[int | None]) -> int | None:
-    """The sum, or None if any part is unknown."""
-    known = list(values)
-    return None if None in known else sum(value or 0 for value in known)
-
-
 def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, ...]:
     found = []
     for key, title in opcodes.CLASSES.items():
         members = tuple(item for item in counts if item.instruction_class == key)
         if members:
             executed = sum(item.executed for item in members)
-            threads = _sum_known(item.thread_executed for item in members)
+            known = [item.thread_executed for item in members if item.thread_executed is not None]
+            threads = sum(known) if len(known) == len(members) else None
             found.append(
                 ClassCount(key, title, members, executed, threads, executed / total if total else 0.0)
             )

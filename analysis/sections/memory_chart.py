@@ -234,7 +234,11 @@ def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
 def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
     for (space, operation), name in metrics.SPACE_REQUESTS.items():
-        sectors = _sectors(profile, space, operation)
+        sectors = (
+            async_copy_sectors(profile)
+            if operation == "async_copy"
+            else profile.number(metrics.SPACE_SECTORS[space, operation])
+        )
         yield _with_bandwidth(
             profile,
             MemoryLink(
@@ -292,20 +296,13 @@ def _touches_shared_memory(profile: KernelProfile) -> bool | None:
         for kind in ("load", "store", "atomic", "async_copy")
         if kind not in _NEEDS or has(_NEEDS[kind], profile.device.compute_capability)
     ]
-    if not has("wgmma", profile.device.compute_capability):
-        return True if any(counts) else None if None in counts else False
-    operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
-    opcodes = profile.instances.get(metrics.EXECUTED_PER_OPCODE)
-    if operands is None and opcodes is not None:  # ncu's own sets lack the counter
-        operands = float(any("GMMA" in str(opcode) for opcode in opcodes.keys))
-    counts.append(operands)
+    if has("wgmma", profile.device.compute_capability):
+        operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
+        opcodes = profile.instances.get(metrics.EXECUTED_PER_OPCODE)
+        if operands is None and opcodes is not None:  # ncu's own sets lack the counter
+            operands = float(any("GMMA" in str(opcode) for opcode in opcodes.keys))
+        counts.append(operands)
     return True if any(counts) else None if None in counts else False
-
-
-def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:
-    if operation == "async_copy":
-        return async_copy_sectors(profile)
-    return profile.number(metrics.SPACE_SECTORS[space, operation])
 
 
 def _transfer_links(profile: KernelProfile) -> Iterable[MemoryLink]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import traced
@@ -85,33 +85,27 @@ class Counters(NamedTuple):
     @property
     def threads_predicated_on_per_instruction(self) -> float | None:
         """Average active threads of a warp, those switched off by a predicate not counted; None if nothing ran."""
-        return self._per_execution(self.threads_predicated_on)
-
-    def _per_execution(self, count: int | None) -> float | None:
+        count = self.threads_predicated_on
         return count / self.executed if count is not None and self.executed else None
 
 
-# Counters that only know their formulas, ``[here]`` being a row's instruction or the instructions of its
-# line.
-OF_AN_INSTRUCTION = Counters(
-    **{
-        name: traced(1, f"{metric}[here]")
-        for name, metric in {
-            "executed": metrics.INSTRUCTIONS_BY_ADDRESS,
-            "threads_predicated_on": metrics.THREADS_PREDICATED_BY_ADDRESS,
-            "samples": metrics.SAMPLE_COUNT,
-            "shared_wavefronts": metrics.SHARED_WAVEFRONTS_BY_ADDRESS,
-            "shared_ideal": metrics.SHARED_IDEAL_BY_ADDRESS,
-            "global_sectors": metrics.GLOBAL_SECTORS_BY_ADDRESS,
-            "global_ideal": metrics.GLOBAL_IDEAL_BY_ADDRESS,
-            "global_tags": metrics.GLOBAL_TAGS_BY_ADDRESS,
-            "local_sectors": metrics.LOCAL_SECTORS_BY_ADDRESS,
-            "divergent_branches": metrics.DIVERGENT_BRANCHES_BY_ADDRESS[0],
-            "threads": metrics.THREADS_BY_ADDRESS,
-            "samples_not_issued": metrics.SAMPLES_NOT_ISSUED,
-        }.items()
-    }
-)
+# Where each counter's values by address are; of divergent branches under either name.
+_COUNTED = {
+    "executed": metrics.INSTRUCTIONS_BY_ADDRESS,
+    "threads_predicated_on": metrics.THREADS_PREDICATED_BY_ADDRESS,
+    "samples": metrics.SAMPLE_COUNT,
+    "shared_wavefronts": metrics.SHARED_WAVEFRONTS_BY_ADDRESS,
+    "shared_ideal": metrics.SHARED_IDEAL_BY_ADDRESS,
+    "global_sectors": metrics.GLOBAL_SECTORS_BY_ADDRESS,
+    "global_ideal": metrics.GLOBAL_IDEAL_BY_ADDRESS,
+    "global_tags": metrics.GLOBAL_TAGS_BY_ADDRESS,
+    "local_sectors": metrics.LOCAL_SECTORS_BY_ADDRESS,
+    "divergent_branches": metrics.DIVERGENT_BRANCHES_BY_ADDRESS[0],
+    "threads": metrics.THREADS_BY_ADDRESS,
+    "samples_not_issued": metrics.SAMPLES_NOT_ISSUED,
+}
+# Counters that only know their formulas, ``[here]`` being a row's instruction or the instructions of its line.
+OF_AN_INSTRUCTION = Counters(**{name: traced(1, f"{metric}[here]") for name, metric in _COUNTED.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,29 +220,20 @@ class _Tables:
     """The per-address tables of one launch, each read once."""
 
     def __init__(self, profile: KernelProfile) -> None:
-        self.executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-        self.threads_predicated_on = by_address(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
-        self.samples = by_address(profile, metrics.SAMPLE_COUNT)
-        self.threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
+        self.counted = {name: by_address(profile, metric) for name, metric in _COUNTED.items()}
         self.stalls = _stalls(profile)
         waiting = _stalls(profile, not_issued=True)
-        self.samples_not_issued = (
+        self.counted["samples_not_issued"] = (
             None if waiting is None else {address: sum(by.values()) for address, by in waiting.items()}
         )
-        self.shared_wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
-        self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
-        self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
-        self.global_ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
-        self.global_tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
-        self.local_sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
-        self.divergent_branches = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
+        self.counted["divergent_branches"] = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
         self.memory_types = by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
         self.access_types = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
         self.access_sizes = by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
 
     def addresses(self) -> set[int]:
         """Every address that some table knows: the code, where the report carries no SASS."""
-        tables = (self.executed, self.samples, self.stalls)
+        tables = (self.counted["executed"], self.counted["samples"], self.stalls)
         return {address for table in tables if table is not None for address in table}
 
     def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
@@ -261,49 +246,19 @@ class _Tables:
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
-        return Counters(
-            executed=total(self.executed, addresses),
-            threads_predicated_on=total(self.threads_predicated_on, addresses),
-            samples=total(self.samples, addresses),
-            stalls=_by_reason(self.stalls, addresses),
-            shared_wavefronts=total(self.shared_wavefronts, addresses),
-            shared_ideal=total(self.shared_ideal, addresses),
-            global_sectors=total(self.global_sectors, addresses),
-            global_ideal=total(self.global_ideal, addresses),
-            global_tags=total(self.global_tags, addresses),
-            local_sectors=total(self.local_sectors, addresses),
-            divergent_branches=total(self.divergent_branches, addresses),
-            threads=total(self.threads, addresses),
-            samples_not_issued=total(self.samples_not_issued, addresses),
-        )
+        sums = {name: total(table, addresses) for name, table in self.counted.items()}
+        return Counters(**sums, stalls=_by_reason(self.stalls, addresses))
 
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
         """``counters((address,))`` of each address, column by column: a kernel has thousands of instructions."""
         nothing: dict[str, int] = {}
-
-        def column(table: Mapping[int, int] | None) -> Iterable[int | None]:
-            return repeat(None) if table is None else map(table.get, addresses, repeat(0))
-
-        def reasons(table: _StallTable | None) -> Iterable[dict[str, int]]:
-            return repeat(nothing) if table is None else map(table.get, addresses, repeat(nothing))
-
-        columns = zip(
-            column(self.executed),
-            column(self.threads_predicated_on),
-            column(self.samples),
-            map(_most_first, reasons(self.stalls)),
-            column(self.shared_wavefronts),
-            column(self.shared_ideal),
-            column(self.global_sectors),
-            column(self.global_ideal),
-            column(self.global_tags),
-            column(self.local_sectors),
-            column(self.divergent_branches),
-            column(self.threads),
-            column(self.samples_not_issued),
-            strict=False,
-        )
-        return map(Counters._make, columns)
+        stalls = repeat(nothing) if self.stalls is None else map(self.stalls.get, addresses, repeat(nothing))
+        columns: dict[str, Iterable[Any]] = {
+            name: repeat(None) if table is None else map(table.get, addresses, repeat(0))
+            for name, table in self.counted.items()
+        }
+        columns["stalls"] = map(_most_first, stalls)
+        return map(Counters._make, zip(*(columns[name] for name in Counters._fields), strict=False))
 
 
 _StallTable = dict[int, dict[str, int]]
@@ -349,7 +304,7 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     source counters there is no view at all (`NotCollected`).
     """
     tables = _Tables(profile)
-    if tables.executed is None and tables.samples is None:
+    if tables.counted["executed"] is None and tables.counted["samples"] is None:
         return NotCollected(GROUP.required, GROUP.remedy)
     known = {instruction.address: instruction for instruction in profile.source.instructions}
     addresses = sorted(known.keys() | tables.addresses())
@@ -365,7 +320,6 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
         access = tables.access(address)
         sass.append(SassLine(index, address, address - base, *code, counters, *access))
     lines = _lines(profile, addresses, tables)
-    interval = profile.number(metrics.SAMPLING_INTERVAL_CYCLES)
     return SourceView(
         sass=tuple(sass),
         lines=lines,
@@ -373,7 +327,7 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
         hottest_sass=_hottest(instruction.counters for instruction in sass),
         files={path: text for path, text in profile.source.files.items() if text},
         totals=tables.counters(addresses),
-        sampling_interval_cycles=None if interval is None else int(interval),
+        sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
         line_table=profile.source.line_table,
         function=profile.mangled_name,
     )
@@ -381,14 +335,16 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
 
 def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) -> tuple[CudaLine, ...]:
     index_of = {address: index for index, address in enumerate(addresses)}
-    lines = []
-    for place in Code(profile).lines(addresses):
-        if place.file is not None and place.line is not None:
-            indices = tuple(index_of[address] for address in place.addresses)
-            lines.append(
-                CudaLine(place.file, place.line, place.text, indices, tables.counters(place.addresses))
-            )
-    return tuple(lines)
+    return tuple(
+        CudaLine(
+            place.file or "",
+            place.line or 0,
+            place.text,
+            tuple(index_of[address] for address in place.addresses),
+            tables.counters(place.addresses),
+        )
+        for place in Code(profile).lines(addresses)
+    )
 
 
 def _hottest(counters: Iterable[Counters]) -> tuple[int, ...]:

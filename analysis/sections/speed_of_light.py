@@ -78,11 +78,6 @@ class SpeedOfLight:
     missing: NotCollected | None = None
 
     @property
-    def says_something(self) -> bool:
-        """False where the report holds none of the figures."""
-        return any(getattr(self, name) is not None for name in declared(SpeedOfLight))
-
-    @property
     def limiting_breakdown(self) -> tuple[BreakdownEntry, ...]:
         """The breakdown of the larger of the two throughputs."""
         compute = (self.sm_percent or 0.0) > (self.memory_percent or 0.0)
@@ -92,14 +87,8 @@ class SpeedOfLight:
 RESULT = SpeedOfLight
 
 # Kinds of `Bottleneck`.
-HIGH, LATENCY, SMALL_GRID, COMPUTE, MEMORY, BALANCED = (
-    "high",
-    "latency",
-    "small_grid",
-    "compute",
-    "memory",
-    "balanced",
-)
+HIGH, LATENCY, SMALL_GRID = "high", "latency", "small_grid"
+COMPUTE, MEMORY, BALANCED = "compute", "memory", "balanced"
 
 HIGH_PERCENT = 80.0  # at or above this, ncu speaks of high throughput
 LATENCY_PERCENT = 60.0  # with compute and memory both below this, ncu speaks of a latency issue
@@ -110,9 +99,6 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
     """Throughputs, their breakdown and the bottleneck of one launch; one of the figures is enough for a result."""
     sm = profile.number(metrics.SM_THROUGHPUT)
     memory = profile.number(metrics.MEMORY_THROUGHPUT)
-    bottleneck = None
-    if sm is not None and memory is not None:
-        bottleneck = classify(sm, memory, profile.launch.waves_per_sm)
     result = SpeedOfLight(
         sm_percent=sm,
         memory_percent=memory,
@@ -126,10 +112,13 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         dram_clock_hz=profile.number(metrics.DRAM_CLOCK),
         sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
         memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
-        bottleneck=bottleneck,
+        bottleneck=None
+        if sm is None or memory is None
+        else classify(sm, memory, profile.launch.waves_per_sm),
         missing=GROUP.incomplete(profile.metrics),
     )
-    return result if result.says_something else GROUP.not_collected(profile.metrics)
+    known = any(getattr(result, name) is not None for name in declared(SpeedOfLight))
+    return result if known else GROUP.not_collected(profile.metrics)
 
 
 def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:
@@ -167,7 +156,7 @@ def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
         return Bottleneck(LATENCY, "Latency Issue", message)
     if abs(sm - memory) < BALANCED_POINTS:
         return Bottleneck(
-            "balanced", "Balanced Throughput", f"Compute and memory are about equally busy ({both})."
+            BALANCED, "Balanced Throughput", f"Compute and memory are about equally busy ({both})."
         )
     if sm > memory:
         return Bottleneck(COMPUTE, "High Compute Throughput", f"Compute is busier than memory ({both}).")

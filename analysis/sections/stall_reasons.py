@@ -40,105 +40,56 @@ GROUPS: dict[str, str] = {
 
 ISSUING = "issuing"  # the group of the two states in which nothing holds the warp back
 
-_REASONS = (
-    StallReason(
-        "long_scoreboard",
-        "Stall Long Scoreboard",
-        "memory",
-        "Waits for data of a global, local, surface or texture access through L1.",
-    ),
-    StallReason(
-        "lg_throttle",
-        "Stall LG Throttle",
-        "memory",
-        "Waits for room in the queue of local and global memory instructions.",
-    ),
-    StallReason(
-        "tex_throttle", "Stall Tex Throttle", "memory", "Waits for room in the queue of the texture unit."
-    ),
-    StallReason(
-        "drain",
-        "Stall Drain",
-        "memory",
-        "Has finished and waits for its stores to drain before it can leave.",
-    ),
-    StallReason(
-        "imc_miss",
-        "Stall IMC Miss",
-        "memory",
-        "Waits for a constant that missed in the immediate constant cache.",
-    ),
-    StallReason(
-        "short_scoreboard",
-        "Stall Short Scoreboard",
-        "shared",
-        "Waits for data of shared memory, a special function or a dynamic branch (the memory I/O unit).",
-    ),
-    StallReason(
-        "mio_throttle",
-        "Stall MIO Throttle",
-        "shared",
-        "Waits for room in the memory I/O queue: shared memory, special functions and dynamic branches.",
-    ),
-    StallReason(
-        "wait", "Stall Wait", "execution", "Waits a fixed number of cycles for its previous instruction."
-    ),
-    StallReason(
-        "math_pipe_throttle",
-        "Stall Math Pipe Throttle",
-        "execution",
-        "Waits for its arithmetic pipe, which is busy with other warps.",
-    ),
-    StallReason(
-        "dispatch_stall",
-        "Stall Dispatch Stall",
-        "execution",
-        "Was selected but held back by the dispatcher, for example by register-port conflicts.",
-    ),
-    StallReason(
-        "gmma",
-        "Stall GMMA",
-        "execution",
-        "Waits for warpgroup.arrive before a warpgroup matrix multiplication (wgmma) can start.",
-    ),
-    StallReason(
-        "barrier",
-        "Stall Barrier",
-        "synchronisation",
-        "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
-    ),
-    StallReason(
-        "membar",
-        "Stall Membar",
-        "synchronisation",
-        "Waits at a memory fence until its earlier accesses are visible.",
-    ),
-    StallReason(
-        "sleeping",
-        "Stall Sleeping",
-        "synchronisation",
-        "Sleeps: all its threads are in __nanosleep or yielded.",
-    ),
-    StallReason(
-        "no_instruction",
-        "Stall No Instruction",
-        "control",
-        "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
-    ),
-    StallReason(
-        "branch_resolving", "Stall Branch Resolving", "control", "Waits for a branch target to be computed."
-    ),
-    StallReason("misc", "Stall Misc", "other", "Waits for a rare reason that ncu does not split further."),
-    StallReason(
-        "not_selected",
-        "Stall Not Selected",
-        ISSUING,
-        "Is ready, but the scheduler issued from another warp: there are enough warps.",
-    ),
-    StallReason("selected", "Selected", ISSUING, "Issues an instruction in this cycle."),
-)
+# Each reason by its group: what a warp in that state waits for.
+_MEANINGS = {
+    "memory": {
+        "long_scoreboard": "Waits for data of a global, local, surface or texture access through L1.",
+        "lg_throttle": "Waits for room in the queue of local and global memory instructions.",
+        "tex_throttle": "Waits for room in the queue of the texture unit.",
+        "drain": "Has finished and waits for its stores to drain before it can leave.",
+        "imc_miss": "Waits for a constant that missed in the immediate constant cache.",
+    },
+    "shared": {
+        "short_scoreboard": "Waits for data of shared memory, a special function or a dynamic branch (the memory I/O "
+        "unit).",
+        "mio_throttle": "Waits for room in the memory I/O queue: shared memory, special functions and dynamic "
+        "branches.",
+    },
+    "execution": {
+        "wait": "Waits a fixed number of cycles for its previous instruction.",
+        "math_pipe_throttle": "Waits for its arithmetic pipe, which is busy with other warps.",
+        "dispatch_stall": "Was selected but held back by the dispatcher, for example by register-port conflicts.",
+        "gmma": "Waits for warpgroup.arrive before a warpgroup matrix multiplication (wgmma) can start.",
+    },
+    "synchronisation": {
+        "barrier": "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
+        "membar": "Waits at a memory fence until its earlier accesses are visible.",
+        "sleeping": "Sleeps: all its threads are in __nanosleep or yielded.",
+    },
+    "control": {
+        "no_instruction": "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
+        "branch_resolving": "Waits for a branch target to be computed.",
+    },
+    "other": {"misc": "Waits for a rare reason that ncu does not split further."},
+    ISSUING: {
+        "not_selected": "Is ready, but the scheduler issued from another warp: there are enough warps.",
+        "selected": "Issues an instruction in this cycle.",
+    },
+}
+_ABBREVIATIONS = ("lg", "imc", "mio", "gmma")
 
-REASONS: dict[str, StallReason] = {reason.key: reason for reason in _REASONS}  # every reason by key
+
+def _title(key: str) -> str:
+    """As ncu prints it: ``Stall IMC Miss``."""
+    words = (word.upper() if word in _ABBREVIATIONS else word.title() for word in key.split("_"))
+    return " ".join(words if key == "selected" else ("Stall", *words))
+
+
+REASONS: dict[str, StallReason] = {
+    key: StallReason(key, _title(key), group, meaning)
+    for group, meanings in _MEANINGS.items()
+    for key, meaning in meanings.items()
+}
 
 # Reasons that the sampler calls otherwise than the warp-state counters do.
 _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
@@ -159,4 +110,4 @@ def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReas
     if known is not None:
         return known
     words = key.replace("_", " ")
-    return StallReason(key, f"Stall {words.title()}", "other", f"Is in the state that ncu calls '{words}'.")
+    return StallReason(key, _title(key), "other", f"Is in the state that ncu calls '{words}'.")

@@ -41,9 +41,8 @@ FULL = 0.9  # of its usual level: below, SMs that had work before have none
 # which the others are not what the launch does.
 LEAST_CHANGE, LEAST_RATIO, LEAST_OF_BUSIEST = 5.0, 1.4, 0.25
 ALIKE = 1 / 3  # waves have as many blocks each, give or take so much
-LOWER_CLOCK = (
-    0.97  # of another phase's: from here on power or heat hold a phase down, which two samples do not tell
-)
+# Of another phase's: from here on power or heat hold a phase down, which two samples do not tell.
+LOWER_CLOCK = 0.97
 ENOUGH = 20  # samples within a launch: with fewer, what begins and ends is as long as the rest
 SHORTEST = 2.0  # samples that a beginning or end must last to be told from the blur of one sample
 NO_BLOCKS = 0.1  # of the densest column, or of a block an SM: below, no new blocks begin
@@ -223,17 +222,17 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     # numpy and the series are loaded for launches that have samples alone.
     from gemmprof.analysis.reading.samples import series_of
 
-    wanted = {name for name in profile.sampled if _is_read(metrics.counter_of(name))}
+    wanted = {
+        name
+        for name in profile.sampled
+        if (counter := metrics.counter_of(name)) in _READ or metrics.sampled_stall(counter) is not None
+    }
     # Samples without a time are in no column.
     series = {found.counter: found for found in series_of(profile, wanted) if (found.stamps > 0).any()}
     span = _span(profile, series)
     if span is None:
         return GROUP.not_collected(profile.metrics)
     return _on_grid(profile, series, *span)
-
-
-def _is_read(counter: str) -> bool:
-    return counter in _READ or metrics.sampled_stall(counter) is not None
 
 
 _READ = frozenset(
@@ -279,11 +278,9 @@ def _on_grid(
         if one is None:
             return None
         own = _duration(one, profile.number(metrics.DURATION))
-        return (
-            _columns(one, one.values if values is None else values, own, columns, inside=inside)
-            if own > 0
-            else None
-        )
+        if own <= 0:
+            return None
+        return _columns(one, one.values if values is None else values, own, columns, inside=inside)
 
     lanes = []
     for key, title, names in _LANES:

@@ -160,9 +160,10 @@ def _closeness(findings: _Findings) -> str:
             sentences.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     point = None if findings.roofs is None else _main_point(findings.roofs)
     if point is not None:
+        unit = "OP/s" if "int" in point.compute.key else "FLOP/s"
         sentences.append(
             f"At {significant(point.intensity)} operations per byte of {_level(point)} it does "
-            f"{_rate(point.achieved, point.compute.key)} of {point.compute.label}, {point.percent:.1f} % of what the "
+            f"{scaled(point.achieved, unit)} of {point.compute.label}, {point.percent:.1f} % of what the "
             f"{point.bound} roof allows there."
         )
     return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
@@ -182,16 +183,8 @@ def _main_point(roofs: Roofline) -> RooflinePoint | None:
 
 
 def _level(point: RooflinePoint) -> str:
-    return (
-        _lower_first(point.memory.label)
-        if point.memory.level in (roofline.DRAM, roofline.SHARED)
-        else point.memory.label
-    )
-
-
-def _rate(value: float, key: str) -> str:
-    """Operations per second: ``23.4 TFLOP/s``."""
-    return scaled(value, "OP/s" if "int" in key else "FLOP/s")
+    words = point.memory.level in (roofline.DRAM, roofline.SHARED)  # the others begin with an abbreviation
+    return _lower_first(point.memory.label) if words else point.memory.label
 
 
 def _waiting(findings: _Findings) -> str:

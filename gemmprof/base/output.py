@@ -95,7 +95,7 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool =
             if durable:
                 for path in staging.iterdir():
                     _sync(path)
-            os.chmod(staging, _mode_of(target))  # noqa: PTH101 (mkdtemp makes folders private)
+            os.chmod(staging, stat.S_IMODE(target.stat().st_mode) if target.is_dir() else 0o777 & ~_umask())  # noqa: PTH101 (mkdtemp makes folders private)
             with _one_at_a_time(target.parent):
                 _publish(staging, target, is_ours)
     finally:
@@ -288,10 +288,6 @@ def _is_stood_in(folder: Path) -> bool:
         return Path.cwd().is_relative_to(folder)
     except OSError:
         return False
-
-
-def _mode_of(target: Path) -> int:
-    return stat.S_IMODE(target.stat().st_mode) if target.is_dir() else 0o777 & ~_umask()
 
 
 def _umask() -> int:
