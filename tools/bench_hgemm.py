@@ -1,7 +1,8 @@
-"""The fastest 16-bit stage against torch.mm and the best of cublasLt's first sixteen proposals; prints the tables of
+"""The fastest stage against torch.mm and the best of cublasLt's first sixteen proposals; prints the tables of
 docs/fastest_hgemm.md and with --write puts them there.
 
     python tools/bench_hgemm.py [--dtype bfloat16] [--stage hgemm_fastest] [--repetitions 30] [--json FILE] [--write]
+    python tools/bench_hgemm.py --dtype float32 [--json FILE]                      # the fastest FP32 stage, TF32 off
     python tools/bench_hgemm.py --every OUT.json [--seconds 100] [--seeds 1 2]     # a thousand shapes, and drawn ones
     python tools/bench_hgemm.py --write-every OUT.json...                          # their table, a file a card
 
@@ -48,6 +49,19 @@ LAYERS = {
 """N and K of one linear layer each of common language models; M counts tokens."""
 
 MODELS = tuple((m, n, k) for m in (16, 64, 128, 256, 512, 1024, 2048, 8192) for n, k in LAYERS.values())
+
+SINGLE = {
+    "known": (
+        (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192),
+        (4096, 4096, 1024), (8192, 1024, 4096), (1000, 1000, 1000), (4097, 4097, 4097),
+    ),
+    "others": (
+        (1, 4096, 4096), (1, 14336, 4096), (2, 4288, 3904), (3000, 1, 5001), (16, 4096, 4096), (64, 4096, 4096),
+        (48, 40, 60000), (256, 256, 4096), (4096, 128, 4096), (512, 512, 8192), (1536, 768, 8192),
+        (640, 640, 640), (1280, 1280, 1280), (2304, 2304, 2304), (4095, 4095, 4095),
+    ),
+}  # fmt: skip
+"""The shapes of FP32: those of its goal, and fifteen of other kinds."""
 
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288, 16384)
 """M, N and K of the grid: every combination."""
@@ -329,8 +343,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16"))
-    parser.add_argument("--stage", default="hgemm_fastest")
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
+    parser.add_argument("--stage", help="default: the fastest of its type's ladder")
     parser.add_argument("--repetitions", type=int, default=30)
     parser.add_argument("--json", type=Path, help="where to keep the numbers")
     parser.add_argument("--from-json", type=Path, help="take the numbers from there instead of measuring")
@@ -340,8 +354,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[], help="of the drawn products")
     parser.add_argument("--write-every", type=Path, nargs="+", metavar="JSON", help="write their table")
     arguments = parser.parse_args()
+    single = arguments.dtype == "float32"
+    if single and (arguments.write or arguments.every):
+        parser.error("the tables and --every are of 16 bits")
+    stage = arguments.stage or ("fastest" if single else "hgemm_fastest")
     if arguments.every:
-        every(arguments.stage, arguments.every, arguments.seconds, arguments.seeds)
+        every(stage, arguments.every, arguments.seconds, arguments.seeds)
         return
     if arguments.write_every:
         cards = [json.loads(file.read_text(encoding="utf-8")) for file in arguments.write_every]
@@ -354,7 +372,7 @@ def main() -> None:
         kept = json.loads(arguments.from_json.read_text(encoding="utf-8"))
         results = {name: [Row(**row) for row in rows] for name, rows in kept.items()}
     else:
-        results = run(arguments.stage, arguments.dtype, arguments.repetitions)
+        results = run(stage, arguments.dtype, arguments.repetitions)
     if arguments.json:
         text = json.dumps({name: [asdict(row) for row in rows] for name, rows in results.items()}, indent=1)
         arguments.json.write_text(text, encoding="utf-8")
@@ -371,10 +389,20 @@ def run(stage: str, dtype: str, repetitions: int) -> dict[str, list[Row]]:
 
     torch.manual_seed(0)
     library, flush = CublasLt(), torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-    return {
+    groups = SINGLE if dtype == "float32" else {"goal": GOAL, "models": MODELS}
+    results = {
         name: [measure(stage, shape, dtype, repetitions, library, flush) for shape in shapes]
-        for name, shapes in (("goal", GOAL), ("models", MODELS))
+        for name, shapes in groups.items()
     }
+    # A vector times a matrix can be no faster than a copy of as many bytes.
+    copied = torch.empty_like(flush)
+    copy = 2 * FLUSH_BYTES / medians([lambda: copied.copy_(flush)], repetitions, copied)[0]
+    for row in itertools.chain(*results.values()):
+        if min(row.m, row.n) == 1:
+            moved = getattr(torch, dtype).itemsize * (row.m * row.k + row.k * row.n + row.m * row.n)
+            of_copy = f"{moved / row.ours / copy:.2f} of the speed of a copy, {copy / 1e6:.2f} TB/s"
+            print(f"{row.m} x {row.n} x {row.k}: {of_copy}")
+    return results
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LIBRARY = "libcublasLt.so.13"
 COMPUTE_32F, R_32F = 68, 0  # cublasComputeType_t, cudaDataType_t
-ELEMENT = {"torch.float16": 2, "torch.bfloat16": 14}  # cudaDataType_t
+ELEMENT = {"torch.float32": R_32F, "torch.float16": 2, "torch.bfloat16": 14}  # cudaDataType_t
 TRANS_A, TRANS_B, TRANSPOSED = 3, 4, 1  # cublasLtMatmulDescAttributes_t, cublasOperation_t
 MAX_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
 RESULT_BYTES = 96  # sizeof(cublasLtMatmulHeuristicResult_t)
@@ -58,7 +58,7 @@ class CublasLt:
     def plans(self, a: Tensor, b: Tensor, out: Tensor, count: int = 16) -> list[Callable[[], int]]:
         """Calls that compute ``out = a @ b`` on the current stream, one for each proposal that works.
 
-        a [M, K] and b [K, N] are row-major or transposed, out [M, N] row-major, all of one 16-bit type; sums are
+        a [M, K] and b [K, N] are row-major or transposed, out [M, N] row-major, all of one type; sums are
         float32.
 
         Raises:
