@@ -183,7 +183,7 @@ def _redacting(options: argparse.Namespace) -> Iterator[None]:
     if not (wanted := getattr(options, "redact_source", None)):
         yield
         return
-    from gemmprof.analysis.reading.sources import REDACTED_SOURCES
+    from gemmprof.analysis.reading.frame import REDACTED_SOURCES
     from gemmprof.base.regex import RegexError, regex
 
     if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):

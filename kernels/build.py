@@ -18,8 +18,7 @@ from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.dtypes import element_type
-from gemmprof.gpu.ptxas import KernelResources
-from gemmprof.gpu.toolchain import Tool, TorchInstallation
+from gemmprof.gpu.toolchain import KernelResources, Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import Unit, digest

@@ -12,7 +12,7 @@ from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.dtypes import element_type, name_of
-from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels import compiler
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.operators import KernelOccupancy, query_kernels

@@ -24,8 +24,15 @@ from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import BuildError
 from gemmprof.base.foreign_files import open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
-from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
-from gemmprof.gpu.toolchain import Tool, cuobjdump_path, sass_encodings, sass_functions
+from gemmprof.gpu.toolchain import (
+    KernelResources,
+    Tool,
+    cuobjdump_path,
+    parse_ptxas,
+    sass_encodings,
+    sass_functions,
+    with_short_names,
+)
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.targets import target_number, why_skipped
 from gemmprof.model.ladder import Variant

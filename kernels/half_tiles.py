@@ -1,6 +1,6 @@
 """Building blocks for the addresses of 16-bit stages: eight elements move together, warps own WM x WN of C.
 
-`gemmprof.base.addresses` says how to read them. A lane of the tensor cores holds pairs of neighbouring sums; ldmatrix
+`gemmprof.base.expressions` says how to read them. A lane of the tensor cores holds pairs of neighbouring sums; ldmatrix
 loads 16 bytes a lane, whose addresses the lanes name.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmprof.base.addresses import Access, Addresses, Copy, OperandRead
+from gemmprof.base.expressions import Access, Addresses, Copy, OperandRead
 from gemmprof.kernels import tiles
 from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import KernelResources
 
 _DECIDING = ("false", "true", "int", "long")
 # The first of a mangled name's template arguments that is a bool or an integer type, names of types before

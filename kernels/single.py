@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmprof.base.addresses import Addresses, Copy
+from gemmprof.base.expressions import Addresses, Copy
 from gemmprof.kernels.tiles import (
     LINEARISED,
     OPERANDS_ONCE_A_BLOCK,

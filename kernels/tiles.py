@@ -1,6 +1,6 @@
 """Building blocks for the addresses that stages declare: what several of them do alike, in tile letters.
 
-`gemmprof.base.addresses` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
+`gemmprof.base.expressions` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
 (step along K, row of A).
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gemmprof.base.addresses import Access, Addresses
+from gemmprof.base.expressions import Access, Addresses
 
 Operand = Literal["A", "B"]
 TILE = ("BM", "BN", "BK")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.trust import NOT_PROFILED
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (

@@ -362,7 +362,7 @@ def test_templates_print_nothing_raw() -> None:
 )
 def test_a_planted_hole_of_each_kind_is_seen(kind: str, code: str) -> None:
     assert kind in {found for found, _, _ in outlets(ast.parse(code))}
-    assert not may("gemmprof.analysis.inputs.owners", kind) and not may("gemmprof.reports.facts", kind)
+    assert not may("gemmprof.analysis.inputs.names", kind) and not may("gemmprof.reports.facts", kind)
 
 
 def test_a_hole_planted_in_a_template_is_seen() -> None:

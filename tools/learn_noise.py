@@ -26,8 +26,16 @@ from pathlib import Path
 import numpy as np
 from other_rules import mann_whitney, nvbench, welch
 
-from gemmprof.analysis.comparison.distributions import clipped_squares, location, location_variance
-from gemmprof.analysis.comparison.judgement import FAMILY_WISE, Batch, Judgement, estimate, judge
+from gemmprof.analysis.comparison.judgement import (
+    FAMILY_WISE,
+    Batch,
+    Judgement,
+    clipped_squares,
+    estimate,
+    judge,
+    location,
+    location_variance,
+)
 from gemmprof.analysis.comparison.matching import match
 from gemmprof.analysis.comparison.noise import REFERENCE_NS, NoiseModel, limit_of
 from gemmprof.analysis.comparison.outcome import compare_matches

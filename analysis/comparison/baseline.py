@@ -16,10 +16,10 @@ from typing import Annotated
 import msgspec
 import zstandard
 
-from gemmprof.analysis.comparison.causes import causes_of
+from gemmprof.analysis.comparison.reasons import causes_of
 from gemmprof.analysis.comparison.records import KernelRecord, Times
 from gemmprof.analysis.comparison.sides import Side, disassembled
-from gemmprof.analysis.inputs.owners import owner_of_name
+from gemmprof.analysis.inputs.names import owner_of_name
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json, values_beyond
 from gemmprof.base.errors import ReportError, UsageError

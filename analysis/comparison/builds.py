@@ -10,19 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gemmprof.analysis.comparison.code import Code, code_of, opcode_changes
 from gemmprof.analysis.comparison.matching import Match, match
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import Reason
-from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range
+from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Range, code_of, opcode_changes
 from gemmprof.analysis.comparison.sides import Side
-from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
-from gemmprof.analysis.occupancy.cubin import read_cubin, read_sass
+from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas, read_sass
 from gemmprof.analysis.opcodes import CLASSES, info
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import open_file, read_text
-from gemmprof.gpu.ptxas import KernelResources, demangle
-from gemmprof.gpu.toolchain import sass_encodings, sass_functions
+from gemmprof.gpu.toolchain import KernelResources, demangle, sass_encodings, sass_functions
 
 # Block size that occupancy is worked out for where none is given: a build does not know how it is launched.
 DEFAULT_THREADS = 256

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from gemmprof.analysis.comparison.distributions import location_variance
-from gemmprof.analysis.comparison.judgement import Batch, estimate, judge
+from gemmprof.analysis.comparison.judgement import Batch, estimate, judge, location_variance
 from gemmprof.analysis.comparison.noise import NoiseModel
 from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
 from gemmprof.analysis.comparison.records import batches

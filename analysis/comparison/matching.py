@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from gemmprof.analysis.comparison.code import likeness
-from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.records import KernelRecord, likeness
 from gemmprof.analysis.comparison.sides import Side, disassembled, problem_of
 from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.model import Problem

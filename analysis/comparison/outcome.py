@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from gemmprof.analysis.comparison.causes import what_changed
 from gemmprof.analysis.comparison.control import Control
 from gemmprof.analysis.comparison.judgement import (
     EQUIVALENT_WITHIN,
@@ -32,6 +31,7 @@ from gemmprof.analysis.comparison.reasons import (
     clock_change,
     reasons,
     same_code,
+    what_changed,
 )
 from gemmprof.analysis.comparison.records import KernelRecord, batches, origin_of
 from gemmprof.analysis.comparison.sides import Side, disassembled

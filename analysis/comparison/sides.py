@@ -9,13 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from gemmprof import metrics as m
-from gemmprof.analysis.comparison.code import Code, code_of
 from gemmprof.analysis.comparison.quantify import Measures, measures
 from gemmprof.analysis.comparison.records import (
+    Code,
     KernelRecord,
     Origin,
     Range,
     Times,
+    code_of,
     limit_of_launch,
     origin_of,
     ranges_of,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.demands.work import Work
-from gemmprof.analysis.inputs.owners import Owner, owner_of
+from gemmprof.analysis.inputs.names import Owner, owner_of
 from gemmprof.model import KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.names import labels
-from gemmprof.analysis.inputs.owners import Owner, owner_of
+from gemmprof.analysis.inputs.names import Owner, labels, owner_of
 from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.metrics import DURATION
 from gemmprof.model import Source

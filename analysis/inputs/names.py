@@ -8,8 +8,11 @@ name differ; ``…`` stands for what they share.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+from gemmprof.model import KernelProfile
 
 ELISION = "…"
 # Characters up to which the arguments of a name that nothing needs to be told apart from are shown.
@@ -219,3 +222,220 @@ def _groups_apart(groups: Sequence[_Group]) -> list[str]:
                 one.append(text)
     closing = _OPENING[groups[0].opening]
     return [groups[0].opening + ", ".join(one) + closing for one in shown]
+
+
+# --- Owners -----------------------------------------------------------------------------------------------------------
+# Whose code a kernel is: known by its name and from what its line information names.
+#
+# What to do about a slow kernel depends on who can change it: own code is rewritten, a library is called another way.
+# Names of libraries were collected from public profiles (``tests/data/kernel_names.csv``), on which a test judges the
+# rules.
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose code it is.
+
+    Attributes:
+        key: the word for conditions, options and documents: ``cublas``.
+        title: what people read.
+        editable: whether the reader can change the kernel's code; of others only how they are called.
+    """
+
+    key: str
+    title: str
+    editable: bool = False
+
+    def __str__(self) -> str:
+        """What a selection and a condition look at: ``triton own Triton``."""
+        return f"{self.key} {self.title}"
+
+
+_ALL = (
+    Owner("own", "own CUDA", editable=True),
+    Owner("triton", "own Triton", editable=True),
+    Owner("cutlass", "own CUTLASS", editable=True),
+    Owner("torch", "torch"),
+    Owner("inductor", "torch.compile"),
+    Owner("cublas", "cuBLAS"),
+    Owner("cudnn", "cuDNN"),
+    Owner("attention", "FlashAttention"),
+    Owner("nccl", "NCCL"),
+    Owner("cub", "CUB, Thrust"),
+    Owner("xla", "JAX, XLA"),
+    Owner("tensorflow", "TensorFlow"),
+    Owner("tensorrt", "TensorRT"),
+    Owner("cufft", "cuFFT"),
+    Owner("cusparse", "cuSPARSE"),
+    Owner("cusolver", "cuSOLVER"),
+    Owner("curand", "cuRAND"),
+    Owner("cutensor", "cuTENSOR"),
+    Owner("cupy", "CuPy"),
+    Owner("optix", "OptiX"),
+    Owner("library", "another library"),
+)
+OWNERS: Mapping[str, Owner] = {owner.key: owner for owner in _ALL}
+"""Every class by its key, in the order in which they are listed."""
+
+_ARCHITECTURES = "kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell"
+_HEADS = tuple(
+    (key, re.compile(pattern))
+    for key, pattern in (
+        ("nccl", r"nccl(?:Dev)?Kernel|nccl[A-Z]|nccl_"),
+        ("cub", r"(?:\w+::)*?(?:cub|thrust)::|Device(?:RadixSort|MergeSort|SegmentedSort|Histogram|Scan|Reduce|Select|"
+                r"Partition|RunLengthEncode|UniqueByKey|CompactInit)\w*Kernel\b"),
+        ("library", r"(?:vllm|flashinfer|deep_gemm|deep_ep|tensorrt_llm|trtllm|transformer_engine|xformers|apex|"
+                    r"deepspeed|onnxruntime|paddle|phi|mxnet|oneflow|nvfuser|nvf|cudf|cuml|cugraph|raft|cuvs|cuco|cudss|"
+                    r"faiss|ggml|marlin|"
+                    r"moe_wna16|sgl|sgl_kernel|nvshmem|mscclpp|mamba|bitsandbytes|awq|gptq|moe::dev::|vision::ops|fbgemm|"
+                    r"torchaudio|natten|spconv|tcnn|gsplat|nerfacc|kaolin|pytorch3d|minkowski|nvdiffrast|nvjpeg|npp|dali|"
+                    r"cvcuda|AmgX|amgx|ginkgo|gko|hypre|magma|arrayfire|cv::cuda|at_extension)\w*::|Marlin\b|"
+                    r"nvfuser_|bmm_(?:E\dm\d|Bfloat16|Fp16)|per_token_group_quant_|topKPerRow|(?:Rasterize|Interpolate|"
+                    r"Antialias|Texture)\w*Shader|InterpolateFwdKernel|selective_scan_|causal_conv1d_|"
+                    r"mul_mat_(?:q|vec|f)|flash_attn_(?:ext|tile|vec|mask|stream|combine)|quantize_(?:mmq_)?q8_1\b"),
+        ("tensorrt", r"trt_|__my[le]|nvinfer1::|cuInt8::|generatedNativePointwise|genericReformat::|copyPackedKernel"),
+        ("cutensor", r"CUTENSOR_NAMESPACE|cutensor"),
+        ("torch", r"(?:at|c10|torch|caffe2)::|softmax_warp_(?:for|back)ward\b|cunn_|kernelReduceAll\b|"
+                  r"(?:vectorized|unrolled|legacy)_elementwise_kernel\b|elementwise_kernel(?:_with_index)?\b|"
+                  r"multi_tensor_apply_kernel\b|CatArrayBatchedCopy|index(?:Select|Func)(?:Large|Small)|"
+                  r"batch_norm_(?:transform|collect|backward|elemt)\w*_kernel|vectorized_layer_norm_kernel\b|"
+                  r"indexing_backward_kernel|gatherTopK\b|(?:bitonic|radix)SortKVInPlace|upsample_\w+_out_frame\b"),
+        ("tensorflow", r"(?:tensorflow|Eigen)::"),
+        ("attention", r"(?:pytorch_flash|flash|PyTorchMemEffAttention)::|fmha|flash_(?:fwd|bwd)_"),
+        ("inductor", r"triton_(?:(?:poi|red|per|tem|spl|for|unk|mm|bmm|flex)_|$)"),
+        ("xla", r"triton_(?:gemm|softmax)|(?:loop|input|wrapped|gemm_fusion|horizontally_fused)_[a-z]\w*(?:\.\d+)*$|"
+                r"(?:[a-z]\w*_)?fusion(?:[._]\d+)*$|redzone_checker$"),
+        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex|precom)\w*_convolve_|"
+                  r"convolveNd_|fft2d_(?:r2c|c2r)_|"
+                  r"(?:d|w)grad2d_|conv2d_grouped_direct_kernel|n(?:chw|hwc)ToN(?:hwc|chw)Kernel"),
+        ("cublas", rf"cublas|nvjet_|(?:{_ARCHITECTURES})_\w*gemm|internal::gemvx|gemv2[NT]_|gemvNSP_|"
+                   r"gemmSN_|gemmk1_|splitKreduce_kernel|[sdczh]gemm_largek|magma_\w*gemm\w*_kernel|gemm_kernel2x2|"
+                   r"tr[sm]m_[lr]\w*kernel|[sdcz]?trsv_|(?:axpy|scal|swap|copy|rot|dot|asum|nrm2|iamax)_kernel_(?:ref|val)|cutlass_\d+_\w*gemm"),
+        ("cufft", r"(?:regular|vector|composite_\dway|multi_bluestein)_\w*fft|[sd]p(?:Vector|Radix|RealComplex)\d*"),
+        ("cusparse", r"cusparse|csrmv_v\d_kernel"),
+        ("cusolver", r"cusolver|lapack_|(?:ge(?:qr|t[rf]|svd|brd|lq)|sy(?:td|tr|ev|gv)|he(?:td|ev|gv)|po(?:tr|ti)|"
+                     r"(?:or|un)[gm](?:ql|qr|tr|lq)|ste(?:dc|qr)|la(?:ed|swp|rf|nsy|set|cpy))\w*_(?:\w*_)?(?:kernel|cta|params|stage\d|info)"),
+        ("curand", r"gen_(?:sequenced|ordered|sobol|scrambled)|generate_seed_pseudo"),
+        ("cupy", r"cupyx?_"),
+        ("optix", r"(?:\w*__)?(?:raygen|closesthit|anyhit|miss|intersection|exception)__|optix|megakernel_simple"),
+        ("cutlass", r"kernel_cutlass_"),
+    )
+)  # fmt: skip
+"""How the name begins, without its namespaces that say nothing, up to the first template argument."""
+
+_OF_A_LIBRARY = re.compile(r"\(ggml_type\)|\b(?:transformer_engin|apex::)")
+_WITHIN = tuple(
+    (key, re.compile(pattern))
+    for key, pattern in (
+        # A kernel of cuBLAS or cuFFT may be called `dot_kernel`: what it takes is theirs alone.
+        ("cublas", r"cublas[A-Z]"),
+        ("cudnn", r"cudnn[A-Z]\w*Struct|cudnn::"),
+        ("cufft", r"kernel_arguments_t|real_complex_args_t|loadstore_modifier_t"),
+        ("cusparse", r"cusparse::"),
+        ("cusolver", r"getrf_wo_pivot_params"),
+        ("torch", r"\bat::native::"),
+    )
+)
+"""What stands anywhere in the name."""
+
+_ENTRY = re.compile(r"cutlass\w*::(?:Kernel2?|device_kernel)\b")
+_NAMED_BY_LIBRARY = re.compile(r"<\s*cutlass_\w*(?:tensorop|simt|wmma)\w*")
+_CONVOLUTION = re.compile(r"fprop|dgrad|wgrad|conv2d|conv3d|bn_stat")
+_SILENT = re.compile(
+    r"^(?:void |static )|^std::enable_if<.*?>::type |<unnamed>::|\(anonymous namespace\)::|_(?:GLOBAL_|INTERNAL)_\w*::"
+)
+_BARE = re.compile(r"_(?!Z)\w+$")
+"""A name as C has it that begins with an underscore: people name Triton's functions so, nobody CUDA's."""
+_OF_ARRAYS = re.compile(r"\((?:CuKernelContext|ROCKernelContext|oneKernelContext)\b")
+"""What the array packages of Julia give their own kernels (fill!, broadcasts), which are compiled where they run."""
+_OF_WARP = re.compile(r"_cuda_kernel_(?:for|back)ward$")
+"""What NVIDIA Warp makes of the reader's own functions, compiled as CUDA."""
+_PYTHON = re.compile(r"(?:^|[\s/])(?:python|pypy|ipython)[\d.]*(?:\s|$)")
+_LENGTH = re.compile(r"\d+")
+_PLAIN = ("own", "triton")
+"""Names of one's own: a plain word may be Triton's, or CUDA's with C linkage."""
+
+
+def owner_of(profile: KernelProfile) -> Owner:
+    """Whose code a launch ran."""
+    key = _of_name(profile.name or profile.mangled_name)
+    if key == "own" and _OF_ARRAYS.search(profile.name):
+        key = "library"
+    elif key == "library" and profile.lines:
+        key = "own"  # what is installed compiled has no line information
+    elif key in _PLAIN and profile.name.isidentifier() and not _OF_WARP.search(profile.name):
+        # C linkage in a Python program: extensions of C++ are mangled, functions of Triton never are.
+        python = profile.lines == "python" or (
+            not profile.lines and _PYTHON.search(profile.session.command_line)
+        )
+        key = "triton" if python else "own" if profile.lines else key
+    return OWNERS[key]
+
+
+def owner_of_name(name: str) -> Owner:
+    """Whose code it is as far as the name tells."""
+    return OWNERS[_of_name(name)]
+
+
+def is_doubtful(name: str) -> bool:
+    """Whether the name alone leaves open whose code it is."""
+    key = _of_name(name)
+    return key == "library" or (key in _PLAIN and name.isidentifier())
+
+
+@lru_cache(maxsize=4096)
+def _of_name(name: str) -> str:
+    head = _name_head(name)
+    if "_xmma_" in head:
+        return _of_xmma(name)
+    if _ENTRY.match(head):
+        return _of_cutlass(name)
+    if _OF_A_LIBRARY.search(name):
+        return "library"
+    for key, pattern in _HEADS:
+        if pattern.match(head):
+            return "tensorrt" if head.endswith("_trt") else key
+    for key, pattern in _WITHIN:
+        if pattern.search(name):
+            return key
+    return "triton" if _BARE.match(name) and not _OF_WARP.search(name) else "own"
+
+
+def _of_xmma(name: str) -> str:
+    """Kernels of one generator, which cuBLAS, cuDNN and TensorRT share; the end of the name says whose it is."""
+    if name.startswith("trt_") or "_trt" in name:
+        return "tensorrt"
+    return "cudnn" if "cudnn" in name or _CONVOLUTION.search(name) else "cublas"
+
+
+def _of_cutlass(name: str) -> str:
+    """CUTLASS's entry: what it is instantiated with says who compiled it."""
+    if "flash::" in name:
+        return "attention"
+    if "cudnn" in name:
+        return "cudnn"
+    if _NAMED_BY_LIBRARY.search(name):
+        return "cudnn" if _CONVOLUTION.search(name) else "cublas"
+    return "library" if re.search(r"\b(?:vllm|flashinfer|tensorrt_llm|trtllm)::", name) else "cutlass"
+
+
+def _name_head(name: str) -> str:
+    """The name up to its first template argument or parameter, without what says nothing of whose it is."""
+    if name.startswith("_Z"):
+        return unmangled(name)
+    shorter = _SILENT.sub("", name)
+    while shorter != name:
+        name, shorter = shorter, _SILENT.sub("", shorter)
+    return re.split(r"[<(]", name, maxsplit=1)[0]
+
+
+def unmangled(name: str) -> str:
+    """Namespaces and function of a mangled name: ``_ZN3cub12SomethingI…`` is ``cub::Something``."""
+    position = 3 if name.startswith("_ZN") else 2
+    parts = []
+    while length := _LENGTH.match(name, position):
+        position = length.end() + int(length[0])
+        parts.append(name[length.end() : position])
+        if not name.startswith("_ZN"):
+            break
+    return "::".join(part for part in parts if not part.startswith(("_GLOBAL__N", "_INTERNAL")))

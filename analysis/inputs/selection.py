@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof import metrics as m
-from gemmprof.analysis.inputs.names import labels
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import labels, owner_of
 from gemmprof.base.buckets import below, url_of
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.regex import Regex, RegexError, escaped, regex
@@ -35,7 +34,7 @@ class Selection:
         kernel: searched in the full demangled name, and in the stage's name and title where there is one.
         launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
         nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
-        owner: searched in the word and the title of whose code the kernel is (`analysis.inputs.owners`).
+        owner: searched in the word and the title of whose code the kernel is (`analysis.inputs.names`).
         top: keep the launches of the so many kernels (full names) that took the most time in all.
         families: numbers of families (`analysis.families`): ``#3`` is 3.
         within: the selection that this one is a part of: its ``top``, too, is decided first.

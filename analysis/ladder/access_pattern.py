@@ -1,6 +1,6 @@
 """Teaching model: which address each thread of a warp touches, and what the memory system makes of it.
 
-From a stage's declared addresses (`gemmprof.base.addresses`), its tile parameters and the matrix shape: the 32-byte
+From a stage's declared addresses (`gemmprof.base.expressions`), its tile parameters and the matrix shape: the 32-byte
 sectors of a global access, the banks and wavefronts of a shared one. Data only; the pages draw it. It holds for
 shapes that are whole multiples of the tiles. The compiler may fuse neighbouring scalar accesses into wider ones: then
 fewer instructions move the same bytes, and the model shows the source's own accesses.

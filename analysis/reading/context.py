@@ -11,7 +11,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.reading.values import metric_value
 from gemmprof.model import MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import decode
+from gemmprof.ncurep.ncu_frame import decode
 
 # As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}

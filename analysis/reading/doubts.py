@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading.frame import Frame
+from gemmprof.analysis.reading.frame import Frame, reference_of
 from gemmprof.analysis.reading.messages import Result
-from gemmprof.analysis.reading.sources import reference_of
 from gemmprof.model import KernelProfile, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.ncu_frame import WORKLOADS, Item
-from gemmprof.ncurep.wire import decode
+from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, decode
 
 # Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they
 # hold.

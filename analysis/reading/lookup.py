@@ -12,16 +12,15 @@ from typing import Any
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading import disassembly_cache
-from gemmprof.analysis.reading.frame import Frame
-from gemmprof.analysis.reading.messages import Result
-from gemmprof.analysis.reading.sources import Module, addresses, read_module, source_index
-from gemmprof.analysis.reading.unpack import damaged
-from gemmprof.analysis.reading.worker import (
+from gemmprof.analysis.reading.disassembly_cache import (
     NativeReader,
     NativeReaderError,
     NativeReaderMissing,
     native_reader,
 )
+from gemmprof.analysis.reading.frame import Frame, Module, addresses, read_module, source_index
+from gemmprof.analysis.reading.messages import Result
+from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.gpu.toolchain import ncu_python_directory
@@ -29,8 +28,7 @@ from gemmprof.metrics import unit_by_name
 from gemmprof.model import Instruction, KernelProfile, Source
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.ncu_frame import Item
-from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode
+from gemmprof.ncurep.ncu_frame import MAX_BYTES, Item, WireError, decode
 
 _UNKNOWN_SASS = ("", "???", "N/A")  # what the disassembler says of code that it does not know
 

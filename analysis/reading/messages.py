@@ -14,7 +14,7 @@ from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
 from gemmprof.analysis.reading.values import InstanceTable, MetricDecoder
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode, decode_strictly
+from gemmprof.ncurep.ncu_frame import MAX_BYTES, WireError, decode, decode_strictly
 
 _Message = messages.KernelResult | messages.RangeResult | messages.CommandListResult | messages.GraphResult
 _MESSAGES: Mapping[str, type[_Message]] = {

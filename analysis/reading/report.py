@@ -2,7 +2,7 @@
 
 The frame and all values are decoded here (`frame`, `messages`). Only what the file does not hold
 comes from NVIDIA's ``ncu_report``: disassembled SASS, the source line of an instruction, units of metrics. That library
-runs in a process of its own (`worker`), and what it gets to see is a report cut down to one kernel's code
+runs in a process of its own (`disassembly_cache`), and what it gets to see is a report cut down to one kernel's code
 (`lookup`).
 """
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from gemmprof import metrics as m
-from gemmprof.analysis.inputs.owners import is_doubtful
+from gemmprof.analysis.inputs.names import is_doubtful
 from gemmprof.analysis.reading.context import session_details
 from gemmprof.analysis.reading.doubts import Order, Values
 from gemmprof.analysis.reading.frame import Frame, open_frame
@@ -26,8 +26,7 @@ from gemmprof.analysis.reading.messages import Result, ResultDecoder, place_of, 
 from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.model import KernelProfile, SessionDetails, Source
-from gemmprof.ncurep.ncu_frame import Item
-from gemmprof.ncurep.wire import WireError
+from gemmprof.ncurep.ncu_frame import Item, WireError
 from gemmprof.runs.integrity import doubt_of
 
 NO_UNITS = (

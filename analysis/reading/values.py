@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from gemmprof.metrics import OF_THE_PROFILER
 from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import WireError, check_types, decode
+from gemmprof.ncurep.ncu_frame import WireError, check_types, decode
 
 # Decoded metrics up to this size are remembered, so many bytes of them: curves of occupancy (5 KiB) are the same in
 # each launch of a kernel, and texts, which say what metrics are made of, in all.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure
 from gemmprof.analysis.history.changepoints import find_steps
-from gemmprof.analysis.sections.stall_reasons import reason
+from gemmprof.analysis.sections.warp_states import reason
 from gemmprof.model import KernelProfile, NotCollected
 
 if TYPE_CHECKING:

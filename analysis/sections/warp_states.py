@@ -4,16 +4,127 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import figure
-from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address
-from gemmprof.analysis.sections.stall_reasons import StallReason
+from gemmprof.gpu.arch import has
 from gemmprof.model import Instruction, KernelProfile, NotCollected
+
+# --- Stall reasons ----------------------------------------------------------------------------------------------------
+# Why a warp does not issue: every stall reason of Nsight Compute in one plain sentence.
+#
+# The table serves the warp states of a kernel (`warp_states`) and the samples of a source line alike.
+
+
+@dataclass(frozen=True, slots=True)
+class StallReason:
+    """One warp state.
+
+    Attributes:
+        key: ncu's name in ``smsp__average_warps_issue_stalled_<key>_per_issue_active.ratio``.
+        title: as ncu prints it ("Stall Long Scoreboard").
+        group: key of `GROUPS`.
+        meaning: one sentence: what a warp in this state waits for.
+    """
+
+    key: str
+    title: str
+    group: str
+    meaning: str
+
+
+# Title of each group of reasons, in the order of the pages.
+GROUPS: dict[str, str] = {
+    "memory": "Waiting for global or local memory",
+    "shared": "Waiting for shared memory and the memory I/O queue",
+    "execution": "Waiting for arithmetic",
+    "synchronisation": "Waiting for other warps",
+    "control": "Waiting for instructions",
+    "other": "Other",
+    "issuing": "Issuing or ready",
+}
+
+ISSUING = "issuing"  # the group of the two states in which nothing holds the warp back
+
+# Each reason by its group: what a warp in that state waits for.
+_MEANINGS = {
+    "memory": {
+        "long_scoreboard": "Waits for data of a global, local, surface or texture access through L1.",
+        "lg_throttle": "Waits for room in the queue of local and global memory instructions.",
+        "tex_throttle": "Waits for room in the queue of the texture unit.",
+        "drain": "Has finished and waits for its stores to drain before it can leave.",
+        "imc_miss": "Waits for a constant that missed in the immediate constant cache.",
+    },
+    "shared": {
+        "short_scoreboard": "Waits for data of shared memory, a special function or a dynamic branch (the memory I/O "
+        "unit).",
+        "mio_throttle": "Waits for room in the memory I/O queue: shared memory, special functions and dynamic "
+        "branches.",
+    },
+    "execution": {
+        "wait": "Waits a fixed number of cycles for its previous instruction.",
+        "math_pipe_throttle": "Waits for its arithmetic pipe, which is busy with other warps.",
+        "dispatch_stall": "Was selected but held back by the dispatcher, for example by register-port conflicts.",
+        "gmma": "Waits for warpgroup.arrive before a warpgroup matrix multiplication (wgmma) can start.",
+    },
+    "synchronisation": {
+        "barrier": "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
+        "membar": "Waits at a memory fence until its earlier accesses are visible.",
+        "sleeping": "Sleeps: all its threads are in __nanosleep or yielded.",
+    },
+    "control": {
+        "no_instruction": "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
+        "branch_resolving": "Waits for a branch target to be computed.",
+    },
+    "other": {"misc": "Waits for a rare reason that ncu does not split further."},
+    ISSUING: {
+        "not_selected": "Is ready, but the scheduler issued from another warp: there are enough warps.",
+        "selected": "Issues an instruction in this cycle.",
+    },
+}
+_ABBREVIATIONS = ("lg", "imc", "mio", "gmma")
+
+
+def _title(key: str) -> str:
+    """As ncu prints it: ``Stall IMC Miss``."""
+    words = (word.upper() if word in _ABBREVIATIONS else word.title() for word in key.split("_"))
+    return " ".join(words if key == "selected" else ("Stall", *words))
+
+
+REASONS: dict[str, StallReason] = {
+    key: StallReason(key, _title(key), group, meaning)
+    for group, meanings in _MEANINGS.items()
+    for key, meaning in meanings.items()
+}
+
+# Reasons that the sampler calls otherwise than the warp-state counters do.
+_SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+
+
+def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReason:
+    """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof.
+
+    Args:
+        name: the name.
+        compute_capability: of the GPU; ncu counts more to a barrier where there is more to wait for.
+    """
+    key = _SAMPLING_NAMES.get(name, name)
+    known = REASONS.get(key)
+    if known is not None and key == "barrier" and has("clusters", compute_capability):
+        results = ", or for the results of wgmma" if has("wgmma", compute_capability) else ""
+        return replace(known, meaning=f"Waits at a barrier of its block (__syncthreads) or cluster{results}.")
+    if known is not None:
+        return known
+    words = key.replace("_", " ")
+    return StallReason(key, _title(key), "other", f"Is in the state that ncu calls '{words}'.")
+
+
+# --- Warp states ------------------------------------------------------------------------------------------------------
+
 
 BARRIER, LONG = "barrier", "long_scoreboard"
 LEAST = 0.02  # waits of less than this share of their state are not told apart from it
@@ -205,9 +316,7 @@ class WarpStates:
     @property
     def main_stall(self) -> StateShare | None:
         """The largest state in which the warp is held back (neither selected nor ready and waiting its turn)."""
-        held = [
-            state for state in self.states if state.reason.group != stall_reasons.ISSUING and state.share > 0
-        ]
+        held = [state for state in self.states if state.reason.group != ISSUING and state.share > 0]
         return held[0] if held else None
 
 
@@ -230,7 +339,7 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     whole = latency if cycles and latency else sum(weights.values())
     states = [
         StateShare(
-            reason=stall_reasons.reason(key, profile.device.compute_capability),
+            reason=reason(key, profile.device.compute_capability),
             cycles_per_issue=cycles.get(key),
             samples=samples.get(key),
             samples_not_issued=not_issued.get(key),
@@ -256,13 +365,13 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
 def _by_reason(profile: KernelProfile, names: dict[str, str], *, whole: bool = False) -> dict[str, Any]:
     """Value of each counter under the reason's key, which counters and sampler share."""
     read = profile.whole if whole else profile.number
-    values = {stall_reasons.reason(name).key: read(metric) for name, metric in names.items()}
+    values = {reason(name).key: read(metric) for name, metric in names.items()}
     return {key: value for key, value in values.items() if value is not None}
 
 
 def _grouped(states: list[StateShare]) -> tuple[GroupShare, ...]:
     groups = []
-    for key, title in stall_reasons.GROUPS.items():
+    for key, title in GROUPS.items():
         members = tuple(state for state in states if state.reason.group == key)
         if members:
             groups.append(GroupShare(key, title, sum(state.share for state in members), members))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.whole.spans import OTHER, Span, Sums, kind_of, operator_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
 from gemmprof.model import KernelProfile
@@ -143,7 +143,7 @@ class Came:
     @property
     def words(self) -> str:
         """``as predicted``, ``more than predicted`` or ``less than predicted``; '' where nothing was followed."""
-        from gemmprof.analysis.comparison.causes import Prediction, Score
+        from gemmprof.analysis.comparison.reasons import Prediction, Score
 
         return (
             "" if self.predicted is None else Score((), Prediction("", *self.predicted), self.measured).words

@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, i
 from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import Family
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
 from gemmprof.model import FamilyKey, Finding, KernelProfile

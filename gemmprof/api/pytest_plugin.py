@@ -173,7 +173,7 @@ class Kernel:
     @property
     def findings(self) -> frozenset[str]:
         """ncu's rules that found something, and gemmprof's causes."""
-        from gemmprof.analysis.comparison.causes import causes_of
+        from gemmprof.analysis.comparison.reasons import causes_of
 
         return frozenset(self.record.findings) | (causes_of(self.record) or frozenset())
 

@@ -209,7 +209,7 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
 
 def _check_redaction(options: argparse.Namespace, session: Session) -> None:
     """Refuse an expression that finds no source file: it was meant to hide one."""
-    from gemmprof.analysis.reading.sources import is_redacted
+    from gemmprof.analysis.reading.frame import is_redacted
 
     wanted = getattr(options, "redact_source", None)
     files = {path for kernel in session.kernels for path in kernel.profile.source.files}

@@ -35,7 +35,7 @@ from gemmprof.arguments.ladder_options import (
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
-from gemmprof.metrics.sampling import PM_SAMPLING
+from gemmprof.metrics.source import PM_SAMPLING
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.settings import (
     CLOCK_CONTROLS,

@@ -145,8 +145,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; 1 if a gate was given and does not hold."""
-    from gemmprof.analysis.comparison.gate import check
-    from gemmprof.analysis.comparison.waivers import read_waivers
+    from gemmprof.analysis.comparison.gate import check, read_waivers
 
     if options.learn_noise:
         return _learn_noise(options)
@@ -292,7 +291,7 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
 
 def _came_of_predictions() -> str:
     """How predictions of the history here came out; '' where there is none."""
-    from gemmprof.analysis.history.scoring import tally
+    from gemmprof.analysis.history.recording import tally
     from gemmprof.reports.history.store import HistoryStore, default_store
 
     try:

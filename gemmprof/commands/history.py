@@ -96,8 +96,7 @@ def _folder(options: argparse.Namespace) -> Path:
 
 def _record(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.points import Origin
-    from gemmprof.analysis.history.recording import points
-    from gemmprof.analysis.history.scoring import tally
+    from gemmprof.analysis.history.recording import points, tally
     from gemmprof.reports.history.store import HistoryStore
 
     if not options.inputs:
@@ -150,7 +149,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
-    from gemmprof.analysis.history.series import series_of
+    from gemmprof.analysis.history.points import series_of
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history_tables
 
@@ -206,9 +205,8 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
 
 def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changepoints import FEWEST
-    from gemmprof.analysis.history.changes import changes
-    from gemmprof.analysis.history.many_series import series_with_steps
-    from gemmprof.analysis.history.scoring import tally
+    from gemmprof.analysis.history.changes import changes, series_with_steps
+    from gemmprof.analysis.history.recording import tally
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history_tables
 

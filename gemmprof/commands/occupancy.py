@@ -266,7 +266,7 @@ def _from_build(options: argparse.Namespace) -> int:
     if options.ptxas is not None:
         resources = read_ptxas(_text(options.ptxas))
     else:
-        from gemmprof.analysis.occupancy.cubin import read_cubin
+        from gemmprof.analysis.occupancy.configurations import read_cubin
 
         resources = read_cubin(options.cubin)
     kernels = built_kernels(

@@ -126,8 +126,7 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     from gemmprof.analysis.comparison.outcome import ACROSS, compare
     from gemmprof.analysis.comparison.sides import load_side
     from gemmprof.analysis.history.points import Origin
-    from gemmprof.analysis.history.recording import points
-    from gemmprof.analysis.history.scoring import tally
+    from gemmprof.analysis.history.recording import points, tally
     from gemmprof.analysis.session import load_session
     from gemmprof.base.amounts import nanoseconds
     from gemmprof.reports.explanations.words import saved, title

@@ -10,6 +10,5 @@ from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.launch import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403
-from gemmprof.metrics.sampling import *  # noqa: F403
-from gemmprof.metrics.source import *  # noqa: F403
+from gemmprof.metrics.source import *  # noqa: F403  # noqa: F403
 from gemmprof.metrics.throughput import *  # noqa: F403  # noqa: F403

@@ -11,8 +11,7 @@ from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, SCHEDULER, WAR
 from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.launch import LAUNCH, OCCUPANCY
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
-from gemmprof.metrics.sampling import PM_SAMPLING, TIMELINE
-from gemmprof.metrics.source import SOURCE_VIEW
+from gemmprof.metrics.source import PM_SAMPLING, SOURCE_VIEW, TIMELINE
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
 
 # --- Advice: rule results come with whatever sections are collected ---------------------------------------------------

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gemmprof.base.addresses import Addresses
 from gemmprof.base.errors import UsageError
+from gemmprof.base.expressions import Addresses
 from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
 
 LARGEST = 1 << 24  # of a dimension or a parameter that is read from a file

@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from gemmprof.base.addresses import Addresses
 from gemmprof.base.documents import checked, plain
 from gemmprof.base.errors import RunError
-from gemmprof.base.expressions import is_arithmetic
+from gemmprof.base.expressions import Addresses, is_arithmetic
 from gemmprof.base.foreign_files import read_bytes
 from gemmprof.model import Problem, ReportRecord, RunInfo, StageRecord, StageResult
 

@@ -24,8 +24,7 @@ import gemmprof
 from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.base.foreign_files import open_lock
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
-from gemmprof.gpu.ptxas import KernelResources
-from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc
+from gemmprof.gpu.toolchain import KernelResources, Tool, find_ncu, find_nvcc
 from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant

@@ -20,7 +20,7 @@ from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
-from gemmprof.ncurep.wire import WireError
+from gemmprof.ncurep.ncu_frame import WireError
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu.command import NcuCommand, known_to
 from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from gemmprof.base.errors import DeviceError
-from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.model import Card
 
 START_SECONDS = 180.0  # how long a child may take to load torch and to make a CUDA context

@@ -183,7 +183,7 @@ def column_type(name: str) -> pa.DataType:
 
 def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, Any]:
     from gemmprof.analysis.inputs.named_figures import figures, findings
-    from gemmprof.analysis.inputs.owners import owner_of
+    from gemmprof.analysis.inputs.names import owner_of
     from gemmprof.analysis.kernel_analysis import analyse
 
     row: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from gemmprof.analysis.history.changepoints import Step
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.scoring import Tally
+from gemmprof.analysis.history.recording import Tally
 from gemmprof.base.documents import Document, Part
 
 if TYPE_CHECKING:

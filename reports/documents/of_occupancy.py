@@ -13,7 +13,7 @@ from gemmprof.analysis.occupancy.reasoning import explain
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product
-from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.model import KernelProfile, NotCollected
 
 

@@ -12,8 +12,7 @@ from typing import Any, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series
+from gemmprof.analysis.history.points import CLOCKS, TEXTS, Origin, Point, Series
 
 COUNTER = "counter_"
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gemmprof.analysis.history.many_series import Times, series_with_steps
+from gemmprof.analysis.history.changes import Times, series_with_steps
 from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
 from gemmprof.reports.history.listing import REPLACES, Listing
 from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points

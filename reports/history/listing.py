@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gemmprof.analysis.history.many_series import Times
+from gemmprof.analysis.history.changes import Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.reports.history.index import (

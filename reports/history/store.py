@@ -23,11 +23,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from gemmprof.analysis.history.many_series import Times
-from gemmprof.analysis.history.points import Point
-from gemmprof.analysis.history.recording import ON
-from gemmprof.analysis.history.scoring import Kept
-from gemmprof.analysis.history.series import Series
+from gemmprof.analysis.history.changes import Times
+from gemmprof.analysis.history.points import Point, Series
+from gemmprof.analysis.history.recording import ON, Kept
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json

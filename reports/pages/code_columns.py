@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from gemmprof.analysis.figure import formula_of
-from gemmprof.analysis.sections import stall_reasons
+from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters
 from gemmprof.reports.formatting import number, percent, significant
 
@@ -204,7 +204,7 @@ def mix_of(stalls: Mapping[str, int]) -> Mix | None:
         return None
     groups = dict.fromkeys(COLOURS, 0)
     for reason, samples in stalls.items():
-        group = stall_reasons.reason(reason).group
+        group = warp_states.reason(reason).group
         groups[group if group in groups else "other"] += samples
     parts, start = [], 0.0
     for group, samples in groups.items():

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Annotated
 
 from gemmprof.analysis.explanation.code.live import live_in
-from gemmprof.analysis.inputs.owners import unmangled
-from gemmprof.analysis.sections import stall_reasons
+from gemmprof.analysis.inputs.names import unmangled
+from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.documents import Part
@@ -133,7 +133,7 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
         yield HeatData("live", "Live", tip, packed(live), most=True)
     # The most frequent first, as everywhere.
     for name in view.totals.stalls:
-        reason = stall_reasons.reason(name)
+        reason = warp_states.reason(name)
         yield HeatData(
             f"stall:{name}",
             name.replace("_", " "),

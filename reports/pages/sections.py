@@ -15,7 +15,7 @@ from typing import Any
 
 from gemmprof.analysis.comparison.outcome import compare_launches
 from gemmprof.analysis.kernel_analysis import ANALYSES
-from gemmprof.analysis.ladder import declared, declared_traffic
+from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.figures import drawings
 from gemmprof.reports.figures.memory_diagram import diagram
@@ -138,7 +138,7 @@ def _results(
     if page.record is not None and page.problem is not None:
         model = declared_traffic.model(page.record.stage, page.problem, page.analysis.traced)
         found.append(("traffic", "Traffic, predicted and measured", model))
-        patterns = declared.access_patterns(page.record.stage, page.problem)
+        patterns = declared_traffic.access_patterns(page.record.stage, page.problem)
         if patterns is not None and not patterns.describes(page.analysis.profile.launch):
             patterns = None
         found.append(("access_pattern", "How a warp touches memory", patterns))

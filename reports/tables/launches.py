@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gemmprof import metrics as m
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, KernelProfile

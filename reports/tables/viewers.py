@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gemmprof import metrics
-from gemmprof.analysis.inputs.owners import unmangled
+from gemmprof.analysis.inputs.names import unmangled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.line_table import Call
 from gemmprof.analysis.reading.samples import series_of

@@ -168,7 +168,7 @@ def _print_suggestions(screen: Screen, answers: Sequence[Occupancy]) -> None:
 def print_build(screen: Screen, kernels: Sequence[BuiltKernel], threads: int) -> None:
     """Every kernel of a build at one block size, with its warning."""
     from gemmprof.analysis.inputs.names import labels
-    from gemmprof.gpu.ptxas import demangle
+    from gemmprof.gpu.toolchain import demangle
 
     screen.line(f"{count(threads, 'thread')} per block\n")
     rows = [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmprof.analysis.comparison.gate import Break, GateResult
+from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.

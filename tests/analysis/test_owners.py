@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from recorded_data import DATA, ROOT
 
-from gemmprof.analysis.inputs.owners import OWNERS, owner_of
+from gemmprof.analysis.inputs.names import OWNERS, owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
 

@@ -20,9 +20,9 @@ from gemmprof.analysis import session as sessions
 from gemmprof.analysis.inputs.one_kernel import stage_launch
 from gemmprof.analysis.inputs.selection import Selection
 from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading.disassembly_cache import NativeReader, NativeReaderMissing
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
-from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
@@ -181,7 +181,7 @@ def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
         "from gemmprof.analysis.reading.report import read_report\n"
-        "from gemmprof.analysis.reading.worker import native_reader\n"
+        "from gemmprof.analysis.reading.disassembly_cache import native_reader\n"
         f"read_report({str(REPORT)!r})\n"
         "print(native_reader().worker.process.pid)"
     )

@@ -8,9 +8,8 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.sections import stall_reasons, warp_states
-from gemmprof.analysis.sections.stall_reasons import GROUPS, REASONS, reason
-from gemmprof.analysis.sections.warp_states import WarpStates
+from gemmprof.analysis.sections import warp_states
+from gemmprof.analysis.sections.warp_states import GROUPS, REASONS, WarpStates, reason
 
 
 def test_every_reason_says_what_it_means() -> None:
@@ -42,7 +41,7 @@ def test_every_reason_of_a_recorded_report_is_known(recorded: ReadRecorded, repo
             *metrics.stall_samples(profile.metrics),
             *metrics.stall_samples(profile.metrics, not_issued=True),
         )
-        assert {stall_reasons.reason(name).key for name in names} <= set(REASONS)
+        assert {warp_states.reason(name).key for name in names} <= set(REASONS)
 
 
 def test_samples_add_up_to_ncus_count(recorded: ReadRecorded, report_name: str) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.series import series_of
+from gemmprof.analysis.history.points import Origin, Point, series_of
 from gemmprof.reports.pages.history import write_history_page
 
 

@@ -13,9 +13,8 @@ from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis.explanation.code.flow import program
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.reading.frame import open_frame
+from gemmprof.analysis.reading.frame import open_frame, source_index
 from gemmprof.analysis.reading.line_table import inlined_calls, line_table_of, ptx_lines
-from gemmprof.analysis.reading.sources import source_index
 from gemmprof.gpu.toolchain import cuobjdump_path
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 

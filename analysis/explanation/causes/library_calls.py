@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.model import KernelProfile
 
 TIMES = Path(__file__).with_name("cublas.json")

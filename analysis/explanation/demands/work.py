@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import pipe
 from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads
 from gemmprof.analysis.reading.line_table import inlined_calls
-from gemmprof.analysis.sections import stall_reasons
+from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
 from gemmprof.gpu.arch import WARP, has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
@@ -158,14 +158,14 @@ class Work:
                 continue
             values = self._in_order(by_address(self.profile, metric) or {})
             if values.any():
-                by_reason[stall_reasons.reason(name).key] = values
+                by_reason[warp_states.reason(name).key] = values
         return by_reason
 
     @cached_property
     def stall_cycles(self) -> dict[str, float]:
         """Cycles that warps spent in each state for an instruction that was issued, as counted."""
         return {
-            stall_reasons.reason(name).key: self.number(metric) or 0.0
+            warp_states.reason(name).key: self.number(metric) or 0.0
             for name, metric in metrics.stall_cycles(self.profile.metrics).items()
         }
 

@@ -11,7 +11,7 @@ from recorded_data import DATA
 
 from gemmprof.analysis.comparison.builds import load_build
 from gemmprof.analysis.occupancy.calculator import occupancy
-from gemmprof.analysis.occupancy.cubin import find_cuobjdump
+from gemmprof.analysis.occupancy.configurations import find_cuobjdump
 from gemmprof.base.errors import DeviceError
 from gemmprof.cli import main
 

@@ -10,17 +10,24 @@ from dataclasses import replace
 import pytest
 
 from gemmprof.analysis.comparison import sides
-from gemmprof.analysis.comparison.code import Code, code_of, likeness
-from gemmprof.analysis.comparison.gate import GateResult, check
+from gemmprof.analysis.comparison.gate import GateResult, Waiver, check
 from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
 from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
 from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
 from gemmprof.analysis.comparison.quantify import Measures
 from gemmprof.analysis.comparison.reasons import changed_counters, reasons
-from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range, Times, batches
+from gemmprof.analysis.comparison.records import (
+    Code,
+    KernelRecord,
+    Origin,
+    Range,
+    Times,
+    batches,
+    code_of,
+    likeness,
+)
 from gemmprof.analysis.comparison.sides import Side
-from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
 

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.analysis.comparison.distributions import (
+from gemmprof.analysis.comparison.judgement import (
+    Batch,
+    Estimate,
+    Judgement,
     Mixture,
+    estimate,
+    judge,
     location,
     location_bias,
     location_variance,
     rejected,
 )
-from gemmprof.analysis.comparison.judgement import Batch, Estimate, Judgement, estimate, judge
 from gemmprof.analysis.comparison.noise import Noise
 from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
 

@@ -17,7 +17,7 @@ from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeM
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.levers import is_debug_build
-from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.whole.spans import idle_share
 from gemmprof.cli import main

@@ -11,7 +11,7 @@ from recorded_data import DATA, ROOT
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.levers import TRITON, WORDS
-from gemmprof.analysis.inputs.owners import OWNERS, owner_of
+from gemmprof.analysis.inputs.names import OWNERS, owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections.by_line import is_users
 from gemmprof.model import KernelProfile

@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, pr
 from gemmprof.analysis.explanation.demands.pipes import is_float
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.analysis.explanation.places import places
+from gemmprof.analysis.explanation.engine import places
 from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor, room
 from gemmprof.analysis.reading.report import read_report
 

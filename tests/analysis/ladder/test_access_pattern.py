@@ -10,7 +10,7 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.ladder.access_pattern import AccessPatterns, WarpAccess
-from gemmprof.analysis.ladder.declared import access_patterns
+from gemmprof.analysis.ladder.declared_traffic import access_patterns
 from gemmprof.analysis.sections import bank_conflicts, coalescing
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing

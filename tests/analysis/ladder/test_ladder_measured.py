@@ -14,7 +14,7 @@ import pytest
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import declared_traffic
-from gemmprof.analysis.ladder.declared import access_patterns
+from gemmprof.analysis.ladder.declared_traffic import access_patterns
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.session import Session, load_session

@@ -10,7 +10,7 @@ from recorded_data import ReadRecorded
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.analysis.ladder.access_pattern import AccessPatterns
-from gemmprof.analysis.ladder.declared import access_patterns
+from gemmprof.analysis.ladder.declared_traffic import access_patterns
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import Problem, Stage
 

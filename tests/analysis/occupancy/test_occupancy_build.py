@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 import recorded_data
 
-from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
-from gemmprof.analysis.occupancy.cubin import find_cuobjdump, parse_resource_usage, read_cubin
+from gemmprof.analysis.occupancy.configurations import (
+    built_kernels,
+    find_cuobjdump,
+    parse_resource_usage,
+    read_cubin,
+    read_ptxas,
+)
 from gemmprof.base.errors import DeviceError, UsageError
-from gemmprof.gpu.ptxas import KernelResources, demangle, parse_ptxas
+from gemmprof.gpu.toolchain import KernelResources, demangle, parse_ptxas
 
 DATA = recorded_data.DATA / "occupancy"
 PTXAS = (DATA / "ptxas_verbose.txt").read_text(encoding="utf-8")

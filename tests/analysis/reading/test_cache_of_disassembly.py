@@ -13,8 +13,8 @@ from profiles import launch
 from recorded_data import DATA
 
 from gemmprof.analysis.reading import disassembly_cache, lookup
+from gemmprof.analysis.reading.frame import Module
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.reading.sources import Module
 
 REPORT = DATA / "flaws_cluster.ncu-rep.xz"
 

@@ -10,7 +10,7 @@ from google.protobuf.internal import api_implementation
 from reports_in_bytes import length_prefixed, varint
 
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import MAX_FIELDS, SMALL_BYTES, WireError, decode, decode_strictly
+from gemmprof.ncurep.ncu_frame import MAX_FIELDS, SMALL_BYTES, WireError, decode, decode_strictly
 
 PROTO = Path(messages.__file__).with_name("ncu_messages.proto")
 FIELD = re.compile(r"^\s*(optional |repeated |)(\w+) (\w+) = (\d+);", re.MULTILINE)

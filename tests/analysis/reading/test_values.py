@@ -14,7 +14,7 @@ from gemmprof.analysis.reading.values import MetricDecoder, _plain_metrics, metr
 from gemmprof.model import MetricValue
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import WireError
+from gemmprof.ncurep.ncu_frame import WireError
 
 NAMES = [f"metric_{number}" for number in range(100_000)]
 VALUES = [

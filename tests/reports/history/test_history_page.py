@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import Change, changes
-from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.series import series_of
+from gemmprof.analysis.history.points import Origin, Point, series_of
 from gemmprof.reports.figures.history_plot import history_drawing
 from gemmprof.reports.pages.history import MOST_SERIES, page_html, write_history_page
 

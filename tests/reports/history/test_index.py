@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.many_series import series_with_steps
-from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.series import series_of
+from gemmprof.analysis.history.changes import changes, series_with_steps
+from gemmprof.analysis.history.points import Origin, Point, series_of
 from gemmprof.reports.history import compaction
 from gemmprof.reports.history.index import index_of, load_index, piece_of
 from gemmprof.reports.history.store import HistoryStore

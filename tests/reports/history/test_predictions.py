@@ -11,8 +11,8 @@ import in_process
 import pytest
 from recorded_data import ROOT
 
-from gemmprof.analysis.comparison.causes import Prediction, score
-from gemmprof.analysis.history.scoring import NONE, Kept, read, tally, written
+from gemmprof.analysis.comparison.reasons import Prediction, score
+from gemmprof.analysis.history.recording import NONE, Kept, read, tally, written
 
 RECORDED = ROOT / "docs" / "examples" / "recorded"
 WIDE = Prediction("narrow_access", 0.2, 0.1, 0.3)
