@@ -14,14 +14,14 @@
 
   // Why no device of the architecture accepts the configuration, "" if one does.
   const beyondALimit = (limits, c) => {
-    const most = limits.maxSharedMemoryPerBlock - limits.reservedSharedMemoryPerBlock;
-    if (!limits.sharedMemoryConfigs.includes(c.config)) {
+    const most = limits.max_shared_memory_per_block - limits.reserved_shared_memory_per_block;
+    if (!limits.shared_memory_configs.includes(c.config)) {
       return `a shared memory configuration of ${whole(c.config)} bytes: `
         + `compute capability ${limits.label} has none such`;
     }
     for (const [what, value, low, high] of [
-      ["threads per block", c.threads, 1, limits.maxThreadsPerBlock],
-      ["registers per thread", c.registers, 1, limits.maxRegistersPerThread],
+      ["threads per block", c.threads, 1, limits.max_threads_per_block],
+      ["registers per thread", c.registers, 1, limits.max_registers_per_thread],
       ["bytes of shared memory per block", c.shared, 0, most],
       ["barriers per block", c.barriers, 0, MAX_BARRIERS_PER_BLOCK],
     ]) {
@@ -38,22 +38,22 @@
   const calculate = (limits, c) => {
     const problem = beyondALimit(limits, c);
     if (problem) return { problem };
-    const warps = Math.ceil(c.threads / limits.warpSize);
+    const warps = Math.ceil(c.threads / limits.warp_size);
     // A warp's registers come in units; each of the SM's four partitions holds whole warps.
-    const registersPerWarp = roundUp(c.registers * limits.warpSize, limits.registerAllocationUnit);
-    const partitions = limits.warpAllocationGranularity;
+    const registersPerWarp = roundUp(c.registers * limits.warp_size, limits.register_allocation_unit);
+    const partitions = limits.warp_allocation_granularity;
     const warpsByRegisters =
-      Math.floor(Math.floor(limits.registersPerSm / registersPerWarp) / partitions) * partitions;
-    const shared = roundUp(c.shared + limits.reservedSharedMemoryPerBlock, limits.sharedMemoryAllocationUnit);
+      Math.floor(Math.floor(limits.registers_per_sm / registersPerWarp) / partitions) * partitions;
+    const shared = roundUp(c.shared + limits.reserved_shared_memory_per_block, limits.shared_memory_allocation_unit);
     const blockLimits = {
       registers: Math.floor(warpsByRegisters / warps),
-      shared_memory: shared > 0 ? Math.floor(c.config / shared) : limits.maxBlocksPerSm,
-      warps: Math.floor(limits.maxWarpsPerSm / warps),
-      blocks: limits.maxBlocksPerSm,
+      shared_memory: shared > 0 ? Math.floor(c.config / shared) : limits.max_blocks_per_sm,
+      warps: Math.floor(limits.max_warps_per_sm / warps),
+      blocks: limits.max_blocks_per_sm,
     };
-    if (limits.barriersLimit) {
+    if (limits.barriers_limit_occupancy) {
       blockLimits.barriers =
-        c.barriers > 0 ? Math.floor(limits.maxBarriersPerSm / c.barriers) : limits.maxBlocksPerSm;
+        c.barriers > 0 ? Math.floor(limits.max_barriers_per_sm / c.barriers) : limits.max_blocks_per_sm;
     }
     if (shared > c.config && blockLimits.registers > 0) {
       return {
@@ -63,13 +63,13 @@
     }
     const blocks = Math.min(...Object.values(blockLimits));
     const binding = Object.keys(blockLimits).filter((name) => blockLimits[name] === blocks);
-    const full = blocks * warps === limits.maxWarpsPerSm;
+    const full = blocks * warps === limits.max_warps_per_sm;
     const limiters = full ? [] : [...new Set(binding.map((name) => (name === "warps" ? "blocks" : name)))].sort();
     return {
       problem: "",
       blocks,
       activeWarps: blocks * warps,
-      occupancy: (blocks * warps) / limits.maxWarpsPerSm,
+      occupancy: (blocks * warps) / limits.max_warps_per_sm,
       limiters,
       binding,
       blockLimits,
@@ -85,8 +85,8 @@
   const residentWarps = (limits, c, name, value) => {
     const changed = { ...c, [name]: value };
     if (name === "shared" && value > c.shared) {
-      const enough = limits.sharedMemoryConfigs
-        .filter((config) => config >= value + limits.reservedSharedMemoryPerBlock);
+      const enough = limits.shared_memory_configs
+        .filter((config) => config >= value + limits.reserved_shared_memory_per_block);
       if (enough.length) changed.config = Math.max(c.config, Math.min(...enough));
     }
     const answer = calculate(limits, changed);
@@ -98,13 +98,13 @@
 
   // The points of one curve: [value, resident warps], the present value among them.
   const curve = (limits, c, name) => {
-    const most = limits.maxSharedMemoryPerBlock - limits.reservedSharedMemoryPerBlock;
+    const most = limits.max_shared_memory_per_block - limits.reserved_shared_memory_per_block;
     const values = {
-      threads: () => range(limits.warpSize, limits.maxThreadsPerBlock, limits.warpSize),
-      registers: () => range(1, limits.maxRegistersPerThread, 1),
+      threads: () => range(limits.warp_size, limits.max_threads_per_block, limits.warp_size),
+      registers: () => range(1, limits.max_registers_per_thread, 1),
       shared: () => range(0, most, SHARED_MEMORY_STEP),
     }[name]();
-    const [low, high] = { threads: [1, limits.maxThreadsPerBlock], registers: [1, limits.maxRegistersPerThread], shared: [0, most] }[name];
+    const [low, high] = { threads: [1, limits.max_threads_per_block], registers: [1, limits.max_registers_per_thread], shared: [0, most] }[name];
     const present = Number.isInteger(c[name]) && c[name] >= low && c[name] <= high ? [c[name]] : [];
     const all = [...new Set([...values, ...present])].sort((a, b) => a - b);
     return all.map((value) => [value, residentWarps(limits, c, name, value)]);
@@ -143,10 +143,10 @@
     const first = points[0][0], last = points[points.length - 1][0];
     const x = (value) => AREA.left + ((value - first) / (last - first)) * (AREA.width - AREA.left - AREA.right);
     const y = (warps) => AREA.height - AREA.bottom
-      - (warps / limits.maxWarpsPerSm) * (AREA.height - AREA.top - AREA.bottom);
+      - (warps / limits.max_warps_per_sm) * (AREA.height - AREA.top - AREA.bottom);
     const svg = shape("svg", { viewBox: `0 0 ${AREA.width} ${AREA.height}`, role: "img" });
-    const quarter = limits.maxWarpsPerSm / 4;
-    for (const warps of range(0, limits.maxWarpsPerSm, quarter)) {
+    const quarter = limits.max_warps_per_sm / 4;
+    for (const warps of range(0, limits.max_warps_per_sm, quarter)) {
       svg.append(shape("line", { class: "grid", x1: AREA.left, x2: AREA.width - AREA.right, y1: y(warps), y2: y(warps) }));
       svg.append(shape("text", { class: "y", x: AREA.left - 5, y: y(warps) + 4 }, warps));
     }
@@ -175,8 +175,8 @@
 
   const GRID = { left: 46, right: 18, top: 4, width: 680, height: 360, bottom: 42 };
 
-  const gridRows = (limits) => [...range(CELL.registers, limits.maxRegistersPerThread, CELL.registers), limits.maxRegistersPerThread];
-  const gridColumns = (limits) => range(CELL.threads, limits.maxThreadsPerBlock, CELL.threads);
+  const gridRows = (limits) => [...range(CELL.registers, limits.max_registers_per_thread, CELL.registers), limits.max_registers_per_thread];
+  const gridColumns = (limits) => range(CELL.threads, limits.max_threads_per_block, CELL.threads);
 
   // Registers downwards, threads to the right; the cell of the present point is outlined.
   const drawGrid = (box, limits, c) => {
@@ -217,11 +217,11 @@
 
   // What a block takes of each resource, and what there is of it.
   const takes = (limits, c, answer) => ({
-    registers: [`${whole(answer.registersPerBlock)}`, `${whole(limits.registersPerSm)}`],
+    registers: [`${whole(answer.registersPerBlock)}`, `${whole(limits.registers_per_sm)}`],
     shared_memory: [`${whole(answer.sharedPerBlock)} B`, `${whole(c.config)} B`],
-    warps: [`${answer.warps}`, `${limits.maxWarpsPerSm}`],
-    blocks: ["1", `${limits.maxBlocksPerSm}`],
-    barriers: [`${c.barriers}`, `${limits.maxBarriersPerSm}`],
+    warps: [`${answer.warps}`, `${limits.max_warps_per_sm}`],
+    blocks: ["1", `${limits.max_blocks_per_sm}`],
+    barriers: [`${c.barriers}`, `${limits.max_barriers_per_sm}`],
   });
 
   const drawTable = (body, limits, c, answer) => {
@@ -267,7 +267,7 @@
         threads: numberIn("threads"),
         registers: numberIn("registers"),
         shared: numberIn("shared"),
-        config: config === LARGEST ? limitsNow().sharedMemoryConfigs[0] : Number(config),
+        config: config === LARGEST ? limitsNow().shared_memory_configs[0] : Number(config),
         barriers: numberIn("barriers"),
       };
     };
@@ -277,8 +277,8 @@
       const limits = limitsNow(), select = input("config");
       const kib = (bytes) => `${whole(bytes / 1024)} KiB`;
       select.replaceChildren(
-        new Option(`largest (${kib(limits.sharedMemoryConfigs[0])})`, LARGEST),
-        ...limits.sharedMemoryConfigs.map((config) => new Option(kib(config), config)),
+        new Option(`largest (${kib(limits.shared_memory_configs[0])})`, LARGEST),
+        ...limits.shared_memory_configs.map((config) => new Option(kib(config), config)),
       );
       select.value = wanted;
       if (select.selectedIndex < 0) select.value = LARGEST;
@@ -286,12 +286,12 @@
 
     const bounds = () => {
       const limits = limitsNow();
-      const most = limits.maxSharedMemoryPerBlock - limits.reservedSharedMemoryPerBlock;
-      for (const [name, max] of [["threads", limits.maxThreadsPerBlock], ["registers", limits.maxRegistersPerThread], ["shared", most]]) {
+      const most = limits.max_shared_memory_per_block - limits.reserved_shared_memory_per_block;
+      for (const [name, max] of [["threads", limits.max_threads_per_block], ["registers", limits.max_registers_per_thread], ["shared", most]]) {
         input(name).max = max;
         part(`${name}-slider`).max = max;
       }
-      input("barriers").disabled = !limits.barriersLimit;
+      input("barriers").disabled = !limits.barriers_limit_occupancy;
     };
 
     const setAll = (values) => {
@@ -324,7 +324,7 @@
       if (!impossible) {
         part("percent").textContent = `${(100 * answer.occupancy).toFixed(1)} %`;
         part("blocks").textContent = answer.blocks
-          ? `${count(answer.blocks, "block")} per SM, ${answer.activeWarps} of ${limits.maxWarpsPerSm} warps`
+          ? `${count(answer.blocks, "block")} per SM, ${answer.activeWarps} of ${limits.max_warps_per_sm} warps`
           : "No block fits: its registers exceed the SM's, the launch fails";
         part("meter").setAttribute("width", (100 * answer.occupancy).toFixed(3));
         drawTable(part("rows"), limits, c, answer);

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby, takewhile
 
-from markupsafe import Markup
-
 from gemmprof import metrics
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
@@ -21,7 +19,7 @@ from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.model import NotCollected
-from gemmprof.reports.pages.environment import document, environment
+from gemmprof.reports.pages.environment import document, filled
 
 MOST_KERNELS = 8  # on one page; the first pairs of the comparison
 CONTEXT = 3  # rows shown around what changed or is hot
@@ -98,12 +96,8 @@ def diff_page(outcome: Outcome) -> str:
     kernels = [(compared, parts) for compared, parts in found if parts]
     without = [compared.match.label for compared, parts in found if not parts]
     left_out = len(outcome.kernels) - len(kernels) - len(without)
-    article = (
-        environment()
-        .get_template("code_diff.html")
-        .render(outcome=outcome, kernels=kernels, without=without, left_out=left_out)
-    )
-    return document(f"{outcome.before} → {outcome.after}", [Markup(article)])
+    article = filled("code_diff.html", outcome=outcome, kernels=kernels, without=without, left_out=left_out)
+    return document(f"{outcome.before} → {outcome.after}", [article])
 
 
 def pairs_of(outcome: Outcome) -> Iterator[tuple[Compared, tuple[DiffPart, ...]]]:

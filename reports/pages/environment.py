@@ -18,7 +18,7 @@ from functools import cache, wraps
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound, nodes
+from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
@@ -258,6 +258,11 @@ def environment() -> Environment:
     return env
 
 
+def filled(template: str, **values: Any) -> Markup:
+    """A template with these values in it."""
+    return Markup(environment().get_template(template).render(**values))
+
+
 @cache
 def asset(name: str) -> str:
     """Text of a style sheet or script in ``templates/``."""
@@ -287,26 +292,9 @@ SCRIPTS_OF_PARTS = {"data-code-area": "code.js", "data-timeline": "timeline.js"}
 
 def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
     """A whole HTML document around one article or several; ``scripts`` are assets beside those of every page."""
-
-    def assets(names: tuple[str, ...]) -> tuple[str, ...]:
-        texts = []
-        for name in names:
-            try:
-                texts.append(asset(name))
-            except TemplateNotFound:
-                continue
-        return tuple(texts)
-
     of_parts = (name for mark, name in SCRIPTS_OF_PARTS.items() if any(mark in one for one in articles))
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *of_parts, *scripts))
-    return (
-        environment()
-        .get_template("document.html")
-        .render(
-            title=title,
-            policy=content_security_policy(styles, texts),
-            styles=styles,
-            scripts=texts,
-            articles=articles,
-        )
+    styles, texts = tuple(map(asset, STYLES)), tuple(map(asset, (*SCRIPTS, *of_parts, *scripts)))
+    policy = content_security_policy(styles, texts)
+    return filled(
+        "document.html", title=title, policy=policy, styles=styles, scripts=texts, articles=articles
     )

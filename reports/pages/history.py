@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from markupsafe import Markup
-
 from gemmprof.analysis.history.changepoints import Level, levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
@@ -16,7 +14,7 @@ from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.output import new_file
 from gemmprof.reports.figures.history_plot import HistoryDrawing, history_drawing
 from gemmprof.reports.formatting import counted, grid, nanoseconds
-from gemmprof.reports.pages.environment import environment
+from gemmprof.reports.pages.environment import document, filled
 
 MOST_SERIES = 60  # pictures on one page; a phone does not take more
 
@@ -29,7 +27,7 @@ class SeriesCard:
         label, name: shortened and full name of the kernel.
         facts: grid, card, kind of time, runs.
         drawing: the picture.
-        steps: the steps, newest first, for the table.
+        steps: the steps, newest first, each with the levels before and after.
         summary: the picture in words.
     """
 
@@ -37,37 +35,17 @@ class SeriesCard:
     name: str
     facts: str
     drawing: HistoryDrawing
-    steps: tuple[StepRow, ...]
+    steps: tuple[tuple[Change, Level, Level], ...]
     summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """One step in the table."""
-
-    when: str
-    commit: str
-    change: float
-    chip: str
-    causes: tuple[str, ...]
-    details: tuple[str, ...]
-    before: str
-    after: str
 
 
 def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     """The whole page; it works from a file, without a network."""
-    from gemmprof.reports.pages.environment import document
-
     told = labels(series[0].kernel for series, _ in shown)
     cards = [_card(series, found, told) for series, found in shown[:MOST_SERIES]]
     title = cards[0].label if len(cards) == 1 else f"{len(shown)} kernels over time"
-    article = (
-        environment()
-        .get_template("history.html")
-        .render(cards=cards, title=title, left_out=len(shown) - len(cards))
-    )
-    return document(f"{title} – history", [Markup(article)], scripts=("history.js",))
+    article = filled("history.html", cards=cards, title=title, left_out=len(shown) - len(cards))
+    return document(f"{title} – history", [article], scripts=("history.js",))
 
 
 def write_history_page(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], path: Path) -> Path:
@@ -97,21 +75,6 @@ def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, s
             if text
         ),
         drawing=drawing,
-        steps=tuple(
-            _step(change, *sides) for change, sides in reversed(list(zip(found, pairwise(flat), strict=True)))
-        ),
+        steps=tuple((change, *sides) for change, sides in zip(found, pairwise(flat), strict=True))[::-1],
         summary=f"{nanoseconds(last.time_ns)} in the last run; {steps}; noise of one run {100 * drawing.noise:.1f} %",
-    )
-
-
-def _step(change: Change, before: Level, after: Level) -> StepRow:
-    return StepRow(
-        when=f"{change.after.origin.recorded_at:%Y-%m-%d}",
-        commit=change.after.origin.commit,
-        change=change.step.ratio - 1,
-        chip="bad" if change.is_slower else "good",
-        causes=change.causes,
-        details=change.details,
-        before=nanoseconds(before.time_ns),
-        after=nanoseconds(after.time_ns),
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from gemmprof.reports.pages.contents import (
     stage_before,
     twin,
 )
-from gemmprof.reports.pages.environment import document, environment
+from gemmprof.reports.pages.environment import document, filled
 from gemmprof.reports.pages.workers import WORTH_IT_FROM, ordered, session_set_aside
 
 if TYPE_CHECKING:
@@ -159,13 +160,7 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not is_our_page(path):
         refuse_foreign([path])
-    if is_elsewhere():
-        made = each(_article, ((place,) for place in range(len(pages))), (report,))
-        articles: Iterable[str] = (article() for article in made)
-    else:
-        articles = ordered(
-            lambda place: _article(report, place), len(pages), processes=processes, here=_shortest(pages)
-        )
+    articles = _texts(_article, report, len(pages), processes, _shortest(pages))
     text = document(report.title, [index_article(report), *map(Markup, articles)])
     with new_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -175,29 +170,29 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
 def _write_folder(report: Report, target: Path, processes: int) -> Path:
     # The index takes as long as several kernel pages, so it comes first.
     files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
-
-    def write(place: int) -> None:
-        (staging / files[place]).write_text(_page_text(report, place), encoding="utf-8")
-
     refuse_foreign(
         [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
     )
     shortest = _shortest(report.plan.pages)
     here = None if shortest is None else shortest + 1
-    if is_elsewhere():
-        with new_folder(target, is_ours=is_our_page) as staging:
-            made = each(_page_text, ((place,) for place in range(len(files))), (report,))
-            for name, made_there in zip(files, made, strict=True):
-                (staging / name).write_text(made_there(), encoding="utf-8")
-        return target / files[0]
     with (
         new_folder(target, is_ours=is_our_page) as staging,
-        # No worker may be left that writes to the folder when that is published or given up.
-        closing(ordered(write, len(files), processes=processes, here=here)) as written,
+        closing(_texts(_page_text, report, len(files), processes, here)) as texts,
     ):
-        for _ in written:
-            pass
+        for name, text in zip(files, texts, strict=True):
+            (staging / name).write_text(text, encoding="utf-8")
     return target / files[0]
+
+
+def _texts(
+    make: Callable[[Report, int], str], report: Report, count: int, processes: int, here: int | None
+) -> Generator[str, None, None]:
+    """What ``make`` writes of each place, in order: on a cluster, else as `workers.ordered`."""
+    if not is_elsewhere():
+        yield from ordered(partial(make, report), count, processes=processes, here=here)
+        return
+    for made_there in each(make, ((place,) for place in range(count)), (report,)):
+        yield made_there()
 
 
 def _article(report: Report, place: int) -> str:
@@ -207,7 +202,8 @@ def _article(report: Report, place: int) -> str:
 def _page_text(report: Report, place: int) -> str:
     """A page of a report: 0 is the index."""
     if place:
-        return _kernel_document(report, report.plan.pages[place - 1])
+        page = report.plan.pages[place - 1]
+        return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
     return document(report.title, [index_article(report)])
 
 
@@ -216,10 +212,6 @@ def _shortest(pages: Sequence[KernelPage]) -> int | None:
     return min(
         range(len(pages)), key=lambda at: len(pages[at].analysis.profile.source.instructions), default=None
     )
-
-
-def _kernel_document(report: Report, page: KernelPage) -> str:
-    return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
 
 
 def is_our_page(file: Path) -> bool:
@@ -245,23 +237,20 @@ def index_article(report: Report) -> Markup:
     if report.outcome is not None:
         contents.insert(0, (f"{prefix}verdicts", "Verdicts"))
     template = "run.html" if report.session.run is not None else "kernels.html"
-    return Markup(
-        environment()
-        .get_template(template)
-        .render(
-            view=view,
-            session=report.session,
-            links=report.links,
-            row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
-            nowhere=lambda place: "",
-            p=prefix,
-            page_key=INDEX,
-            title=report.title,
-            toc=contents,
-            unexplained=lambda: unexplained(report.session.kernels),
-            verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
-            run_facts=run_facts(report.session.run) if report.session.run is not None else [],
-        )
+    return filled(
+        template,
+        view=view,
+        session=report.session,
+        links=report.links,
+        row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
+        nowhere=lambda place: "",
+        p=prefix,
+        page_key=INDEX,
+        title=report.title,
+        toc=contents,
+        unexplained=lambda: unexplained(report.session.kernels),
+        verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
+        run_facts=run_facts(report.session.run) if report.session.run is not None else [],
     )
 
 
@@ -274,31 +263,27 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     before = report.before(page)
     prefix = report.links.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
-    return Markup(
-        environment()
-        .get_template("kernel.html")
-        .render(
-            page=page,
-            title=f"{page.label} – {report.title}",
-            profile=page.analysis.profile,
-            verdict=page.analysis.verdict,
-            sections=shown,
-            absent=absent,
-            explanation=page.explanation,
-            at=_line_links(shown, prefix),
-            markdown=markdown.document([Explained(page.explanation, page.family)])
-            if page.explanation is not None
-            else "",
-            toc=[(f"{prefix}{section.name}", section.short) for section in shown],
-            tiles=tiles(page),
-            whose=whose(page.analysis.profile),
-            previous=previous,
-            following=following,
-            session=report.session,
-            links=report.links,
-            p=prefix,
-            page_key=page.key,
-        )
+    explanation = page.explanation
+    return filled(
+        "kernel.html",
+        page=page,
+        title=f"{page.label} – {report.title}",
+        profile=page.analysis.profile,
+        verdict=page.analysis.verdict,
+        sections=shown,
+        absent=absent,
+        explanation=explanation,
+        at=_line_links(shown, prefix),
+        markdown=markdown.document([Explained(explanation, page.family)]) if explanation is not None else "",
+        toc=[(f"{prefix}{section.name}", section.short) for section in shown],
+        tiles=tiles(page),
+        whose=whose(page.analysis.profile),
+        previous=previous,
+        following=following,
+        session=report.session,
+        links=report.links,
+        p=prefix,
+        page_key=page.key,
     )
 
 

@@ -20,7 +20,7 @@ from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
-from gemmprof.reports.pages.environment import asset, environment
+from gemmprof.reports.pages.environment import asset, filled
 from gemmprof.reports.pages.ladder_page import overview
 from gemmprof.reports.verdicts import sentences
 from gemmprof.runs.directory import Run
@@ -48,11 +48,10 @@ def run_html(run: Run) -> str:
     """The ladder of a run, from its ``run.json`` alone."""
     session = Session(title=run.directory.name, kernels=(), run=run)
     view = overview(session, Plan((), {}, 0), "")
-    return (
-        environment()
-        .get_template("notebook_run.html")
-        .render(run=run, groups=view.groups, size_tables=view.sizes, facts=run_facts(run), style=_style())
-    )
+    return filled(
+        "notebook_run.html",
+        run=run, groups=view.groups, size_tables=view.sizes, facts=run_facts(run), style=_style(),
+    )  # fmt: skip
 
 
 def kernel_html(analysis: KernelAnalysis) -> str:
@@ -63,21 +62,18 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
     explanation = explain(analysis.profile)
-    return (
-        environment()
-        .get_template("notebook_kernel.html")
-        .render(
-            page=page,
-            profile=analysis.profile,
-            verdict=analysis.verdict,
-            explanation=explanation,
-            no_links=lambda place: "",
-            tiles=tiles(page),
-            sections=shown,
-            absent=absent,
-            p=prefix,
-            style=_style(),
-        )
+    return filled(
+        "notebook_kernel.html",
+        page=page,
+        profile=analysis.profile,
+        verdict=analysis.verdict,
+        explanation=explanation,
+        no_links=lambda place: "",
+        tiles=tiles(page),
+        sections=shown,
+        absent=absent,
+        p=prefix,
+        style=_style(),
     )
 
 
@@ -199,11 +195,8 @@ def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[s
 def _table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", lead: str = "", more: str = ""
 ) -> str:
-    return (
-        environment()
-        .get_template("notebook_table.html")
-        .render(columns=columns, rows=rows, title=title, lead=lead, more=more, style=_style())
-    )
+    given = {"columns": columns, "rows": rows, "title": title, "lead": lead, "more": more}
+    return filled("notebook_table.html", **given, style=_style())
 
 
 def run_frame(run: Run) -> pd.DataFrame:

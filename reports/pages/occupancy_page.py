@@ -6,7 +6,7 @@ The numbers that it computes with are the table of `gemmprof.gpu.arch`, embedded
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.base.output import new_file
 from gemmprof.gpu.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
-from gemmprof.reports.pages.environment import document, environment
+from gemmprof.reports.pages.environment import document, filled
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -45,32 +45,13 @@ class Calculator:
 
 
 def limits_for_script() -> list[dict[str, Any]]:
-    """Every architecture's limits in the script's names, and two of its products."""
+    """Every architecture's limits, and a few of its products."""
     return [_row(limits) for limits in LIMITS.values()]
 
 
 def _row(limits: ArchLimits) -> dict[str, Any]:
-    products = [
-        product.name for product in PRODUCTS if product.compute_capability == limits.compute_capability
-    ]
-    return {
-        "label": limits.label,
-        "products": ", ".join(products[:3]),
-        "warpSize": limits.warp_size,
-        "maxWarpsPerSm": limits.max_warps_per_sm,
-        "maxBlocksPerSm": limits.max_blocks_per_sm,
-        "maxBarriersPerSm": limits.max_barriers_per_sm,
-        "barriersLimit": limits.barriers_limit_occupancy,
-        "maxThreadsPerBlock": limits.max_threads_per_block,
-        "maxRegistersPerThread": limits.max_registers_per_thread,
-        "registersPerSm": limits.registers_per_sm,
-        "registerAllocationUnit": limits.register_allocation_unit,
-        "warpAllocationGranularity": limits.warp_allocation_granularity,
-        "maxSharedMemoryPerBlock": limits.max_shared_memory_per_block,
-        "reservedSharedMemoryPerBlock": limits.reserved_shared_memory_per_block,
-        "sharedMemoryAllocationUnit": limits.shared_memory_allocation_unit,
-        "sharedMemoryConfigs": list(limits.shared_memory_configs),
-    }
+    known = [one.name for one in PRODUCTS if one.compute_capability == limits.compute_capability]
+    return {"label": limits.label, "products": ", ".join(known[:3]), **asdict(limits)}
 
 
 def preset(answer: Occupancy, identifier: str = "calculator") -> Calculator:
@@ -99,17 +80,14 @@ def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
 
 def calculator_html(start: Calculator) -> Markup:
     """The calculator's markup; the page around it brings ``occupancy.css`` and ``occupancy.js``."""
-    return Markup(environment().get_template("occupancy_calculator.html").render(calculator=start))
+    return filled("occupancy_calculator.html", calculator=start)
 
 
 def page_html(start: Calculator) -> str:
     """A whole page with nothing but the calculator; it works from a file, without a network."""
-    article = (
-        environment()
-        .get_template("occupancy_page.html")
-        .render(calculator=calculator_html(start), labels=[limits.label for limits in LIMITS.values()])
-    )
-    return document("CUDA occupancy calculator", [Markup(article)])
+    labels = [limits.label for limits in LIMITS.values()]
+    article = filled("occupancy_page.html", calculator=calculator_html(start), labels=labels)
+    return document("CUDA occupancy calculator", [article])
 
 
 def write_page(answer: Occupancy, path: Path) -> Path:
