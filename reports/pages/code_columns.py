@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -33,25 +33,41 @@ class Column:
     Attributes:
         key: identifier.
         title, tip: heading, and what it counts.
-        value: what it counts, None where that was not collected.
-        text: the cell.
+        of: the field of `Counters` that its cells show, None where that was not collected.
         on: whether it is shown at first.
-        count: of several instructions the sum of this is taken, where ``value`` is a ratio.
+        ideal: field of the number that would do: a cell says how many times that it is.
+        sums: of several instructions the sum of this field is taken, where ``of`` is a ratio.
         over: key of the column that the sum is divided by then.
     """
 
     key: str
     title: str
     tip: str
-    value: Callable[[Counters], float | None]
-    text: Callable[[Counters], str]
+    of: str
     on: bool = False
-    count: Callable[[Counters], int | None] | None = None
+    ideal: str = ""
+    sums: str = ""
     over: str = ""
+
+    def value(self, counters: Counters) -> float | None:
+        """What it counts."""
+        found: float | None = getattr(counters, self.of)
+        return found
+
+    def text(self, counters: Counters) -> str:
+        """The cell; empty for nothing, but for executions and a mean: 0 of them says something, too."""
+        value = self.value(counters)
+        if value is None or not (value or self.sums or self.key == "executed"):
+            return ""
+        if self.sums:
+            return significant(value)
+        ideal = getattr(counters, self.ideal) if self.ideal else None
+        return number(value) + (f" ({value / ideal:.1f}×)" if ideal and value > ideal else "")
 
     def counted(self, counters: Counters) -> float | None:
         """What adds up over instructions."""
-        return (self.count or self.value)(counters)
+        found: float | None = getattr(counters, self.sums or self.of)
+        return found
 
     @property
     def how(self) -> str:
@@ -59,95 +75,66 @@ class Column:
         return f"{self.tip}: {formula_of(self.value(OF_AN_INSTRUCTION))}"
 
 
-def _of_ideal(taken: int | None, ideal: int | None) -> str:
-    if not taken:
-        return ""
-    times = f" ({taken / ideal:.1f}×)" if ideal and taken > ideal else ""
-    return f"{number(taken)}{times}"
-
-
-def _counted(value: float | None) -> str:
-    return number(value) if value else ""
-
-
 COLUMNS: tuple[Column, ...] = (
-    Column(
-        "executed",
-        "Executed",
-        "Warp-level executions",
-        lambda c: c.executed,
-        lambda c: "" if c.executed is None else number(c.executed),
-        on=True,
-    ),
+    Column("executed", "Executed", "Warp-level executions", "executed", on=True),
     Column(
         "threads",
         "Threads",
         "Threads of the warp that were active and not switched off by a predicate, on average",
-        lambda c: c.threads_predicated_on_per_instruction,
-        lambda c: (
-            ""
-            if c.threads_predicated_on_per_instruction is None
-            else significant(c.threads_predicated_on_per_instruction)
-        ),
-        count=lambda c: c.threads_predicated_on,
+        "threads_predicated_on_per_instruction",
+        sums="threads_predicated_on",
         over="executed",
     ),
     Column(
         "sectors",
         "Sectors",
         "32-byte sectors of global memory touched, and how many times those that the bytes need",
-        lambda c: c.global_sectors,
-        lambda c: _of_ideal(c.global_sectors, c.global_ideal),
+        "global_sectors",
+        ideal="global_ideal",
     ),
     Column(
         "sector_excess",
         "Sectors in excess",
         "32-byte sectors of global memory beyond those that the bytes need",
-        lambda c: c.global_excess,
-        lambda c: _counted(c.global_excess),
+        "global_excess",
     ),
     Column(
         "wavefronts",
         "Wavefronts",
         "Passes over shared memory, and how many times those that would do without bank conflicts",
-        lambda c: c.shared_wavefronts,
-        lambda c: _of_ideal(c.shared_wavefronts, c.shared_ideal),
+        "shared_wavefronts",
+        ideal="shared_ideal",
     ),
     Column(
         "conflicts",
         "Bank conflicts",
         "Passes over shared memory beyond those that would do without bank conflicts",
-        lambda c: c.shared_excess,
-        lambda c: _counted(c.shared_excess),
+        "shared_excess",
     ),
     Column(
         "local",
         "Local",
         "32-byte sectors of local memory: spilled registers and arrays indexed at run time",
-        lambda c: c.local_sectors,
-        lambda c: _counted(c.local_sectors),
+        "local_sectors",
         on=True,
     ),
     Column(
         "divergent",
         "Divergent",
         "Executions after which the threads of the warp went different ways",
-        lambda c: c.divergent_branches,
-        lambda c: _counted(c.divergent_branches),
+        "divergent_branches",
     ),
     Column(
         "thread_instructions",
         "Thread instructions",
         "Thread-level executions, those switched off by a predicate too",
-        lambda c: c.threads,
-        lambda c: _counted(c.threads),
+        "threads",
     ),
     Column(
         "not_issued",
         "Not issued",
         "Samples in whose cycle the scheduler issued nothing: the waits that cost time",
-        lambda c: c.samples_not_issued,
-        lambda c: _counted(c.samples_not_issued),
+        "samples_not_issued",
     ),
 )
 

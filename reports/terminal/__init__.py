@@ -1,1 +1,29 @@
-"""Everything that a terminal shows: rich tables, and the records behind --json."""
+"""What commands print: tables by rich, and lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def columns(*titles: str, ruled: bool = False, **style: Any) -> Table:
+    """An empty table; nothing in it is cut but what never wraps.
+
+    Args:
+        titles: ``>`` before one stands for a column that is justified right, ``!`` for one that never wraps.
+        ruled: a line below the head, and room around it.
+        style: more of rich's options of a table.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, **style) if ruled else Table(box=None, pad_edge=False, **style)
+    for title in titles:
+        name = title.lstrip(">!")
+        marks = title.removesuffix(name)
+        table.add_column(
+            name, justify="right" if ">" in marks else "left", no_wrap="!" in marks, overflow="fold"
+        )
+    return table

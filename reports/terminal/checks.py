@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from gemmprof.model.answers import Check, WorkerReport
+from gemmprof.reports.terminal import columns
 
 _MARKS = {True: "ok", False: "MISSING", None: "unsure"}
 
@@ -57,10 +57,7 @@ def print_workers(console: Console, workers: Sequence[WorkerReport]) -> None:
 
 def _print_all(console: Console, checks: Sequence[Check]) -> None:
     """The checks as a table, then the remedies."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column()
-    table.add_column(overflow="fold")
+    table = columns("", "", "", show_header=False)
     for check in checks:
         mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
         table.add_row(mark, check.name, check.found)

@@ -11,6 +11,7 @@ from gemmprof.analysis.inputs.conditions import ALIASES, canonical, unit_of
 from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import one_line
 from gemmprof.reports.formatting import counted, nanoseconds, quantity
+from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,17 +25,12 @@ MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is co
 
 def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
     """The launches, longest first, with the values that the condition looked at."""
-    from rich.table import Table
     from rich.text import Text
 
     if answer.found:
         names = list(answer.found[0].values)
-        table = Table(box=None, pad_edge=False)
-        table.add_column("launch", overflow="fold")
-        table.add_column("time", justify="right", no_wrap=True)
         shown = [name for name in names if canonical(name) != "duration"][: 1 if width < 72 else 4]
-        for name in shown:
-            table.add_column(name, justify="right", overflow="fold")
+        table = columns("launch", ">!time", *(f">{name}" for name in shown))
         units = {name: unit_of(name) or "" for name in shown}
         for item in answer.found:
             where = f"{_nearby(item.report)} launch {item.launch}"
@@ -56,15 +52,10 @@ def _nearby(path: str) -> str:
 
 def names_table() -> Table:
     """Every figure and finding that a condition may name."""
-    from rich.table import Table
-
     from gemmprof.analysis.inputs.named_figures import UNITS
 
     other = {name: word for word, name in ALIASES.items()}
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    for name in ("also", "unit"):
-        table.add_column(name, overflow="fold")
+    table = columns("!name", "also", "unit")
     for name, unit in UNITS.items():
         if name not in CAUSES:
             table.add_row(name, other.get(name, ""), unit)

@@ -14,6 +14,7 @@ from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
+from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
     from gemmprof.reports.history.index import SeriesSummary
@@ -24,10 +25,7 @@ _DOT, _BAND = "•", "·"
 
 def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
     """A row a series: kernel, card, points, last time."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("kernel", overflow="fold")
-    for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = columns("kernel", ">!runs", ">!last", *[">!last run"] * (width >= 72))
     told = labels(item.kernel for item in series)
     for item in series:
         name = _named(told[item.kernel], item.grid)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.reports import formatting
+from gemmprof.reports.terminal import columns
 from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
@@ -60,9 +60,6 @@ LINES_OF_A_PAIR, LINES_OF_A_REASON = 24, 2  # a pair of kernels is told on one s
 
 def print_pair(console: Console, outcome: Outcome) -> None:
     """One pair alone: verdict, times, why, and what moved most, in at most `LINES_OF_A_PAIR` lines."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     (kernel,) = outcome.kernels
     width = console.width
 
@@ -100,20 +97,8 @@ def print_pair(console: Console, outcome: Outcome) -> None:
 
 
 def _table(kernels: Iterable[Compared]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in (
-        "Verdict",
-        "Kernel",
-        "Before",
-        "After",
-        "Change",
-        "Interval",
-        "In cycles",
-        "Launches",
-        "Changed",
-    ):
-        right = column in ("Before", "After", "Change", "In cycles", "Launches")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    numbers = (">Before", ">After", ">Change", "Interval", ">In cycles", ">Launches")
+    table = columns("Verdict", "Kernel", *numbers, "Changed", ruled=True)
     for kernel in kernels:
         judgement = kernel.judgement
         counts = sentences.launches(kernel)
@@ -135,10 +120,7 @@ def _table(kernels: Iterable[Compared]) -> Table:
 
 def _narrow(kernels: Iterable[Compared]) -> Table:
     """The same for a narrow terminal: times below the name, the interval below the change."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("Verdict", no_wrap=True)
-    table.add_column("Kernel", overflow="fold")
-    table.add_column("Change", no_wrap=True, justify="right")
+    table = columns("!Verdict", "Kernel", ">!Change", ruled=True, padding=(0, 1, 0, 0))
     for kernel in kernels:
         judgement = kernel.judgement
         facts = f"{sentences.seconds(kernel, 'before')} → {sentences.seconds(kernel, 'after')}"
@@ -161,9 +143,8 @@ def _counts(side: Side) -> str:
 
 
 def _quantities(kernel: Compared) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=Text(kernel.match.label), title_justify="left")
-    for column in ("Quantity", "Before", "After", "Change", ""):
-        table.add_column(column, justify="left" if column in ("Quantity", "") else "right")
+    titles = ("Quantity", ">Before", ">After", ">Change", "")
+    table = columns(*titles, ruled=True, title=Text(kernel.match.label), title_justify="left")
     group = ""
     for change in kernel.changes:
         if change.group != group:
@@ -187,9 +168,7 @@ def _moved(change: Change) -> str:
 def print_builds(console: Console, outcome: Outcome) -> None:
     """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
     console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.build_tally(outcome)}"))
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("", "Kernel", "What changed"):
-        table.add_column(column, overflow="fold")
+    table = columns("", "Kernel", "What changed", ruled=True)
     for kernel in sentences.ordered(outcome):
         if kernel.verdict != "same":
             said = "; ".join(filter(None, (*(reason.text for reason in kernel.reasons), kernel.note)))
@@ -200,11 +179,7 @@ def print_builds(console: Console, outcome: Outcome) -> None:
 
 def print_side(console: Console, side: Side) -> None:
     """One report alone: its kernels, how long they take and how much their launches differ."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("Kernel", "Grid", "Launches", "Time", "Spread", "Limited by"):
-        table.add_column(
-            column, justify="left" if column in ("Kernel", "Limited by") else "right", overflow="fold"
-        )
+    table = columns("Kernel", ">Grid", ">Launches", ">Time", ">Spread", "Limited by", ruled=True)
     for record in sorted(side.kernels, key=lambda one: one.family or 0):
         durations = sorted(value for times in record.times for value in times.nanoseconds)
         spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
@@ -225,10 +200,7 @@ def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], fol
     if not found:
         console.print(Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one"))
         return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("baseline", overflow="fold")
-    for column in ("kernels", "launches", "processes"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = columns("baseline", ">!kernels", ">!launches", ">!processes")
     for name, kept in found:
         devices = ", ".join(dict.fromkeys(kernel.origin.device for kernel in kept.kernels))
         saved = kept.saved[:16].replace("T", " ")
@@ -246,9 +218,8 @@ def print_baseline(console: Console, name: str, kept: Baseline) -> None:
     console.print(
         Text(f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}")
     )
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("Kernel", "Grid", "Launches", "Time", "Registers", "Instructions", "GPU"):
-        table.add_column(column, justify="left" if column in ("Kernel", "GPU") else "right", overflow="fold")
+    numbers = (">Grid", ">Launches", ">Time", ">Registers", ">Instructions")
+    table = columns("Kernel", *numbers, "GPU", ruled=True)
     for kernel in kept.kernels:
         registers = kernel.measures.values.get("registers")
         table.add_row(

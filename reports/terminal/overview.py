@@ -16,7 +16,7 @@ from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counters_of, unexplained, whose
 from gemmprof.reports.formatting import DASH, extent, fit, hertz, moment, nanoseconds, ratio, times
-from gemmprof.reports.terminal import program_lines
+from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
 
@@ -187,15 +187,11 @@ def facts(session: Session) -> str:
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
     """One row a family, the most to gain first, with what to change first; names fold, so that none is cut."""
-    from rich.table import Table
     from rich.text import Text
 
     wide = width >= NARROW
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("id", no_wrap=True)
-    for title in ("count", "time", "share", *(("spread", "grid") if wide else ())):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("kernel", overflow="fold")
+    numbers = (">!count", ">!time", ">!share", *((">!spread", ">!grid") if wide else ()))
+    table = columns("!id", *numbers, "kernel", padding=(0, 1, 0, 0), header_style="bold")
     for family in found:
         name = f"{visible(family.label)}\n  {family.owner.title}"
         name += f", in {visible(family.path)}" if family.nvtx else ""

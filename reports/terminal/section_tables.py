@@ -40,6 +40,7 @@ from gemmprof.reports.formatting import (
     traffic,
 )
 from gemmprof.reports.formatting import occupancy as occupancy_text
+from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -108,16 +109,12 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
     On a terminal of less than `WIDE` columns those columns are left out that the others imply, so that no name and no
     number is cut.
     """
-    from rich.table import Table
     from rich.text import Text
 
-    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     named = any(name for name, _ in kernels)
-    for title in ("kernel",) * named + ("arithmetic", "level"):
-        result.add_column(title, overflow="fold")
     titles = ALL if width >= WIDE else NARROW if width >= MIDDLE else NARROWEST
-    for title in titles:
-        result.add_column(title, justify="left" if title == "side" else "right", no_wrap=True)
+    numbers = ("!side" if title == "side" else f">!{title}" for title in titles)
+    result = columns(*["kernel"] * named, "arithmetic", "level", *numbers, padding=(0, 1, 0, 0))
     for name, points in kernels:
         for position, point in enumerate(points):
             shown = {

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from gemmprof.model import Stage
 from gemmprof.model.answers import TuneDocument
+from gemmprof.reports.terminal import columns
 
 
 def table(stages: Sequence[Stage]) -> Table:
@@ -37,9 +38,7 @@ LISTED = 10
 def print_search(console: Console, result: TuneDocument) -> None:
     """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
     timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
-    table = Table(box=None, pad_edge=False)
-    for heading in ("parameters", "% of cuBLAS", "registers", "blocks an SM"):
-        table.add_column(heading, justify="left" if heading == "parameters" else "right")
+    table = columns("parameters", ">% of cuBLAS", ">registers", ">blocks an SM")
     for outcome in timed[:LISTED]:
         table.add_row(
             letters(outcome.parameters),

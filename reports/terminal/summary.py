@@ -14,6 +14,7 @@ from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, StageResult
 from gemmprof.reports.explanations import words
 from gemmprof.reports.pages.ladder_page import launch_row
+from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -122,27 +123,15 @@ def _change_first(kernel: KernelAnalysis) -> str | None:
 
 def table(rows: Sequence[SummaryRow]) -> Table:
     """The rows for a terminal."""
-    result = Table(box=None, pad_edge=False, header_style="bold")
     problems = dict.fromkeys(row.problem for row in rows)
-    for title in ("stage", "name"):
-        result.add_column(title, justify="right" if title == "stage" else "left", no_wrap=True)
-    if len(problems) > 1:
-        result.add_column("shape", no_wrap=True)
     several = len({row.card.label for row in rows if row.card is not None}) > 1
-    if several:
-        result.add_column("GPU", no_wrap=True)
-    for title in (
-        "time ms",
-        "p10–p90",
-        "TFLOP/s",
-        "cuBLAS",
-        "% of it",
-        "% of peak*",
-        "occupancy %*",
-        "error",
-    ):
-        result.add_column(title, justify="right", no_wrap=True)
-    result.add_column("limited by*")
+    numbers = ("time ms", "p10–p90", "TFLOP/s", "cuBLAS", "% of it", "% of peak*", "occupancy %*", "error")
+    result = columns(
+        *(">!stage", "!name", *["!shape"] * (len(problems) > 1), *["!GPU"] * several),
+        *(f">!{title}" for title in numbers),
+        "limited by*",
+        header_style="bold",
+    )
     for row in rows:
         cells = [str(row.stage), row.name]
         if len(problems) > 1:
