@@ -269,14 +269,12 @@ class Program:
 
     def _spread(self, found: list[bool], places: range) -> None:
         """Mark what reads something marked, until nothing is new."""
-        new = True
-        while new:
-            new = False
-            for at in places:
-                if not found[at] and any(
-                    found[source] for name in self.sass[at].reads for source in self.producers(at, name)
-                ):
-                    found[at] = new = True
+        waiting = [at for at, marked in enumerate(found) if marked]
+        while waiting:
+            for reader in self.readers[waiting.pop()]:
+                if reader in places and not found[reader]:
+                    found[reader] = True
+                    waiting.append(reader)
 
     @cached_property
     def functions(self) -> tuple[tuple[int, int], ...]:
