@@ -109,22 +109,40 @@ class Row:
 
 
 def medians(calls: Sequence[Callable[[], Any]], repetitions: int, flush: Tensor) -> list[float]:
-    """Median microseconds of each call, in turns, L2 flushed before each."""
+    """Median microseconds of each call, in turns, L2 flushed before each.
+
+    Raises:
+        RuntimeError: the host falls behind the GPU however long that sleeps before a turn.
+    """
     import torch
 
     for call in calls:
         call()
     events: list[list[tuple[Any, Any]]] = [[] for _ in calls]
-    for _ in range(repetitions):
-        # All of a turn is enqueued while the GPU still sleeps: a host that falls behind would enter the times.
-        torch.cuda._sleep(SLEEP_CYCLES)
-        for call, kept in zip(calls, events, strict=True):
+    cycles, turns = SLEEP_CYCLES, 0
+    while turns < repetitions:
+        # A turn counts only if the GPU had not come as far when each call was enqueued: a host that falls behind would
+        # enter the times (a product of 7 us read 1,900 so).
+        torch.cuda._sleep(cycles)
+        before = torch.cuda.Event()
+        before.record()
+        turn, behind = [], False
+        for call in calls:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             flush.zero_()
             start.record()
             call()
             end.record()
-            kept.append((start, end))
+            behind, before = behind or before.query(), end
+            turn.append((start, end))
+        if behind:
+            cycles *= 2
+            if cycles > 1000 * SLEEP_CYCLES:
+                raise RuntimeError("the host is too slow to time anything")
+            continue
+        turns += 1
+        for kept, pair in zip(events, turn, strict=True):
+            kept.append(pair)
     torch.cuda.synchronize()
     return [statistics.median(s.elapsed_time(e) * 1e3 for s, e in kept) for kept in events]
 
