@@ -440,7 +440,7 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
     for report in reports:
         path = str(report.path)
         try:
-            launches = _listing(report.path)
+            launches = listing(report.path)
         except ReportError:
             unread.add(path)  # reading it in full will say what is wrong
             continue
@@ -465,7 +465,7 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
     return _Chosen(chosen, known)
 
 
-def _listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfile]:
+def listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfile]:
     """The launches of a report (None: all) with their single values alone."""
     with ReportReader(path) as reader:
         return list(reader.profiles(instances=False, rules=False, only=only))
@@ -557,7 +557,7 @@ def _read_lot(
     if listed:
         from gemmprof.analysis.kernel_analysis import analyse
 
-        return [analyse(profile) for profile in _listing(path, only)]
+        return [analyse(profile) for profile in listing(path, only)]
     analysed = list(_analysed(path, source=source, only=only, many=many))
     if explained:
         for analysis in analysed:

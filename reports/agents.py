@@ -19,7 +19,7 @@ from gemmprof.reports.terminal.overview import facts
 from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.comparison.outcome import Compared, Outcome
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
@@ -153,7 +153,7 @@ def code_diff(outcome: Outcome) -> Iterator[str]:
     for compared, parts in pairs_of(outcome):
         yield ""
         verdict = sentences.VERDICTS[compared.verdict]
-        yield f"{code(compared.match.label)}: {verdict} {sentences.change(compared)}".rstrip()
+        yield f"{_named(compared)}: {verdict} {sentences.change(compared)}".rstrip()
         if not parts:
             yield "no counters by instruction on both sides: profile with --section SourceCounters"
         for part in parts:
@@ -183,6 +183,11 @@ def _signed(time: float | None) -> str:
     return "" if time is None else f"{'+' if time > 0 else '-'}{nanoseconds(abs(time))}"
 
 
+def _named(compared: Compared) -> str:
+    family = compared.match.family
+    return ("" if family is None else f"#{family} ") + code(compared.match.title)
+
+
 def diff(outcome: Outcome) -> Iterator[str]:
     """What changed between two reports: the verdict on each kernel, why, and what moved most."""
     yield QUOTED
@@ -190,10 +195,10 @@ def diff(outcome: Outcome) -> Iterator[str]:
     yield f"{sentences.tally(outcome)}. A kernel whose code and counters are what they were is never SLOWER."
     for note in outcome.notes:
         yield f"- note: {code(note)}"
-    kernels = sentences.ordered(outcome)
+    kernels = outcome.kernels
     for kernel in kernels[:LISTED]:
         yield ""
-        yield f"{code(kernel.match.label)}: {sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip()
+        yield f"{_named(kernel)}: {sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip()
         for text in sentences.why(kernel):
             yield f"- {code(text)}"
         moved = [one for one in kernel.changes if one.group == "time" or one.verdict in ("better", "worse")]

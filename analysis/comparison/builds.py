@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gemmprof.analysis.comparison.matching import Match, match
-from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.outcome import Compared, Outcome, worst_first
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Range, code_of, opcode_changes
 from gemmprof.analysis.comparison.sides import Side
@@ -141,7 +141,7 @@ def compare_builds(before: Side, after: Side) -> Outcome:
     broken = tuple(
         f"architecture {name} was built before and is missing (--allow-gone lets it pass)" for name in missing
     )
-    return Outcome(before.title, after.title, tuple(_compared(pair) for pair in pairs), broken=broken)
+    return Outcome(before.title, after.title, worst_first(map(_compared, pairs)), broken=broken)
 
 
 def _compared(pair: Match) -> Compared:

@@ -67,7 +67,7 @@ class Waiver:
     def covers(self, kernel: Compared, condition: str) -> bool:
         """Whether it is about this kernel and condition."""
         record = kernel.record
-        texts = (record.name, record.label, kernel.match.label)
+        texts = (record.name, record.title, kernel.match.title)
         return any(self.kernel.search(text) for text in texts) and self.condition in ("", condition)
 
 
@@ -367,7 +367,7 @@ def _answer(part: Comparison | HasFinding | Match, kernel: Compared) -> _Answer:
     assert after is not None
     if isinstance(part, Match):
         texts = {
-            "kernel": f"{after.name}\n{kernel.match.label}",
+            "kernel": f"{after.name}\n{kernel.match.title}",
             "owner": str(owner_of_name(after.name)),
             "nvtx": "/".join(after.nvtx),
             "device": after.origin.device,

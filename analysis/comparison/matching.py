@@ -39,14 +39,14 @@ class Match:
     likeness: float = 1.0
 
     @property
+    def title(self) -> str:
+        """Name for people, with what tells it from others of that name (untrusted text)."""
+        return " → ".join(dict.fromkeys(record.title for record in (self.before, self.after) if record))
+
+    @property
     def label(self) -> str:
-        """Name for people (untrusted text)."""
-        if self.before is None or self.after is None:
-            present = self.before or self.after
-            return "" if present is None else present.label
-        if self.before.label == self.after.label:
-            return self.after.label
-        return f"{self.before.label} → {self.after.label}"
+        """The one spelling of the name; of a renamed kernel both."""
+        return " → ".join(dict.fromkeys(record.label for record in (self.before, self.after) if record))
 
     @property
     def family(self) -> int | None:
@@ -213,6 +213,6 @@ def chosen(side: Side, selector: str) -> KernelRecord:
         problem = Problem.parse(problem_of(record)) if number is not None else None
         positions = tuple(position for times in record.times for position in times.positions)
         candidates.append(
-            Candidate(record.label, record.name, positions, number, problem=problem, family=record.family)
+            Candidate(record.title, record.name, positions, number, problem=problem, family=record.family)
         )
     return side.kernels[one_kernel(selector, candidates, side.title)]

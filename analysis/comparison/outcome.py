@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
+RANK: tuple[Verdict, ...] = ("slower", "gone", "faster", "new", "unclear", "same")  # what a reader sees first
 
 # From so many kernels with the same code and counters on, what they did tells how much the machine changed.
 CONTROLS = 5
@@ -86,12 +87,12 @@ class Compared:
 
     def __repr__(self) -> str:
         change = self.slower_percent
-        return brief(self, self.match.label, self.verdict, "" if change is None else f"time {change:+.1f} %")
+        return brief(self, self.match.title, self.verdict, "" if change is None else f"time {change:+.1f} %")
 
     @property
     def label(self) -> str:
         """Name for people (untrusted text)."""
-        return self.match.label
+        return self.match.title
 
     @property
     def slower_percent(self) -> float | None:
@@ -178,7 +179,7 @@ class Outcome:
 
     Attributes:
         before, after: titles of the sides.
-        kernels: those in pairs first.
+        kernels: the worst first (`worst_first`); a ladder in its own order.
         notes: what holds for all of them: what was compared although it differs, what the unchanged kernels did.
         ladder: True if they are the rungs of one side.
         broken: what fails without any gate: an architecture that is not built any more.
@@ -280,7 +281,17 @@ def compare_matches(
     for position, judgement in judged.items():
         found[position] = _with_verdict(found[position], judgement, margin)
     _in_words_of_findings(found)
-    return Outcome(before, after, tuple(found), tuple(notes), ladder)
+    return Outcome(before, after, tuple(found) if ladder else worst_first(found), tuple(notes), ladder)
+
+
+def worst_first(found: Iterable[Compared]) -> tuple[Compared, ...]:
+    """The one order of a comparison: by verdict, then what changed most, then by the ids, which are by time."""
+
+    def rank(one: Compared) -> tuple[int, float, int]:
+        size = 0.0 if one.judgement is None else abs(one.judgement.change)
+        return RANK.index(one.verdict), -size, one.match.family or 0
+
+    return tuple(sorted(found, key=rank))
 
 
 def compare_launches(

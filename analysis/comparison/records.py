@@ -189,7 +189,7 @@ class KernelRecord:
 
     Attributes:
         name: full demangled name; of a stage of a run that was only timed its title.
-        label: what to call it.
+        label: the one spelling of its name; of a stage or build what to call it.
         grid, block: of its launches; () where it was only timed.
         key: what it is paired by: a `FamilyKey`, or ``stage`` or ``build`` and what tells those apart.
         launches: how many there are.
@@ -205,6 +205,7 @@ class KernelRecord:
         place: report and position of that launch, for disassembly.
         nvtx: the NVTX ranges around its launches, outermost first.
         family: number of its family in its own report (``#3`` is 3); None for a stage, a build, a kept baseline.
+        apart: what tells it from others of its name: the grid, the range …; '' where nothing must.
     """
 
     name: str
@@ -225,6 +226,12 @@ class KernelRecord:
     place: tuple[str, int] | None = None
     nvtx: tuple[str, ...] = ()
     family: int | None = None
+    apart: str = ""
+
+    @property
+    def title(self) -> str:
+        """What to call it among others: ``gemm<128> 64x1x1``."""
+        return f"{self.label} {self.apart}".rstrip()
 
     @property
     def grid_text(self) -> str:

@@ -131,12 +131,13 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
         identity = known.of[middle.report, middle.index]
-        extra = told_apart[middle.family]
-        extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 0 else ""
+        apart = [*told_apart[middle.family]]
+        if each_launch and seen[key[:-1]] > 0:
+            apart.append(f"({key[-1]})")
         found.append(
             KernelRecord(
                 name=middle.name,
-                label=identity.label + extra,
+                label=identity.label,
                 grid=middle.launch.grid,
                 block=middle.launch.block,
                 key=key,
@@ -152,17 +153,18 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
                 place=(os.fspath(path), middle.index),
                 nvtx=middle.nvtx,
                 family=identity.number,
+                apart=" ".join(apart),
             )
         )
     return found
 
 
-def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, str]:
-    """What a label must name beside the kernel, where one name has several families: only what differs."""
+def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
+    """What must be named beside the kernel, where one name has several families: only what differs."""
     of_name: dict[str, list[FamilyKey]] = {}
     for key in keys:
         of_name.setdefault(key.name, []).append(key)
-    found = {}
+    found: dict[FamilyKey, list[str]] = {}
     for families in of_name.values():
         for key in families:
             words = {
@@ -171,12 +173,12 @@ def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, str]:
                 "shared_memory": f"shared {key.shared_memory or 'unknown'}",
                 "nvtx": f"in {key.nvtx or 'no range'}",
             }
-            alike, said = families, ""
+            alike = families
+            found[key] = []
             for field, word in words.items():
                 same = [one for one in alike if getattr(one, field) == getattr(key, field)]
-                said += f" {word}" if len(same) < len(alike) else ""
+                found[key] += [word] if len(same) < len(alike) else []
                 alike = same
-            found[key] = said
     return found
 
 

@@ -162,7 +162,7 @@ class Kernel:
         """Median time, as ncu measured it."""
         value = self.record.seconds
         if value is None:
-            raise UsageError(f"{self.record.label}: no time was collected")
+            raise UsageError(f"{self.record.title}: no time was collected")
         return value
 
     @property
@@ -188,7 +188,7 @@ class Kernel:
         value = figure(self.record, name)
         if value is None:
             known = ", ".join(sorted(self.record.measures.values))
-            raise UsageError(f"{self.record.label}: {name} was not collected", found=f"there are {known}")
+            raise UsageError(f"{self.record.title}: {name} was not collected", found=f"there are {known}")
         return value.middle
 
 
@@ -217,7 +217,7 @@ class Profile:
             return found[0]
         raise UsageError(
             f"'{pattern}' is in the name of {len(found)} kernels",
-            found="; ".join(kernel.record.label for kernel in (found or self.kernels)) or "no kernels",
+            found="; ".join(kernel.record.title for kernel in (found or self.kernels)) or "no kernels",
         )
 
     def check(self, *conditions: str) -> None:
@@ -322,6 +322,6 @@ def _hold(
         return
     lines = [sentences.gate_summary(gate, outcome)]
     for item in gate.broken:
-        lines.append(one_line(f"{item.kernel.match.label}: {item.text}"))
+        lines.append(one_line(f"{item.kernel.match.title}: {item.text}"))
         lines += [f"    {text}" for text in sentences.why(item.kernel)]
     raise AssertionError(log_text("\n".join(lines)))

@@ -8,7 +8,7 @@
 
 Six tables, joined by their columns `report` and `launch`:
 
-  kernels        one row a launch: names, grid, block, registers, duration, NVTX ranges
+  kernels        one row a launch: family, names, grid, block, registers, duration, NVTX ranges
   metrics        one row a launch and metric: value in base units, unit
   metrics_wide   one row a launch, one column a metric
   samples        one row a sample over time (PmSampling): counter, nanoseconds since the launch began, value

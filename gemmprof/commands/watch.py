@@ -144,7 +144,7 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
             yield f"{family.id} {family.label}: {nanoseconds(family.total_ns)}{first}"
         return
     outcome = compare(load_side([before]), load_side([report]), across=ACROSS)
-    for kernel in sentences.ordered(outcome)[:SHOWN]:
+    for kernel in outcome.kernels[:SHOWN]:
         yield sentences.one_line(kernel)
     if left := len(outcome.kernels[SHOWN:]):
         yield f"and {left} more: gemmprof diff {before} {report}"

@@ -49,7 +49,10 @@ class QuantityChange(Part, frozen=True):
 class DiffDetails(Part, frozen=True):
     """More of the same kernel; as many entries as ``kernels``, in the same order."""
 
-    label: Annotated[str, "the name as every door spells it, with what tells it from others of that name"]
+    label: Annotated[str, "the name as every door spells it"]
+    apart: Annotated[
+        str, "what tells it from others of that name: grid, block, range …; empty where nothing must"
+    ]
     family: Annotated[str | None, "id of its family in the later report (`#3`); null where it has none"]
     before: Annotated[str | None, "name before, null for a new kernel"]
     after: Annotated[str | None, "name after, null for one that is gone"]
@@ -135,6 +138,7 @@ def _details(kernel: Compared) -> DiffDetails:
     match, judgement = kernel.match, kernel.judgement
     return DiffDetails(
         label=match.label,
+        apart=kernel.record.apart,
         family=None if match.family is None else f"#{match.family}",
         before=None if match.before is None else match.before.name,
         after=None if match.after is None else match.after.name,

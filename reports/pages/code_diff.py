@@ -94,7 +94,7 @@ def diff_page(outcome: Outcome) -> str:
     """The page of a comparison: of each pair its verdict, its source and its SASS side by side."""
     found = list(pairs_of(outcome))
     kernels = [(compared, parts) for compared, parts in found if parts]
-    without = [compared.match.label for compared, parts in found if not parts]
+    without = [compared.match.title for compared, parts in found if not parts]
     left_out = len(outcome.kernels) - len(kernels) - len(without)
     article = filled("code_diff.html", outcome=outcome, kernels=kernels, without=without, left_out=left_out)
     return document(f"{outcome.before} → {outcome.after}", [article])

@@ -31,6 +31,7 @@ from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
+from gemmprof.reports.verdicts import sentences
 
 # Printable ASCII without ``&``, ``<``, ``>`` and quotes: text that is the same on a page.
 _PLAIN = re.compile(r"[ !#-%(-;=?-~]*")
@@ -215,6 +216,7 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     in_words,
     opcode_words,
     explanations.conclusion,
+    sentences.named,
     explanations.how_predicted,
     plain_fields,
     formatting.moment,

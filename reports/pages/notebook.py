@@ -119,7 +119,7 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
 def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = []
-    for kernel in sentences.ordered(found):
+    for kernel in found.kernels:
         moved = [
             one for verdict in ("worse", "better") for one in kernel.ranked(verdict) if one.group != "time"
         ]
@@ -162,9 +162,11 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
 
 
 def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    ranges = any(family.nvtx for family in found)
     columns = (
         "id",
         "kernel",
+        *(("range",) if ranges else ()),
         "owner",
         "launches",
         "time",
@@ -177,7 +179,8 @@ def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[s
     rows: list[tuple[str, ...]] = [
         (
             family.id,
-            family.label + (f" in {family.path}" if family.nvtx else ""),
+            family.label,
+            *((family.path,) if ranges else ()),
             family.owner.title,
             f"{family.count:,}",
             nanoseconds(family.total_ns),

@@ -28,19 +28,17 @@ class Verdicts:
 
 def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
     """The section's content, the worst first."""
-    found: dict[tuple[str, str], KernelPage] = {}
+    found: dict[tuple[str, ...], KernelPage] = {}  # by `KernelRecord.key`
     for page in pages:
-        profile = page.analysis.profile
-        found.setdefault((profile.name, "x".join(map(str, profile.launch.grid))), page)
-        found.setdefault((profile.name, ""), page)  # for a grid without a page of its own
+        found.setdefault(page.analysis.profile.family, page)
+        if page.record is not None and page.problem is not None:
+            found["stage", str(page.record.stage.number), page.problem.key] = page
 
     def row(kernel: Compared) -> Row:
         after = kernel.match.after
-        if after is None:
-            return kernel, None
-        return kernel, found.get((after.name, after.grid_text)) or found.get((after.name, ""))
+        return kernel, None if after is None else found.get(after.key)
 
-    rows = [row(kernel) for kernel in sentences.ordered(outcome)]
+    rows = [row(kernel) for kernel in outcome.kernels]
     return Verdicts(
         outcome,
         tuple(one for one in rows if one[0].verdict != "same"),

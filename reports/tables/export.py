@@ -14,15 +14,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
-from gemmprof.analysis.session import MANY_LAUNCHES, lots_of
+from gemmprof.analysis.session import MANY_LAUNCHES, listing, lots_of
 from gemmprof.base.buckets import put, url_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
 from gemmprof.base.spread import each, is_elsewhere
+from gemmprof.model import KernelProfile
 from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.files import FORMATS, Spool
-from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address
+from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address, with_families
 from gemmprof.reports.tables.metrics import with_units
 
 
@@ -77,6 +79,7 @@ def export_tables(
     with_unit = {"metrics", "samples"}.intersection(tables)
     failures: list[GemmprofError] = []
     units: dict[str, Mapping[str, str]] = {}
+    listed: list[KernelProfile] = []
     launches = 0
     with new_folder(folder, is_ours=lambda file: file.name in names.values(), durable=True) as staging:
         scratch = str(staging / "slices")
@@ -96,16 +99,22 @@ def export_tables(
             except ReportError as error:
                 failures.append(error)
                 continue
-            for count, slices, known in done:
+            if "kernels" in tables and wanted[path] is not None:  # ids are of all launches that were named
+                listed += listing(path)
+            for count, slices, known, bare in done:
                 launches += count
+                listed += bare if wanted[path] is None else ()
                 units[os.fspath(path)] = known
                 for name, written in slices.items():
                     spools[name].slices += written
         if len(failures) == len(wanted):
             raise failures[0]
-        amend = partial(with_units, units=units)
+        amend = {
+            **dict.fromkeys(with_unit, partial(with_units, units=units)),
+            "kernels": partial(with_families, known=census(listed)),
+        }
         for name, spool in spools.items():
-            spool.finish(staging / names[name], format, amend if name in with_unit else None)
+            spool.finish(staging / names[name], format, amend.get(name))
         shutil.rmtree(scratch)
     files = tuple(folder / name for name in names.values())
     return Exported(files, launches, tuple(failures))
@@ -119,8 +128,13 @@ def _nothing() -> Future[Mapping[str, str]]:
 
 def _spool_lot(
     spools: Mapping[str, Spool], with_unit: bool, path: Path, only: Collection[int] | None, name: str
-) -> tuple[int, dict[str, list[Path]], Mapping[str, str]]:
-    """Write the slices of a report, or some of its launches: their number, the files of each table in order, units."""
+) -> tuple[int, dict[str, list[Path]], Mapping[str, str], list[KernelProfile]]:
+    """Write the slices of a report, or some of its launches.
+
+    Returns:
+        Their number, the files of each table in order, units, and the launches without their values.
+    """
+    bare = []
     slices: dict[str, list[Path]] = {table: [] for table in spools}
     with (
         ThreadPoolExecutor(1) as background,
@@ -139,7 +153,9 @@ def _spool_lot(
         )
         for done, profile in enumerate(profiles, 1):
             builder.add(profile)
+            if "kernels" in spools:
+                bare.append(without_values(profile))
             if builder.is_full or done == launches:
                 for of, table in builder.tables():
                     slices[of].append(spools[of].write(table, f"{name}-{done:06d}"))
-        return launches, slices, known.result()
+        return launches, slices, known.result(), bare

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gemmprof import metrics as m
+from gemmprof.analysis.inputs.families import Census
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.reading.values import InstanceTable
@@ -237,7 +238,7 @@ def _repeated(text: str, rows: int) -> pa.DictionaryArray:
 
 # Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
 # them.
-KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}
+KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "name": str, "doubts": str, "nvtx": str}
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
 # values. Each is a row group of every file, and hundreds of columns cost 30 µs each: with two thirds as many rows 843
@@ -299,6 +300,16 @@ class TableBuilder:
                 yield name, self.lines.take()
         self.kernels.take()
         self.metrics.clear()
+
+
+def with_families(table: pa.Table, known: Census) -> pa.Table:
+    """The table of kernels with the number and the one spelling of each launch's family: ``family`` 3 for ``#3``."""
+    places = zip(table["report"].to_pylist(), table["launch"].to_pylist(), strict=True)
+    found = [known.of[place] for place in places]
+    at = table.column_names.index("name")
+    labels = pa.array([one.label for one in found], pa.string())
+    numbers = pa.array([one.number for one in found], pa.int64())
+    return table.add_column(at, "label", labels).add_column(at, "family", numbers)
 
 
 def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:

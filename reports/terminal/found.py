@@ -54,12 +54,13 @@ def names_table() -> Table:
     """Every figure and finding that a condition may name."""
     from gemmprof.analysis.inputs.named_figures import UNITS
 
-    other = {name: word for word, name in ALIASES.items()}
+    # A word of a figure is that figure, also where a cause has its name: `local_memory`.
+    other = {name: ", ".join(word for word in ALIASES if ALIASES[word] == name) for name in UNITS}
     table = columns("!name", "also", "unit")
     for name, unit in UNITS.items():
         if name not in CAUSES:
-            table.add_row(name, other.get(name, ""), unit)
-    for cause in CAUSES:
+            table.add_row(name, other[name], unit)
+    for cause in (name for name in CAUSES if name not in ALIASES):
         table.add_row(cause, "", "% of time saved")
     return table
 

@@ -40,12 +40,12 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
     console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.tally(outcome)}"))
     for note in outcome.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
-    kernels = sentences.ordered(outcome)
+    kernels = outcome.kernels
     console.print(_table(kernels) if console.width >= WIDE else _narrow(kernels))
     for kernel in kernels:
         texts = sentences.why(kernel)
         if texts and (kernel.verdict != "same" or kernel.note or details):
-            console.print(Text(kernel.match.label, style="bold"))
+            console.print(Text(sentences.named(kernel), style="bold"))
             for text in texts:
                 console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
     if details:
@@ -144,7 +144,7 @@ def _counts(side: Side) -> str:
 
 def _quantities(kernel: Compared) -> Table:
     titles = ("Quantity", ">Before", ">After", ">Change", "")
-    table = columns(*titles, ruled=True, title=Text(kernel.match.label), title_justify="left")
+    table = columns(*titles, ruled=True, title=Text(sentences.named(kernel)), title_justify="left")
     group = ""
     for change in kernel.changes:
         if change.group != group:
@@ -169,10 +169,10 @@ def print_builds(console: Console, outcome: Outcome) -> None:
     """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
     console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.build_tally(outcome)}"))
     table = columns("", "Kernel", "What changed", ruled=True)
-    for kernel in sentences.ordered(outcome):
+    for kernel in outcome.kernels:
         if kernel.verdict != "same":
             said = "; ".join(filter(None, (*(reason.text for reason in kernel.reasons), kernel.note)))
-            table.add_row(sentences.BUILT[kernel.verdict], Text(kernel.match.label), Text(said))
+            table.add_row(sentences.BUILT[kernel.verdict], Text(kernel.match.title), Text(said))
     if table.row_count:
         console.print(table)
 
@@ -184,7 +184,7 @@ def print_side(console: Console, side: Side) -> None:
         durations = sorted(value for times in record.times for value in times.nanoseconds)
         spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
         table.add_row(
-            Text(record.label if record.family is None else f"#{record.family} {record.label}"),
+            Text(record.title if record.family is None else f"#{record.family} {record.title}"),
             formatting.grid(record.grid_text),
             str(record.launches),
             formatting.quantity(record.seconds, "s"),
@@ -223,7 +223,7 @@ def print_baseline(console: Console, name: str, kept: Baseline) -> None:
     for kernel in kept.kernels:
         registers = kernel.measures.values.get("registers")
         table.add_row(
-            Text(kernel.label),
+            Text(kernel.title),
             formatting.grid(kernel.grid_text),
             str(kernel.launches),
             formatting.quantity(kernel.seconds, "s"),

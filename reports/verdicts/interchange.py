@@ -31,10 +31,10 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
         "| verdict | kernel | grid | before | after | change | in cycles |",
         "|---|---|---|---:|---:|---|---:|",
     ]
-    for kernel in sentences.ordered(outcome):
+    for kernel in outcome.kernels:
         cells = (
             sentences.VERDICTS[kernel.verdict],
-            kernel.match.label,
+            kernel.match.title,
             kernel.record.grid_text,
             sentences.seconds(kernel, "before"),
             sentences.seconds(kernel, "after"),
@@ -43,8 +43,8 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
         )
         lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
     changed = [
-        f"- {markdown(kernel.match.label)}: {markdown(text)}"
-        for kernel in sentences.ordered(outcome)
+        f"- {markdown(kernel.match.title)}: {markdown(text)}"
+        for kernel in outcome.kernels
         for text in sentences.why(kernel)
         if kernel.verdict != "same"
     ]
@@ -103,7 +103,7 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
         elif texts := skipped.get(kernel.record.key):
             ElementTree.SubElement(case, "skipped", message=one_line("; ".join(texts)))
     # The schema has no output of single tests.
-    facts = (f"{one_line(kernel.match.label)}: {_facts(kernel)}" for kernel in outcome.kernels)
+    facts = (f"{one_line(kernel.match.title)}: {_facts(kernel)}" for kernel in outcome.kernels)
     ElementTree.SubElement(suite, "system-out").text = "\n".join(facts)
     ElementTree.SubElement(suite, "system-err")
     ElementTree.indent(root)
@@ -180,7 +180,7 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
         "ruleId": item.condition,
         "ruleIndex": rule,
         "level": "error",
-        "message": {"text": f"{kernel.match.label}: {item.text}. " + " ".join(sentences.why(kernel))},
+        "message": {"text": f"{kernel.match.title}: {item.text}. " + " ".join(sentences.why(kernel))},
         "locations": [
             {
                 "physicalLocation": {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}},
@@ -209,7 +209,7 @@ def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str 
             (
                 "warning",
                 TITLE,
-                f"{kernel.match.label}: SLOWER {sentences.change(kernel)}",
+                f"{kernel.match.title}: SLOWER {sentences.change(kernel)}",
                 place_of(kernel, settings),
             )
             for kernel in slower
@@ -226,7 +226,7 @@ def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str 
     ]
     found += [("warning", TITLE, sentences.expired_words(waiver), None) for waiver in gate.expired]
     if gate.undecided:
-        kernels = dict.fromkeys(kernel.match.label for kernel, _ in gate.undecided)
+        kernels = dict.fromkeys(kernel.match.title for kernel, _ in gate.undecided)
         shown = "; ".join(list(kernels)[:UNDECIDED])
         more = f" and {len(kernels) - UNDECIDED} more" if len(kernels) > UNDECIDED else ""
         found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
-from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
@@ -18,13 +18,11 @@ VERDICTS = {
     "gone": "GONE",
 }
 
-RANK = ("slower", "gone", "faster", "new", "unclear", "same")  # which verdicts a reader sees first
-
 
 def named(kernel: Compared) -> str:
     """Id and name of what is compared: ``#3 gemm<128>``; the id is the later report's."""
     family = kernel.match.family
-    return kernel.match.label if family is None else f"#{family} {kernel.match.label}"
+    return kernel.match.title if family is None else f"#{family} {kernel.match.title}"
 
 
 def percent(value: float) -> str:
@@ -82,18 +80,6 @@ def one_line(kernel: Compared) -> str:
     return f"{VERDICTS[kernel.verdict]} {named(kernel)}: {facts}" + (f"; {why_}" if why_ else "")
 
 
-def ordered(outcome: Outcome) -> list[Compared]:
-    """The kernels in the order of the page: worst first; a ladder in its own order."""
-    if outcome.ladder:
-        return list(outcome.kernels)
-
-    def rank(kernel: Compared) -> tuple[int, float]:
-        size = 0.0 if kernel.judgement is None else abs(kernel.judgement.change)
-        return RANK.index(kernel.verdict), -size
-
-    return sorted(outcome.kernels, key=rank)
-
-
 def tally(outcome: Outcome) -> str:
     """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run are kernels."""
     counts = [f"{count} {VERDICTS[name]}" for name in RANK if (count := outcome.count(name))]
@@ -120,12 +106,12 @@ def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:
     for waiver in gate.expired:
         yield "warning", expired_words(waiver)
     for kernel, text in gate.undecided:
-        yield "notice", f"{kernel.match.label}: not decided: {text}"
+        yield "notice", f"{kernel.match.title}: not decided: {text}"
 
 
 def break_words(item: Break) -> str:
     """One break of a gate, and the waiver that lets it pass."""
-    text = f"{item.kernel.match.label}: {item.text}"
+    text = f"{item.kernel.match.title}: {item.text}"
     return text if item.waiver is None else f"{text}; {waiver_words(item.waiver)}"
 
 

@@ -28,7 +28,7 @@ from gemmprof.analysis.reading import unpack
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.model import Explanation, KernelProfile
 
-HOMES = (DATA, ROOT / "gemmprof" / "recorded")
+HOMES = (DATA, ROOT / "gemmprof" / "recorded", ROOT / "docs" / "examples" / "recorded")
 MOST_LAUNCHES = 4000
 """Decoded launches that are kept: about 400 MB."""
 

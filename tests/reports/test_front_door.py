@@ -6,22 +6,29 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import in_process
+import pyarrow.parquet as pq
 import pytest
 from recorded_data import DATA, ROOT
 from scale import few
 
 import gemmprof
-from gemmprof.analysis.session import load_session
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.inputs.conditions import ALIASES
+from gemmprof.analysis.session import Session, load_session
 from gemmprof.api.server import Folders, Tools
 from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.family_rows import family_rows
+from gemmprof.reports.pages.html import Links, Report, explained, index_article, kernel_article
 from gemmprof.reports.terminal import overview
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
@@ -44,10 +51,9 @@ Printed = Callable[..., str]
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Printed:
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str, code: int = 0) -> str:
-        assert main(arguments) == code
+    def run(*arguments: str, columns: int = 80) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert main(arguments) == 0
         return capsys.readouterr().out
 
     return run
@@ -61,6 +67,12 @@ CHOSEN = [
     DATA / f"{name}.ncu-rep.xz" for name in ("flaws_bank_conflicts", "names_nvtx", "launches_same_kernel")
 ]
 """Several kernels, several ranges, several grids."""
+REPORTS = [
+    *CHOSEN,
+    *(DATA / f"{name}.ncu-rep.xz" for name in ("flaws_cluster", "modes_range")),
+    TRANSFORMER,
+]
+"""The same, launches of clusters, a range that was replayed as one, and kernels of libraries."""
 
 
 def ids(text: str) -> list[str]:
@@ -76,51 +88,338 @@ def inside(cut: str, whole: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("path", few(paths(), CHOSEN), ids=lambda path: path.name.partition(".")[0])
-def test_every_door_gives_the_same_ids_names_counts_and_order(
-    path: Path, printed: Printed, tmp_path: Path
+@dataclass(frozen=True)
+class Row:
+    """What a door says of a family; None where it does not say that."""
+
+    id: str
+    name: str
+    launches: int | None = None
+    saves: int | None = None
+    """Per cent that the first finding saves; 0 without one."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a door says of a report.
+
+    Attributes:
+        rows: of the families, as they are listed.
+        order: what they are listed by: ``gain``, ``time`` (which is that of the ids) or ``launch``.
+        text: in which the counts of launches, kernels and families stand in words; '' for data.
+    """
+
+    rows: list[Row]
+    order: str = "gain"
+    text: str = ""
+
+
+@dataclass
+class Asked:
+    """A report, and how to ask for it."""
+
+    path: Path
+    printed: Printed
+    found: Callable[[Path], list[dict[str, Any]]]
+
+    @cached_property
+    def session(self) -> Session:
+        return load_session([self.path], listed=True)
+
+    @cached_property
+    def opened(self) -> Any:
+        return gemmprof.open(self.path)
+
+    @cached_property
+    def tools(self) -> Tools:
+        return Tools(Folders([self.path.parent]))
+
+    @cached_property
+    def pages(self) -> Report:
+        session = load_session([self.path])
+        session.explain(range(len(session.kernels)))
+        return Report(session, explained(plan(session)), Links(single_file=True))
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.printed(*words, "--json"))
+
+
+def rows_in(text: str, pattern: str) -> list[Row]:
+    """A row a match of a pattern with the groups ``id``, ``name`` and perhaps ``launches`` and ``saves``."""
+    found = []
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        groups = match.groupdict()
+        launches = int(groups["launches"].replace(",", "")) if groups.get("launches") else None
+        saves = int(groups["saves"] or 0) if "saves" in groups else None
+        found.append(Row(groups["id"], groups["name"].strip(), launches, saves))
+    return found
+
+
+def table_in(page: str, *columns: str) -> list[Row]:
+    """The rows of a page's table by its columns for id, kernel, launches and saves; '' for one that it has not."""
+
+    def texts(row: str) -> list[str]:
+        # Ranges below a name and times below a number are no part of them.
+        told = (
+            re.sub(r'<span class="idea">.*?</span>|<br>.*', "", cell)
+            for cell in re.split(r"<t[hd]\b", row)[1:]
+        )
+        return [unescape(re.sub(r"^[^>]*>|<[^>]*>", "", cell)).strip() for cell in told]
+
+    table = next(part for part in page.split("<table")[1:] if f">{columns[0]}</th>" in part)
+    head, _, body = table.partition("</table>")[0].partition("<tbody>")
+    places = [texts(head).index(name) if name in texts(head) else None for name in columns]
+    found = []
+    for row in body.split("<tr")[1:]:
+        id_, name, launches, saves = ("" if at is None else texts(row)[at] for at in places)
+        count = int(launches.replace(",", "")) if launches else None
+        if not id_.startswith("#"):  # it stands before the name
+            id_, _, name = name.partition(" ")
+        found.append(Row(id_, name, count, int((saves or "0").split(" ")[0]) if columns[3] else None))
+    return found
+
+
+def per_cent(worst: Mapping[str, Any] | None) -> int:
+    return round(100 * worst["saves"]) if worst else 0
+
+
+def front(asked: Asked) -> Answer:
+    text = asked.printed(str(asked.path))
+    return Answer(
+        rows_in(text, r"^(?P<id>#\d+) +(?P<name>\S.*)\n +(?:[\d.]+ %|–) +\S+ \S+ +(?P<launches>[\d,]+)  "
+                      r"(?:.*?: (?P<saves>\d+) % of it|.*nothing found)")
+        or rows_in(text, r"^(?P<id>#\d+) +[\d.]+ % +\S+ \S+ +(?P<launches>[\d,]+)  (?P<name>\S.*)$"),
+        text=text,
+    )  # fmt: skip
+
+
+def show(asked: Asked) -> Answer:
+    text = asked.printed("show", str(asked.path), columns=300)
+    table = re.sub(r"(?s)^.*?(?=^id )|\n\n.*", "", text, flags=re.MULTILINE)
+    at = table.find("kernel")
+    rows = []
+    for entry in re.split(r"^(?=#)", table, flags=re.MULTILINE)[1:]:  # the owner and the finding stand below
+        saves = re.search(r": saves (\d+) %", entry)
+        name = entry.partition("\n")[0][at:].strip()
+        rows.append(Row(entry.split()[0], name, int(entry.split()[1]), int(saves[1]) if saves else 0))
+    return Answer(rows or rows_in(text, r"^(?P<id>#\d+) (?P<name>.*?)  \("), text=text)
+
+
+def families_of(document: Any) -> list[Row]:
+    return [
+        Row(one["id"], one["label"], len(one["launches"]), per_cent(one["worst"]))
+        for one in document["families"]
+    ]
+
+
+def explain_json(asked: Asked) -> Answer:
+    document = asked.json("explain", str(asked.path))
+    assert sorted(one["launch"] for one in document["kernels"]) == list(range(len(asked.session.kernels)))
+    rows = []
+    for id_ in document["families"]:
+        longest, *others = sorted(
+            (one for one in document["kernels"] if one["family"] == id_),
+            key=lambda one: -(one["duration_ns"] or 0),
+        )
+        rows.append(
+            Row(id_, longest["label"], 1 + len(others), per_cent(next(iter(longest["findings"]), None)))
+        )
+    return Answer(rows)
+
+
+def markdown_in(text: str) -> list[Row]:
+    return rows_in(
+        text,
+        r"^## (?P<id>#\d+) `(?P<name>.*)`\n\n.* under the profiler(?:, the longest of (?P<launches>\d+) launches)?.*\n"
+        r"(?:(?!1\. |## ).*\n)*(?:1\. .* saves (?P<saves>\d+) %)?",
+    )
+
+
+def kernel_pages(asked: Asked) -> Answer:
+    rows = []
+    for page in asked.pages.plan.pages:
+        text = str(kernel_article(asked.pages, page))
+        (row,) = rows_in(
+            re.sub(r"\n", " ", text),
+            r"<h1[^>]*>(?P<name>.*?)</h1>.*?<p class=\"muted small\">(?P<id>#\d+) · [^<]*?"
+            r"(?:longest of (?P<launches>[\d,]+) launches[^<]*)?</p>.*?(?:saves <strong>(?P<saves>\d+) %|$)",
+        )
+        rows.append(replace(row, name=unescape(row.name)))
+    return Answer(rows, "launch")
+
+
+def notebook_findings(asked: Asked) -> Answer:
+    first: dict[str, Row] = {}
+    if asked.opened.findings:
+        for row in table_in(asked.opened.findings._repr_html_(), "id", "kernel", "", "saves"):
+            first.setdefault(row.id, row)
+    without = [Row(one.id, one.label, None, 0) for one in asked.session.families if one.worst is None]
+    return Answer([*first.values(), *without])
+
+
+def mcp_open(asked: Asked) -> Answer:
+    text = asked.tools.open(asked.path.name, tokens=100_000)
+    row = r"^\| (?P<id>#\d+) \| \d+ \| (?P<launches>[\d,]+) (?:\|[^|]*){2}"
+    row += r"\| (?:(?P<saves>\d+) % \w+)? \|[^|]*\| `+(?P<name>.*?)`+ \|"
+    return Answer(rows_in(text, row), text=text)
+
+
+def mcp_listing(asked: Asked) -> Answer:
+    text = asked.tools.listing(asked.path.name, tokens=100_000)
+    row = r"^\| (?P<id>#\d+) \| (?P<launches>[\d,]+) \|[^|]*\|[^|]*\| `+(?P<name>.*?)`+ \|"
+    return Answer(rows_in(text, row), "time", text)
+
+
+def find(asked: Asked) -> Answer:
+    rows: dict[str, Row] = {}
+    found = asked.found(asked.path)
+    assert [one["duration_ns"] for one in found] == sorted(
+        (one["duration_ns"] for one in found), reverse=True
+    )
+    for one in found:  # the longest first, which is what stands for its family
+        count = sum(other["family"] == one["family"] for other in found)
+        saves = max(value or 0 for name, value in one["values"].items() if name != "time")
+        rows.setdefault(one["family"], Row(one["family"], one["label"], count, round(saves)))
+    return Answer([rows[id_] for id_ in sorted(rows, key=lambda id_: int(id_[1:]))], "time")
+
+
+def compared(document: Any) -> list[Row]:
+    return [
+        Row(more["family"], more["label"], one["launches_after"])
+        for one, more in zip(document["kernels"], document["details"], strict=True)
+    ]
+
+
+def diff_text(asked: Asked) -> Answer:
+    text = asked.printed("diff", str(asked.path), str(asked.path), columns=300)
+    return Answer(rows_in(text, r"^ *(?:SAME|CAN'T TELL) +(?P<id>#\d+) (?P<name>\S.*?)(?:  |$)"), "time")
+
+
+def mcp_diff(asked: Asked) -> Answer:
+    text = asked.tools.diff(asked.path.name, asked.path.name, tokens=100_000)
+    return Answer(rows_in(text, r"^(?P<id>#\d+) `+(?P<name>.*?)`+: "), "time")
+
+
+def exported(asked: Asked, folder: Path) -> Answer:
+    asked.printed("export", str(asked.path), "--table", "kernels", "-o", str(folder))
+    rows = pq.read_table(folder / "kernels.parquet").to_pylist()
+    count = Counter(row["family"] for row in rows)
+    found = {row["family"]: Row(f"#{row['family']}", row["label"], count[row["family"]]) for row in rows}
+    return Answer([*found.values()], "launch")
+
+
+def frame(asked: Asked) -> Answer:
+    table = asked.opened.to_dataframe()
+    count = Counter(table["family"])
+    first = table.drop_duplicates("family").itertuples()
+    return Answer([Row(f"#{row.family}", row.kernel, count[row.family]) for row in first], "launch")
+
+
+def roofline(asked: Asked) -> Answer:
+    kernels = asked.json("roofline", str(asked.path))["kernels"]
+    count = Counter(one["family"] for one in kernels)
+    labels = {family.id: family.label for family in asked.session.families}
+    return Answer([Row(id_, labels[id_], count[id_]) for id_ in count], "launch")
+
+
+DOORS: dict[str, Callable[..., Answer]] = {
+    "REPORT": front,
+    "REPORT --json": lambda asked: Answer(families_of(asked.json(str(asked.path)))),
+    "show": show,
+    "show --json": lambda asked: Answer(families_of(asked.json("show", str(asked.path)))),
+    "explain": lambda asked: Answer(
+        rows_in(
+            asked.printed("explain", str(asked.path), "--all"),
+            r"^(?P<id>#\d+) +(?P<name>\S.*?)  .*?(?P<launches>\d+ )?(?:launches, the longest:)?\n"
+            r"(?:(?!  1\. |#).*\n)*(?:  1\. \w+: saves (?P<saves>\d+) %)?",
+        )
+    ),
+    "explain --json": explain_json,
+    "explain --format markdown": lambda asked: Answer(
+        markdown_in(asked.printed("explain", str(asked.path), "--format", "markdown"))
+    ),
+    "index page": lambda asked: Answer(
+        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves")
+    ),
+    "kernel pages": kernel_pages,
+    "notebook": lambda asked: Answer(
+        table_in(asked.opened._repr_html_(), "id", "kernel", "launches", "saves"),
+        text=asked.opened._repr_html_(),
+    ),
+    "notebook, families": lambda asked: Answer(
+        table_in(asked.opened.families._repr_html_(), "id", "kernel", "launches", "saves")
+    ),
+    "notebook, findings": notebook_findings,
+    "notebook, diff": lambda asked: Answer(
+        table_in(asked.opened.diff(asked.opened)._repr_html_(), "verdict", "kernel", "", ""), "time"
+    ),
+    "repr": lambda asked: Answer([], text=repr(asked.opened)),
+    "MCP open": mcp_open,
+    "MCP open, JSON": lambda asked: Answer(
+        families_of(json.loads(asked.tools.open(asked.path.name, json=True, tokens=100_000)))
+    ),
+    "MCP explain": lambda asked: Answer(markdown_in(asked.tools.explain(asked.path.name, tokens=100_000))),
+    "MCP diff": mcp_diff,
+    "MCP listing": mcp_listing,
+    "find": find,
+    "diff": diff_text,
+    "diff --json": lambda asked: Answer(
+        compared(asked.json("diff", str(asked.path), str(asked.path))), "time"
+    ),
+    "export": exported,
+    "to_dataframe": frame,
+    "roofline --json": roofline,
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dict[str, Any]]]:
+    """What `find` says of the launches of a report, with the savings of every cause; asked once for all of them."""
+    condition = " or ".join(["time > 0", *(f"{cause} >= 0" for cause in CAUSES if cause not in ALIASES)])
+    done = in_process.run(["gemmprof", "find", condition, *map(str, REPORTS), "--json"], check=True)
+    launches = json.loads(done.stdout)["found"]
+    return lambda path: [one for one in launches if one["report"] == str(path)]
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.name.partition(".")[0])
+def test_every_door_says_the_same(
+    path: Path, printed: Printed, found: Callable[[Path], list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    session = load_session([path], listed=True)
-    order = [family.id for family in session.families]
-    labels = {family.id: family.label for family in session.families}
-    counted = session.counts
-    assert len(order) == len({kernel.profile.family for kernel in session.kernels})
-
-    front = printed(str(path))
-    assert ids(front) == order[: len(ids(front))]
-    assert len(ids(front)) >= min(3, len(order)) and ("and " in front or len(ids(front)) == len(order))
-    assert counted in " ".join(front.split())
-    for found in re.finditer(r"^(#\d+) +(?:[\d.]+ % +[\d.,]+ \S+ +[\d,]+  )?(\S.*)$", front, re.MULTILINE):
-        assert inside(found[2], labels[found[1]])
-
-    shown = printed("show", str(path))
-    assert counted in " ".join(shown.split())
-    table = ids(shown.partition("\nid ")[2].partition("\n\n")[0])
-    assert table == order[: overview.LISTED]
-    record = json.loads(printed("show", str(path), "--json"))
-    assert [(one["id"], one["label"]) for one in record["families"]] == list(labels.items())
-
-    assert ids(printed("explain", str(path), "--all")) == order
-    explain = json.loads(printed("explain", str(path), "--json"))
-    assert explain["families"] == order
-    assert {(kernel["family"], kernel["label"]) for kernel in explain["kernels"]} == set(labels.items())
-    assert sorted(kernel["launch"] for kernel in explain["kernels"]) == list(range(len(session.kernels)))
-    markdown = printed("explain", str(path), "--format", "markdown")
-    assert re.findall(r"^## (#\d+) ", markdown, re.MULTILINE) == order
-
-    rows = family_rows(session, plan(session))
-    assert [(row.family.id, row.family.label) for row in rows] == list(labels.items())
-    assert {page.title for page in plan(session).pages} == set(labels.values())
-
-    opened = gemmprof.open(path)
-    assert [(family.id, family.label) for family in opened.families] == list(labels.items())
-    assert counted in repr(opened)
-    frame = opened.to_dataframe()
-    assert {(f"#{row.family}", row.kernel) for row in frame.itertuples()} == set(labels.items())
-
-    answer = Tools(Folders([path.parent])).open(path.name, tokens=100_000)
-    assert counted in answer
-    assert re.findall(r"^\| (#\d+) ", answer, re.MULTILINE) == order[:20]
+    asked = Asked(path, printed, found)
+    families = asked.session.families
+    truth = {
+        one.id: Row(one.id, one.label, one.count, round(100 * one.worst.saves) if one.worst else 0)
+        for one in families
+    }
+    by_launch = sorted(families, key=lambda one: one.members[0])
+    orders = {
+        "gain": [one.id for one in families],
+        "time": sorted(truth, key=lambda id_: int(id_[1:])),
+        "launch": [one.id for one in by_launch],
+    }
+    wrong = []
+    for name, door in DOORS.items():
+        answer = door(asked, tmp_path / "tables") if door is exported else door(asked)
+        told = [row.id for row in answer.rows]
+        order = orders[answer.order]
+        if told != order[: len(told)] or (len(told) < len(order) and name not in ("REPORT", "repr")):
+            wrong.append(f"{name}: {told} for {order}")
+        for row in answer.rows:
+            same = truth.get(row.id)
+            # A comparison says behind the name what tells it from others of that name.
+            apart = (
+                same is not None
+                and "diff" in name
+                and "JSON" not in name
+                and row.name.startswith(f"{same.name} ")
+            )
+            if same is None or not (apart or inside(row.name, same.name)):
+                wrong.append(f"{name}: {row.id} is called {row.name!r}, not {same and same.name!r}")
+            elif row.launches not in (None, same.launches) or row.saves not in (None, same.saves):
+                wrong.append(f"{name}: {row} for {same}")
+        if answer.text and asked.session.counts not in " ".join(unescape(answer.text).split()):
+            wrong.append(f"{name}: not {asked.session.counts}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -182,16 +481,6 @@ def test_an_id_of_no_family_is_said_and_where_ids_are_listed(capsys: pytest.Capt
     assert main([str(TRANSFORMER), "#999"]) == 2
     error = capsys.readouterr().err
     assert "#999" in error and "10 launches of 8 kernels" in error and "lists" in error
-
-
-def test_the_index_page_lists_families_as_the_front_door_does(tmp_path: Path, printed: Printed) -> None:
-    printed("report", str(TRANSFORMER), "-o", str(tmp_path / "pages"))
-    text = (tmp_path / "pages" / "index.html").read_text("utf-8")
-    session = load_session([TRANSFORMER], listed=True)
-    table = text.partition('id="families"')[2].partition("</table>")[0]
-    assert re.findall(r"<td[^>]*>(#\d+)</td>", table) == [family.id for family in session.families]
-    for family in session.families:
-        assert family.label in unescape(table)
 
 
 def test_one_kernel_has_one_page_however_often_it_is_launched(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ class TestFamilies:
         ]
         ranges = {(kernel.name, kernel.nvtx) for kernel in fills}
         assert len(ranges) > len({kernel.name for kernel in fills})
-        assert len({kernel.label for kernel in fills}) == len(fills)
-        assert any(kernel.label.endswith("in optimizer") for kernel in fills)
+        assert len({kernel.title for kernel in fills}) == len(fills)
+        assert any(kernel.apart.endswith("in optimizer") for kernel in fills)
 
     def test_launches_of_other_shared_memory_are_no_repetitions(self) -> None:
         with ReportReader(Path(LAUNCHES)) as reader:
@@ -120,9 +120,9 @@ class TestVerdicts:
 
     def test_kernels_of_one_name_and_other_grids_are_apart(self) -> None:
         names = [
-            kernel.match.label
+            kernel.match.title
             for kernel in outcome(BASE, AGAIN).kernels
-            if "multiply_add " in kernel.match.label
+            if "multiply_add " in kernel.match.title
         ]
         assert sorted(names) == ["<unnamed>::multiply_add 1056x1x1", "<unnamed>::multiply_add 528x1x1"]
 
@@ -152,9 +152,9 @@ class TestVerdicts:
     def test_same_code_and_counters_are_not_red_however_slow(self, tmp_path: Path) -> None:
         before = make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3})
         after = make_run(tmp_path / "b", {1: 1e-3, 2: 1.5e-3})
-        kernels = outcome(str(before), str(after)).kernels
-        assert [kernel.verdict for kernel in kernels][1] == "unclear"
-        assert "same code and same counters" in kernels[1].note
+        slow = outcome(str(before), str(after)).kernels[0]
+        assert slow.verdict == "unclear" and slow.label.startswith("2 ")
+        assert "same code and same counters" in slow.note
 
     def test_several_reports_a_side_are_repetitions(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = document([BASE, AGAIN, "--with", MORE], capsys)

@@ -312,6 +312,9 @@ def test_the_command(tree: Path, tmp_path: Path) -> None:
     assert run("find", "time > 1us", "set", cwd=tmp_path).stdout == again.stdout
     names = run("find", "--names", cwd=tmp_path)
     assert "registers" in names.stdout and "low_occupancy" in names.stdout
+    said = names.stdout.split()
+    # `local_memory` is a word for a figure and a cause: a condition means the figure, and the list says so, once.
+    assert said.count("low_occupancy") == 1 and "local_memory," in said and "local_memory" not in said
     wrong = run("find", "tim > 1us", "set", cwd=tmp_path)
     assert wrong.returncode == 2 and "fix:" in wrong.stderr
 
