@@ -61,7 +61,8 @@ def _resident_bytes() -> int:
             import resource
         except ImportError:
             return 0  # nobody knows: it is never replaced for its size
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        # Bytes on macOS, elsewhere KiB.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def main() -> None:

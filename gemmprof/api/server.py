@@ -271,7 +271,8 @@ def server(roots: Sequence[Path]) -> MCPServer:
     readers = Readers(roots)
     for tool in Tools(Folders(roots)).all:
         made.tool()(_answering(tool, readers))
-    threading.Thread(target=_end_with_client, args=(readers,), daemon=True).start()
+    if hasattr(select, "poll"):  # else the server ends with its input, once what was asked is answered
+        threading.Thread(target=_end_with_client, args=(readers,), daemon=True).start()
     return made
 
 

@@ -268,7 +268,7 @@ def _naming(target: Path) -> Iterator[None]:
 
 
 def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY if system.POSIX else os.O_RDWR)  # Windows: only what may be written to
     try:
         os.fsync(handle)
     finally:

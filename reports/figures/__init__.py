@@ -44,15 +44,14 @@ def _load() -> None:
     before = {name: os.environ.pop(name, None) for name in ("MATPLOTLIBRC", "MPLBACKEND")}
     os.environ["MATPLOTLIBRC"] = str(own)
     # One of the current folder comes first whatever is set, and may be a pipe: leave that folder meanwhile.
-    here = os.open(".", os.O_RDONLY) if os.path.lexists("matplotlibrc") else None
+    here = Path.cwd() if os.path.lexists("matplotlibrc") else None
     try:
         if here is not None:
             os.chdir(own.parent.parent)
         import matplotlib  # noqa: F401
     finally:
         if here is not None:
-            os.fchdir(here)
-            os.close(here)
+            os.chdir(here)
         del os.environ["MATPLOTLIBRC"]
         os.environ.update({name: value for name, value in before.items() if value is not None})
 
