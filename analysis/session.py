@@ -573,14 +573,12 @@ def _analysed(
 
     with ReportReader(path) as reader:
         many = many or (len(reader) if only is None else len(only)) > MANY_LAUNCHES
-        with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
+        with_source = (
+            (lambda profile: source and m.INSTRUCTIONS_BY_ADDRESS in profile.instances) if many else source
+        )
         for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
             yield analysis.slim() if many else analysis
-
-
-def _is_measured_by_address(profile: KernelProfile) -> bool:
-    return m.INSTRUCTIONS_BY_ADDRESS in profile.instances
 
 
 def _title(inputs: Sequence[Path]) -> str:

@@ -34,7 +34,7 @@ LEAST = 0.03  # share of a finding below which a place is not named
 
 def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     """The places that a weight by instruction falls on, heaviest first; at most `MOST_PLACES`."""
-    if weights is None or work.code is None:
+    if weights is None or work.program is None:
         return ()
     total = float(weights.sum())
     if total <= 0:

@@ -217,7 +217,7 @@ def _source(work: Work) -> Iterator[str]:
     unread = work.profile.source.unread
     if unread:
         yield f"Its code was not disassembled: {unread}. What its instructions cost cannot be attributed."
-    elif work.code is None:
+    elif work.program is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
             yield (
                 "The code of the kernel is not in the report: what its instructions cost cannot "

@@ -270,7 +270,20 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
     if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
         patterns, stage = None, replace(stage, addresses=None)
     measured = _Measured(analysis, problem)
-    rows = [*_load_rows(stage, problem, patterns, measured), *_byte_rows(stage, problem, patterns, measured)]
+    rows = [
+        *_load_rows(stage, problem, patterns, measured),
+        *_shared_rows(stage, problem, patterns, measured),
+        TrafficRow(
+            "l1_bytes",
+            "Bytes of the sectors that global loads touch in L1",
+            "byte",
+            None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
+            "32 x sectors of every warp's loads" if patterns is not None else "",
+            measured.l1_bytes,
+        ),
+        _l2_read_row(stage, problem, patterns, measured),
+        *_problem_rows(problem, measured),
+    ]
     intensities = (_intensity(problem, row) for row in rows)
     rows += [row for row in intensities if row is not None]
     kept = tuple(row for row in rows if row.predicted or row.measured)
@@ -312,17 +325,6 @@ def _load_rows(
     ]
 
 
-def _byte_rows(
-    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
-) -> list[TrafficRow]:
-    return [
-        *_shared_rows(stage, problem, patterns, measured),
-        _l1_row(patterns, measured),
-        _l2_read_row(stage, problem, patterns, measured),
-        *_problem_rows(problem, measured),
-    ]
-
-
 def _shared_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
@@ -350,17 +352,6 @@ def _shared_rows(
             measured.operand_bytes,
         ),
     ]
-
-
-def _l1_row(patterns: AccessPatterns | None, measured: _Measured) -> TrafficRow:
-    return TrafficRow(
-        "l1_bytes",
-        "Bytes of the sectors that global loads touch in L1",
-        "byte",
-        None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
-        "32 x sectors of every warp's loads" if patterns is not None else "",
-        measured.l1_bytes,
-    )
 
 
 def _l2_read_row(

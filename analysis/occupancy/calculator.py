@@ -168,7 +168,11 @@ def occupancy(
     else:
         config = _whole("bytes of the shared memory configuration", shared_memory_config)
     if config not in limits.shared_memory_configs:
-        raise _no_such_config(limits, config)
+        known = ", ".join(f"{one:,}" for one in sorted(limits.shared_memory_configs))
+        raise OccupancyError(
+            f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
+            remedies=[f"its configurations are {known} bytes"],
+        )
     if not _is_legal(limits, *asked):
         raise _beyond_a_limit(limits, *asked)
     threads_per_block, registers_per_thread, shared_memory_per_block, block_barriers, cluster_size = asked
@@ -304,13 +308,6 @@ def _beyond_a_limit(
 
 def _configs_in_words(limits: ArchLimits) -> str:
     return ", ".join(f"{config:,}" for config in sorted(limits.shared_memory_configs))
-
-
-def _no_such_config(limits: ArchLimits, config: int) -> OccupancyError:
-    return OccupancyError(
-        f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
-        remedies=[f"its configurations are {_configs_in_words(limits)} bytes"],
-    )
 
 
 def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: int) -> OccupancyError:

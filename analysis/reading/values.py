@@ -19,9 +19,8 @@ from gemmprof.ncurep.ncu_frame import WireError, check_types, decode
 # each launch of a kernel, and texts, which say what metrics are made of, in all.
 _REPEATED_BYTES, _KNOWN_BYTES, _KNOWN_OVERHEAD = 8 << 10, 4 << 20, 512
 
-_LAYOUTS = (
-    32  # lists of names that are remembered: a report has a few, one for each kind of workload and its code
-)
+# Lists of names that are remembered: a report has a few, one for each kind of workload and its code.
+_LAYOUTS = 32
 
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.

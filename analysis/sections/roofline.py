@@ -257,18 +257,13 @@ def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float |
 
 def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
     """One roof per tensor path that the kernel uses: from ncu's counters of operations, else from the instructions."""
-    if _counts_tensor_operations(profile):
+    if any(
+        profile.number(metrics.tensor_operations_per_cycle(path)) is not None
+        for path in metrics.tensor_paths(profile.metrics)
+    ):
         yield from _counted_tensor_roofs(profile)
     elif has_tensor_cores(profile.device.name, profile.device.compute_capability):
         yield from _reckoned_tensor_roofs(profile) or _tensor_roofs_by_instruction(profile)
-
-
-def _counts_tensor_operations(profile: KernelProfile) -> bool:
-    """Whether the report has counters of tensor operations (ncu from 2025 on)."""
-    return any(
-        profile.number(metrics.tensor_operations_per_cycle(path)) is not None
-        for path in metrics.tensor_paths(profile.metrics)
-    )
 
 
 def _counted_tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:

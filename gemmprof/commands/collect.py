@@ -200,7 +200,11 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         ladders = [chosen_ladder(options)] if options.ladder or options.dtype else catalog.LADDERS
         stages = tuple(stage for ladder in ladders for stage in ladder.stages)
     elif older is not None:
-        stages = _stages_of(older)
+        stages = tuple(
+            stage
+            for ladder in older.ladders
+            for stage in select_stages([str(s.number) for s in ladder.stages], ladder_named(ladder.name))
+        )
     else:
         raise UsageError(
             "no stage was chosen",
@@ -257,15 +261,6 @@ def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
             remedies=["choose its type with --dtype"],
         )
     return found
-
-
-def _stages_of(run: Run) -> tuple[Stage, ...]:
-    """The catalog's stages that a run has."""
-    return tuple(
-        stage
-        for ladder in run.ladders
-        for stage in select_stages([str(s.number) for s in ladder.stages], ladder_named(ladder.name))
-    )
 
 
 def _dtypes(stages: tuple[Stage, ...], options: argparse.Namespace) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
                     words = [word for option in one.option_strings for word in _values(option, name)]
                     one.choices = words or one.choices
     if options.shell == "fish":
-        print(fish_script(parser, takes_files))
+        print("\n".join([_HEAD, *_lines(parser, [], takes_files)]))
         return 0
     try:
         import shtab
@@ -102,16 +102,6 @@ function __gemmprof_in --description 'the words before the cursor begin with the
     test (count $words) -ge (count $argv); and test "$words[1..$(count $argv)]" = "$argv"
 end
 complete -c gemmprof -e"""
-
-
-def fish_script(parser: argparse.ArgumentParser, files: Callable[[argparse.Action], bool]) -> str:
-    """The script that fish reads.
-
-    Args:
-        parser: the whole command line.
-        files: whether the values of an argument are files.
-    """
-    return "\n".join([_HEAD, *_lines(parser, [], files)])
 
 
 def _lines(

@@ -171,7 +171,10 @@ def run(options: argparse.Namespace) -> int:
         filters = choice.filters
         if options.cost:
             return 0
-    collected = [_profile(profiler, filters, choice, stem) for stem in _stems(profiler.name, options.repeat)]
+    collected = [
+        _profile(profiler, filters, choice, stem)
+        for stem in [profiler.name, *(f"{profiler.name}-{number}" for number in range(2, options.repeat + 1))]
+    ]
     return _finish(options, profiler, collected, choice)
 
 
@@ -197,10 +200,6 @@ def _terminal(options: argparse.Namespace) -> int | None:
         return sys.stderr.fileno() if options.json else sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):
         return None
-
-
-def _stems(name: str, repeat: int) -> list[str]:
-    return [name, *(f"{name}-{number}" for number in range(2, repeat + 1))]
 
 
 def _print_command(profiler: ProgramProfiler) -> int:

@@ -9,9 +9,8 @@ from functools import lru_cache
 
 from gemmprof.model import NotCollected
 
-KNOWN_NAMES = (
-    1 << 12
-)  # names whose words are kept: a full report has some two thousand, the same in every launch
+# Names whose words are kept: a full report has some two thousand, the same in every launch.
+KNOWN_NAMES = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
 def _wasteful(work: Work) -> Mask:
     """Loads and stores that touch more sectors than their bytes fill, look-ups excluded."""
     none = np.zeros(len(work.instructions), dtype=bool)
-    if work.code is None or not work.global_sectors.any():
+    if work.program is None or not work.global_sectors.any():
         return none
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
@@ -138,7 +138,6 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     lanes are exchanged at its end. Boldly, so many times the warps are resident, as far as an SM holds them.
     """
     code = work.code
-    assert code is not None
     forms = {index: one.form for index, one in checked_forms(work).items()}
     walked = {
         loop: [
@@ -333,7 +332,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     and the loop around it; the sectors stay the same. Where a thread itself reads what lies side by side, fields of a
     structure or a stretch of memory, one vector brings several: nothing else changes.
     """
-    if work.code is None:
+    if work.program is None:
         return
     narrow = _narrow(work)
     vectors = _vectors(work, narrow)
@@ -440,7 +439,6 @@ def _own_vectors(work: Work) -> tuple[Array, int]:
     by as much as the loads of a round read.
     """
     code = work.code
-    assert code is not None
     keep, widest = keep_of(work), 0
     fields: dict[tuple[object, int, Loop | None, bool], list[Form]] = {}
     runs: dict[tuple[object, int, Loop, bool, float], list[Form]] = {}
@@ -490,7 +488,7 @@ def _widths(work: Work) -> Array:
 
 def _narrow(work: Work) -> Mask:
     """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
-    if work.code is None:
+    if work.program is None:
         return np.zeros(0, dtype=bool)
     executed = np.maximum(work.executed, 1.0)
     widths = _widths(work)
@@ -564,7 +562,6 @@ def _across_rounds(work: Work) -> Mask:
     columns would take them from three others. Where rounds go on along the row, wider ones are fewer rounds.
     """
     code = work.code
-    assert code is not None
     found = code.in_order.copy()
     for index, one in checked_forms(work).items() if found.any() else ():
         loop = code.loop_of(index)
@@ -580,7 +577,6 @@ def computing(work: Work) -> Mask:
     places and counts them.
     """
     code = work.code
-    assert code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     waiting: list[tuple[int, str]] = []
     for index in np.flatnonzero(work.executed > 0):
@@ -603,7 +599,6 @@ def computing(work: Work) -> Mask:
 def _between_barriers(work: Work) -> Mask:
     """The loops whose rounds the warps of a block begin together."""
     code = work.code
-    assert code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     for at in np.flatnonzero(work.barriers):
         loop = code.loop_of(int(at))
@@ -641,7 +636,6 @@ def _overhead(work: Work, accesses: Mask) -> Mask:
     """Integer, move and control instructions that run about as often as these accesses: they address and
     count them.
     """
-    assert work.code is not None
     classes = ("integer", "move", "uniform", "control", "constant")
     plain = work.where(
         lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "ULDC")

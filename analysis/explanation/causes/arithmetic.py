@@ -28,9 +28,8 @@ from gemmprof.gpu.arch import WARP
 LIBRARY = 0.25
 TURNS = 3  # through code whose loops hand a value on, until what needs it most often is known
 SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 to 12 for 17 to 30)
-CONVERTED = (
-    0.1  # conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason
-)
+# Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
+CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
@@ -48,7 +47,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     four in ten), conversions between the two are gone, what moves the halves of FP64 values is gone or half, they take
     half the registers, and where the loads feed FP64 half their bytes are gone, too.
     """
-    if work.code is None:
+    if work.program is None:
         return
     doubles = work.where(lambda line: line.opcode in FLOATS)
     doubles &= work.executed > 0
@@ -100,7 +99,6 @@ def double_precision(work: Work) -> Iterator[Candidate]:
 
 def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
     """What stays of each instruction in FP32: subroutines and library functions are shorter, conversions gone."""
-    assert work.code is not None
     keep = keep_of(work)
     keep[narrowing] = 0.0
     halves = _halves(work, doubles)
@@ -119,7 +117,6 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
 def _halves(work: Work, doubles: Mask) -> Mask:
     """What moves, picks or exchanges half of an FP64 value: it comes from FP64 arithmetic, or goes there."""
     code = work.code
-    assert code is not None
     moves = work.where(
         lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant)
     ) & (work.executed > 0)
@@ -172,7 +169,6 @@ def _wait_factor(work: Work, doubles: Mask) -> float:
 
 def _wide_data(work: Work, doubles: Mask) -> float:
     """Share of the global sectors that are loads of FP64 values feeding FP64, and stores of such results."""
-    assert work.code is not None
     loads = work.where(
         lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers)
     )
@@ -196,7 +192,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
     once for as many of their results as a thread stores with one vector.
     """
-    if work.code is None:
+    if work.program is None:
         return
     divided = divisions.integer_divisions(work)
     wide = divided.wide
@@ -259,7 +255,6 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     it has, a thread keeps for as many results as a vector of what it stores holds.
     """
     code = work.code
-    assert code is not None
     ran = work.executed > 0
     stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     if not stores.any():
@@ -340,7 +335,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     goes with it. What does not change in a loop, or from thread to thread, is evaluated once, and a divisor that does
     not change becomes a factor.
     """
-    if work.code is None:
+    if work.program is None:
         return
     found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
     cause, shared = repeated(work) or ("", None)
@@ -421,7 +416,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
 
     Fixed: the additions of such pairs are gone.
     """
-    if work.code is None:
+    if work.program is None:
         return
     pairs = {"FMUL": ("FADD",), "DMUL": ("DADD",), "HMUL2": ("HADD2",)}
     gone = np.zeros(len(work.sass), dtype=bool)

@@ -31,7 +31,6 @@ HOT = 3.0  # the busiest slice of L2 over the average one, from which on its ato
 
 def _retries(work: Work, atomics: Mask) -> Mask:
     """Instructions of the loops that retry a compare-and-swap."""
-    assert work.code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     for index in np.flatnonzero(atomics):
         line = work.sass[int(index)]
@@ -48,7 +47,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
     different words, which are no fewer than its sectors.
     """
-    if work.code is None:
+    if work.program is None:
         return
     atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
     if not atomics.any():
@@ -169,7 +168,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
 
     Fixed: one pass a warp stays of those that meet at a word, and retry loops run once.
     """
-    if work.code is None:
+    if work.program is None:
         return
     atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & (work.executed > 0)
     if not atomics.any():
@@ -223,7 +222,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
 
 def _tries(work: Work, retries: Mask, atomics: Mask) -> float:
     """How often an atomic of a retry loop runs for each time that its loop is entered."""
-    if work.code is None or not retries.any():
+    if work.program is None or not retries.any():
         return 1.0
     found = [1.0]
     for index in np.flatnonzero(atomics & retries):

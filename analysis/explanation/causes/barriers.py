@@ -24,9 +24,8 @@ from gemmprof.model import Evidence
 # Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
 # scan (two a step): a loop that meets more often works on something else, round by round.
 MOST_STEPS = 2.0
-MOST_VALUES = (
-    32  # of a block for each lane of a warp, but for those at its rim, up to which registers hold them
-)
+# Of a block for each lane of a warp, but for those at its rim, up to which registers hold them.
+MOST_VALUES = 32
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
@@ -89,7 +88,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
     waits = work.samples.get(attribution.BARRIER)
-    if work.code is None or waits is None or float(waits.sum()) < 0.03:
+    if work.program is None or waits is None or float(waits.sum()) < 0.03:
         return None
     bars = work.barriers
     # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
@@ -192,7 +191,6 @@ def _copied(work: Work) -> set[int]:
     stores: two buffers that take turns need no copy.
     """
     code = work.code
-    assert code is not None
     found: set[int] = set()
     for at in map(int, np.flatnonzero(work.executed > 0)):
         if not _writes_shared(work.sass[at]) or code.loop_of(at) is None:
@@ -225,9 +223,9 @@ def _warp_for_block(work: Work) -> Variant | None:
     Each lane has as many values as the block has warps. Barriers, stores and loads of a thread's own values are gone,
     what others have comes by a shuffle each, and what depends on no thread is done once for all values.
     """
-    code, launch = work.code, work.profile.launch
-    if code is None:
+    if work.program is None:
         return None
+    code, launch = work.code, work.profile.launch
     held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
     ran = work.executed > 0
     bars = work.barriers
@@ -295,7 +293,7 @@ def _steps(work: Work, bars: Mask) -> Mask:
     found = np.zeros(len(bars), dtype=bool)
     rounds = np.zeros(len(bars), dtype=bool)
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
-    for loop in work.code.loops if work.code is not None else ():
+    for loop in work.code.loops if work.program is not None else ():
         inside = [at for at in places if at in loop]
         # Of a loop with a barrier the stretch from the last one around to the first belongs together.
         if inside and _goes_round(work, loop, inside):

@@ -22,9 +22,8 @@ NEARLY_ALL = 0.95
 # How much longer than the average the busiest SM takes although all blocks do the same: they wait for one
 # memory in turn. The recorded kernels of equal blocks (tests/cuda) reach 1.18.
 SPREAD_OF_EQUALS = 1.2
-IN_ORDER = (
-    0.5  # share of the warps' time in loops whose rounds cannot change places, from which on they decide
-)
+# Share of the warps' time in loops whose rounds cannot change places, from which on they decide.
+IN_ORDER = 0.5
 ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
 # Cycles of the longest block of a small grid over those of the average one, from which on its blocks are
 # uneven.
@@ -165,7 +164,7 @@ def _divisible(work: Work) -> bool:
     """Whether more blocks would have something to do at the same time: a warp of accesses for each SM, and no loop
     in which warps mostly wait for the round before.
     """
-    if work.code is None:
+    if work.program is None:
         return True
     accesses = work.where(lambda line: line.space == "global") & (work.executed > 0)
     # One thread's tensor copy moves a tile.

@@ -66,7 +66,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     meets in between, loads and stores round by round lies in registers or in shared memory meanwhile. What all lanes of
     a warp load and compute alike, one does for 32; what several do, a thread does for a vector of results.
     """
-    if work.code is None:
+    if work.program is None:
         return
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
@@ -131,7 +131,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 def _carried_in_memory(work: Work) -> Variant | None:
     """What a thread stores at one place again and again, nobody else sees before the last time: a register holds it."""
     code = work.code
-    assert code is not None
     meets = work.where(lambda line: line.opcode in ("BAR", "MEMBAR", "WARPSYNC") or line.is_atomic)
     meets &= work.executed > 0
     places: dict[object, list[Form]] = {}
@@ -291,7 +290,6 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
 def _meets(work: Work, first: int, last: int) -> bool:
     """Whether threads meet between these accesses: on the way from one to another, or in a loop around them."""
     code = work.code
-    assert code is not None
     around = [loop for loop in code.loops_around[first] if last in loop]
     first, last = min([first, *(loop.first for loop in around)]), max([last, *(loop.last for loop in around)])
     return bool(work.barriers[first : last + 1].any())
@@ -376,7 +374,6 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
 def _computed_again(work: Work, mine: Sequence[Reuse], stays: float) -> dict[int, float]:
     """What stays of conversions, selects … that every pass makes of nothing but the values it loads: one pass's."""
     code = work.code
-    assert code is not None
     rows = {row for one in mine for row in one.rows}
     found = set(rows)
     plain = [
@@ -410,7 +407,6 @@ def _computed_again(work: Work, mine: Sequence[Reuse], stays: float) -> dict[int
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
     """Registers a thread that it takes beyond those that it has, to hold so many values from one pass to the last."""
     code = work.code
-    assert code is not None
     if "live" not in code.kept:
         code.kept["live"] = live_registers(code)
     live = cast("tuple[int, ...]", code.kept["live"])
@@ -446,7 +442,6 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
 def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
     """The same where registers hold the values: their loop is unrolled then, and its loads are under way together."""
     code = work.code
-    assert code is not None
     found = waits.copy()
     loads = [int(at) for at in np.flatnonzero(_global_loads(work))]
     for one in mine:
@@ -547,7 +542,6 @@ def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
     every further result needs for itself, too.
     """
     code = work.code
-    assert code is not None
     own = computing(work)
     loops = {loop for one in known for row in one.rows for loop in code.loops_around[row][:1]}
     carried = [
@@ -615,7 +609,6 @@ def _same_address(work: Work, loads: Mask) -> Mask:
     address.
     """
     code = work.code
-    assert code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     seen: dict[tuple[object, ...], int] = {}
     for index in np.flatnonzero(loads):
@@ -642,7 +635,6 @@ def _same_address(work: Work, loads: Mask) -> Mask:
 
 def _invariant(work: Work, loads: Mask) -> Mask:
     """Loads in a loop whose address registers the loop does not write."""
-    assert work.code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     for index in np.flatnonzero(loads):
         loop = work.code.loop_of(int(index))
@@ -705,7 +697,7 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
             for factors, number in form.address.terms.items()
             if factors and not (len(factors) == 1 and factors[0].name in form.parameters)
         )
-        loop = work.code.loop_of(index) if work.code is not None else None
+        loop = work.code.loop_of(index) if work.program is not None else None
         groups.setdefault((place, form.width, loop), {}).setdefault(form.parameters, []).append(form)
     keep = keep_of(work)
     asked = left = 0.0
@@ -778,7 +770,7 @@ def _extents(places: list[int], width: int, size: int) -> list[float]:
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:
     """The loads by their sectors; tensor copies, where they bring most."""
-    if work.code is None:
+    if work.program is None:
         return None
     if _by_copies(flows):
         return tensor_copies(work) * work.executed

@@ -52,7 +52,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     latency of a straight one. No layout keeps apart what loaded values bring together in one table: there, copies of
     it have banks of their own, and take their bytes of shared memory.
     """
-    if work.code is None or not work.shared_wavefronts.any():
+    if work.program is None or not work.shared_wavefronts.any():
         return
     atomic = work.where(lambda line: line.is_atomic)
     # Where each lane has its own part of what it looks up in, a layout does help.
@@ -139,7 +139,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
     Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide.
     """
-    if work.code is None or "l1_data" not in work.loads:
+    if work.program is None or "l1_data" not in work.loads:
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
@@ -187,7 +187,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     Fixed: local loads and stores, their passes through L1 and their sectors below are gone. Where loops around an
     indexed array are as long as the code says, they are unrolled, and what finds its places is gone, too.
     """
-    if work.code is None:
+    if work.program is None:
         return
     local = work.where(lambda line: line.space == "local") & (work.executed > 0)
     if not local.any():
@@ -271,7 +271,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     Fixed: its turns are as many as there are loads.
     """
     busy = work.loads.get("idc")
-    if work.code is None or busy is None:
+    if work.program is None or busy is None:
         return
     loads = work.where(
         lambda line: line.opcode in ("LDC", "LDCU") and any(name[0] == "R" for name in line.reads)

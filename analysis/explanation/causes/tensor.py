@@ -66,7 +66,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
     tensor cores' rate, conversions are gone, and operand loads take half the passes.
     """
-    if work.code is None or not work.total_executed:
+    if work.program is None or not work.total_executed:
         return
     tensor = work.where(lambda line: line.instruction_class == "tensor")
     if float(work.executed[tensor].sum()) > 0:
@@ -145,7 +145,6 @@ def _bare(operand: str) -> str:
 
 def _accumulating(work: Work, products: Mask) -> Mask:
     """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
-    assert work.code is not None
     found = np.zeros(len(products), dtype=bool)
     for index in np.flatnonzero(products & (work.executed > 0)):
         line = work.sass[int(index)]
@@ -180,7 +179,6 @@ def _converts_half(line: Sass) -> bool:
 def _widened_for_shared(work: Work) -> Mask:
     """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory; none where few stores are so."""
     code = work.code
-    assert code is not None
     found = np.zeros(len(work.sass), dtype=bool)
     stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & (work.executed > 0)
     widened = 0.0
@@ -197,7 +195,6 @@ def _widened_for_shared(work: Work) -> Mask:
 def _loaded(work: Work, index: int, depth: int = 2) -> bool:
     """Whether a value comes from global memory, through few instructions."""
     code = work.code
-    assert code is not None
     return any(
         (work.sass[at].is_load and work.sass[at].space == "global")
         or (depth > 0 and not work.sass[at].space and _loaded(work, at, depth - 1))
@@ -257,7 +254,7 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
     memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
     """
-    if work.code is None or not work.samples or not work.elapsed:
+    if work.program is None or not work.samples or not work.elapsed:
         return
     macs = np.array([_macs(line) for line in work.sass])
     rows = (macs > 0) & (work.executed > 0)

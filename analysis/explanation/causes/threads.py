@@ -41,7 +41,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. Where a warp is given
     a row of few elements, several rows share a warp: all that it executes, and blocks, shrink in proportion.
     """
-    if work.code is None or not work.total_executed:
+    if work.program is None or not work.total_executed:
         return
     executed = np.maximum(work.executed, 1.0)
     entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
@@ -104,7 +104,7 @@ def _retried(work: Work) -> Mask:
         work.where(lambda line: line.is_atomic and ("CAS" in line.modifiers or "CAST" in line.text))
     )
     for at in map(int, swaps):
-        loop = work.code.loop_of(at) if work.code is not None else None
+        loop = work.code.loop_of(at) if work.program is not None else None
         if loop is not None:
             found[loop.first : loop.last + 1] = True
     return found
@@ -141,7 +141,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     they hold on an SM go to those that work. So with threads whose number alone keeps them from every store: only
     those that store are launched.
     """
-    if work.code is None or not work.total_executed or not work.executed[0]:
+    if work.program is None or not work.total_executed or not work.executed[0]:
         return
     if (useful := _with_effect(work)) is not None:
         yield _without_effect(work, *useful)
@@ -188,7 +188,6 @@ def _with_effect(work: Work) -> tuple[float, float] | None:
     A thread whose number alone keeps it from every store, atomic and exchange need not be launched.
     """
     code = work.code
-    assert code is not None
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
@@ -406,8 +405,8 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
                 "one launch for many",
                 Fix(
                     idle=0.02,
-                    imbalance=1.0 if work.code is not None else None,
-                    latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
+                    imbalance=1.0 if work.program is not None else None,
+                    latency=np.full(len(work.instructions), 0.1) if work.program is not None else None,
                     reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
                 ),
             ),

@@ -45,7 +45,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     Fixed: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
     stays; where each wgmma waits for the one before (`serial_wgmmas`), a quarter of those waits.
     """
-    if work.code is None or not work.samples or not work.warp_cycles:
+    if work.program is None or not work.samples or not work.warp_cycles:
         return
     wait = work.samples.get(attribution.WAIT)
     if wait is None:
@@ -99,7 +99,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     Fixed: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
     """
     waits = work.samples.get(attribution.BARRIER)
-    if work.code is None or waits is None:
+    if work.program is None or waits is None:
         return
     wgmmas = work.where(lambda line: line.opcode in WGMMAS)
     ends = work.where(lambda line: line.opcode == "WARPGROUP" and line.text.endswith("gsb0, 0x0"))
@@ -136,7 +136,7 @@ def _chained(work: Work) -> Mask:
     """Instructions that read what one of the two just before them wrote."""
     lines = work.sass
     found = np.zeros(len(lines), dtype=bool)
-    in_order = work.code.in_order if work.code is not None else found
+    in_order = work.code.in_order if work.program is not None else found
     for index, line in enumerate(lines):
         if in_order[index]:
             continue  # what each round makes of the last one's result has no second chain
@@ -159,7 +159,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     takes until the rest of its work keeps a warp as busy. Where they wait for the link to the host's memory: loads
     wait no longer than for the GPU's own.
     """
-    if work.code is None:
+    if work.program is None:
         return
     waits = work.attributed.get(attribution.LONG)
     if waits is None or float(waits.sum()) < 0.1:
@@ -234,7 +234,6 @@ def _ahead(work: Work, loads: Mask) -> Array:
     round: as long as the grid fills the GPU with fewer threads.
     """
     code, launch = work.code, work.profile.launch
-    assert code is not None
     occupancy = occupancy_of(work)
     held = (occupancy.theoretical_warps if occupancy is not None else None) or work.most_warps
     held = max(1.0, min(float(held), np.ceil(launch.blocks / work.sms) * work.warps_of_block))
@@ -277,7 +276,6 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
 def _tile_loads(work: Work, loads: Mask) -> Mask:
     """Loads of a loop that fills a tile of shared memory, meets, and computes from it, all in one iteration."""
     code = work.code
-    assert code is not None
     found = np.zeros(len(loads), dtype=bool)
     for index in np.flatnonzero(loads & (work.executed > 0)):
         at = int(index)
@@ -302,7 +300,6 @@ def _tile_loads(work: Work, loads: Mask) -> Mask:
 def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate]:
     """Tiles that are loaded, stored and used in turn, where the next one could be under way meanwhile."""
     code = work.code
-    assert code is not None
     inside = np.zeros(len(tiles), dtype=bool)
     for index in np.flatnonzero(tiles):
         loop = code.loop_of(int(index))
@@ -361,7 +358,6 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
     A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
     """
     code = work.code
-    assert code is not None
     keep = keep_of(work)
     passes = work.data_passes
     launch = work.profile.launch
@@ -392,7 +388,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     Fixed: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
     the caches next to the schedulers; the first instructions of a short kernel always come from far.
     """
-    if work.code is None or not work.samples:
+    if work.program is None or not work.samples:
         return
     waits = work.samples.get(attribution.NO_INSTRUCTION)
     if waits is None or float(waits.sum()) < 0.05:

@@ -341,7 +341,7 @@ class Checked:
 @once
 def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
-    if work.code is None:
+    if work.program is None:
         return {}
     found = forms(work.code, *launched(work))
     return {
@@ -354,7 +354,6 @@ def checked_forms(work: Work) -> dict[int, Checked]:
 @once
 def launched(work: Work) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
     """What values in the code depend on: the block, the compute capability times 10, and the ways that were taken."""
-    assert work.code is not None
     major, minor = work.profile.device.compute_capability
     return work.profile.launch.block, 10 * major + minor, work.code.taken(work.executed, work.threads)
 
@@ -403,7 +402,6 @@ def neighbours_alike(work: Work) -> Array:
     values, in those lanes in which all of them are; what is loaded, where the addresses are.
     """
     code = work.code
-    assert code is not None
     values = _values(code, *launched(work))[0]
     found = [float(WARP)] * len(code.sass)
     told = [0.0] * len(code.sass)

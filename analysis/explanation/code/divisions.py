@@ -49,7 +49,6 @@ def integer_divisions(work: Work) -> Divisions:
     multiplications with the reciprocal, which take a good part of the instructions themselves.
     """
     code = work.code
-    assert code is not None
     found = np.zeros(len(code.sass), dtype=bool)
     of_data = np.zeros(len(code.sass), dtype=bool)
     wide = np.zeros(len(code.sass), dtype=bool)
@@ -120,7 +119,6 @@ def _wide_reciprocal(line: Sass) -> bool:
 def _around(work: Work, call: int, body: range) -> list[int]:
     """What lies between the ways' parting and meeting around a call, without what is used elsewhere, too."""
     code = work.code
-    assert code is not None
     rows = region(work, call)
     turn = next((at for at in rows if code.sass[at].opcode == "BRA"), None)
     if turn is None:
@@ -134,7 +132,6 @@ def _around(work: Work, call: int, body: range) -> list[int]:
 def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
     """Whether what an instruction reads was computed from loaded values (constants excluded)."""
     code = work.code
-    assert code is not None
     seen = {index}
     waiting = deque([index])
     while waiting and len(seen) < steps:
@@ -194,7 +191,6 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
     correct it, until something else is made of the result; and what is computed for nothing else.
     """
     code = work.code
-    assert code is not None
     for start, line in enumerate(code.sass):
         if line.opcode != "I2F" or "RP" not in line.modifiers or wide[start] or not work.executed[start]:
             continue
@@ -256,7 +252,6 @@ def _deferred(work: Work) -> Iterator[tuple[list[int], float]]:
     (checksums, hashes modulo a prime): the result is the same as long as the sum fits its register.
     """
     code = work.code
-    assert code is not None
     found: dict[tuple[Loop, str], dict[int, list[int]]] = {}
     for at, line in enumerate(code.sass):
         loop = code.loop_of(at) if line.opcode == "IMAD" and work.executed[at] else None
@@ -305,7 +300,6 @@ def _wide_remainders(work: Work) -> Iterator[tuple[list[int], float, float]]:
     a word: what is computed with its upper half is 0.
     """
     code = work.code
-    assert code is not None
     reduced: dict[int, int] = {}  # the instruction that gives a remainder, and its divisor
     for top, line in enumerate(code.sass):
         if not (line.opcode == "IMAD" and {"WIDE", "X"} <= set(line.modifiers) and work.executed[top]):
@@ -361,7 +355,6 @@ def _number_in(line: Sass) -> str | None:
 def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
     """The products by a constant whose upper half this is, with their carries; and what gives the other factor."""
     code = work.code
-    assert code is not None
     products, divided, waiting = {top}, set[int](), [top]
     while waiting:
         at = waiting.pop()
@@ -386,7 +379,6 @@ def _sums_up(line: Sass) -> bool:
 def _of_nothing(work: Work, upper: set[int]) -> set[int]:
     """What multiplies these words, which are 0, or adds them."""
     code = work.code
-    assert code is not None
     found: set[int] = set()
     zero, waiting = set(upper), list(upper)
     while waiting:
@@ -405,7 +397,6 @@ def _of_nothing(work: Work, upper: set[int]) -> set[int]:
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:
     """What gives an operand of a division, and what it is the absolute value of."""
-    assert work.code is not None
     given = set(sources)
     waiting = list(given)
     while waiting:
@@ -424,7 +415,7 @@ def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
     return (
         steps > 0
         and line.opcode.removeprefix("U") in _SIGNS
-        and all(_is_given(work, source, given, steps - 1) for source in work.code.sources(index))  # type: ignore[union-attr]
+        and all(_is_given(work, source, given, steps - 1) for source in work.code.sources(index))
     )
 
 

@@ -156,7 +156,7 @@ def lines_under_way(work: Work) -> float | None:
     much of it has few lines, and so few loads under way, however many warps it has.
     """
     size = l1_bytes(work)
-    if size is None or work.code is None or not work.elapsed or not work.loads:
+    if size is None or work.program is None or not work.elapsed or not work.loads:
         return None
     hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
     loads = work.where(lambda line: line.is_load and line.space == "global")
@@ -168,7 +168,6 @@ def lines_under_way(work: Work) -> float | None:
 def under_way(work: Work, loads: Mask) -> Array:
     """Loads that a warp has issued before it needs each of them, itself included; 1 for what is no load."""
     code = work.code
-    assert code is not None
     places = np.flatnonzero(loads & (work.executed > 0))
     needed = np.array([min(code.consumers(int(at)), default=at) for at in places], dtype=np.intp)
     several = np.ones(len(loads))
@@ -189,7 +188,6 @@ def sent_together(work: Work, gone: Mask, stays: Mask) -> Array:
         stays: the same, and stays.
     """
     code = work.code
-    assert code is not None
     loads = work.where(lambda line: line.is_load and line.space == "global")
     now = under_way(work, loads)
     found = np.ones(len(loads))

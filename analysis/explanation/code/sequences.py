@@ -111,9 +111,8 @@ FUNCTIONS = (
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
-TABLE_BYTES = (
-    48 * 1024
-)  # shared memory that a block has without asking for more: room for a table of FP32 values
+# Shared memory that a block has without asking for more: room for a table of FP32 values.
+TABLE_BYTES = 48 * 1024
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
 WHOLE_POWER = 4  # products that a small whole power takes
 
@@ -159,7 +158,6 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
     """Every call of a precise function that was executed; with divisions of indices known, those of their results are
     known to have few values.
     """
-    assert work.code is not None
     taken = np.zeros(len(work.sass), dtype=bool)
     fast, once = np.ones(len(work.sass)), np.ones(len(work.sass))
     weight: dict[str, float] = {}
@@ -252,7 +250,6 @@ def _computed_again(work: Work, left: Array) -> list[int]:
     A call may change any register that the compiler does not save, so that it computes again what it could have kept.
     """
     code = work.code
-    assert code is not None
     # Where no thread took a call in this launch, the turn around it tells where it is.
     gone = [
         at
@@ -306,7 +303,6 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
     of its executions that a single call with products of what it gave would leave out.
     """
     code = work.code
-    assert code is not None
     for span in code.functions:
         steps = sum(code.sass[at].opcode == "DFMA" for at in range(span[0], span[1] + 1) if work.executed[at])
         calls = [at for at in code.callers(span) if work.executed[at]]
@@ -337,7 +333,6 @@ def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, 
     those calls are, and how many there are.
     """
     code = work.code
-    assert code is not None
     for first, last in code.functions:
         body = [at for at in range(first, last + 1) if work.executed[at]]
         if sum(code.sass[at].opcode == "DFMA" for at in body) < LONG_FUNCTION:
@@ -370,7 +365,6 @@ def counted_for(work: Work, call: int, given: set[str]) -> set[int]:
     loop around the call; none otherwise.
     """
     code = work.code
-    assert code is not None
     loop = code.loop_of(call)
     if loop is None:
         return set()
@@ -397,7 +391,6 @@ def counted_for(work: Work, call: int, given: set[str]) -> set[int]:
 def _squares(work: Work, index: int, changes: Mask) -> bool:
     """Whether both factors of a product change in the loop: it counts no rounds."""
     line, code = work.sass[index], work.code
-    assert code is not None
     factors = [name for operand in line.operands[1:3] for name in line.reads if name == operand.lstrip("-")]
     return (
         line.opcode == "IMAD"
@@ -408,7 +401,6 @@ def _squares(work: Work, index: int, changes: Mask) -> bool:
 def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[int]:
     """What a loop computes of a power: from what the call leaves, from the exponent and from what stays alone."""
     code = work.code
-    assert code is not None
     loop = code.loop_of(call)
     assert loop is not None
     changes = code.varies(loop)
@@ -451,7 +443,6 @@ def feeding(work: Work, rows: set[int]) -> list[int]:
 def _loaded_for(work: Work, call: int) -> set[int]:
     """The loads from memory that the arguments of a call go back to."""
     code = work.code
-    assert code is not None
     waiting = [at for at in range(max(0, call - ARGUMENTS), call) if not work.sass[at].space]
     found: set[int] = set()
     seen = set(waiting)
@@ -469,13 +460,11 @@ def _loaded_for(work: Work, call: int) -> set[int]:
 
 def _is_called(work: Work, index: int) -> bool:
     """Whether an instruction belongs to a function that is called."""
-    assert work.code is not None
     return any(first <= index <= last for first, last in work.code.functions)
 
 
 def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> Array:
     code = work.code
-    assert code is not None
     found = np.ones(len(work.sass))
     guards = {at for _, _, around in slices for at in around}
     for loop in code.loops:
@@ -499,7 +488,6 @@ def _reciprocal_roots(
 ) -> Iterator[tuple[_Slice, _Slice]]:
     """Roots of which nothing but products are used that something is divided by: `rsqrtf` gives those at once."""
     code = work.code
-    assert code is not None
     roots = [(rows, guards) for name, rows, guards in slices if name == "sqrtf"]
     for name, rows, guards in slices:
         if name not in ("division", "reciprocal"):
@@ -527,7 +515,6 @@ def _reciprocal_roots(
 def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:
     """The instructions of one call: those that compute its value, and the way around for awkward arguments."""
     code = work.code
-    assert code is not None
     guards = _guard_of(work, index)
     if function.grown_from == GUARDED:
         rows = region(work, index)
@@ -594,7 +581,6 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
 
 def _constant(work: Work, index: int, name: str) -> bool:
     """Whether a register holds a number that stands in the code."""
-    assert work.code is not None
     sources = [work.sass[at] for at in work.code.producers(index, name)]
     return bool(sources) and all(
         (line.moves_a_constant and not line.reads)
@@ -613,7 +599,6 @@ _STEPS = frozenset({
 def _guard_of(work: Work, index: int) -> list[int]:
     """The branch around a function's slow path, that path as far as it ran, and where both ways meet again."""
     code = work.code
-    assert code is not None
     tests = {index, *(at for at in code.consumers(index, REACH) if code.sass[at].opcode in ("LOP3", "ISETP"))}
     argument = {(name, code.producers(index, name)) for name in code.sass[index].reads}
     tests |= {
@@ -656,7 +641,6 @@ def evaluated_anew(work: Work, index: int, rows: Sequence[int]) -> float:
     kernel. What does not change in the loop around it is computed before the loop.
     """
     code = work.code
-    assert code is not None
     inside = set(rows)
     outer = [
         (at, name)
@@ -683,7 +667,6 @@ def _same_in_all_threads(work: Work, once: Array) -> list[int]:
     than a scaled parameter, and not yet taken away.
     """
     code = work.code
-    assert code is not None
     alike = work.where(lambda line: line.instruction_class in ("fp32", "fp64") and not line.moves_a_constant)
     alike &= (work.executed > 0) & ~np.array(code.depends_on) & (once > 0.0)
     if not alike.any():
@@ -692,9 +675,8 @@ def _same_in_all_threads(work: Work, once: Array) -> list[int]:
     return found if float(work.executed[found].sum()) > LITTLE * work.total_executed else []
 
 
-REPEATED = (
-    4.0  # threads with the same arguments from which on a table of the values in memory is worth its loads
-)
+# Threads with the same arguments from which on a table of the values in memory is worth its loads.
+REPEATED = 4.0
 
 
 def _of_few(work: Work, rows: Sequence[int], of_indices: Array | None) -> bool:
@@ -702,7 +684,6 @@ def _of_few(work: Work, rows: Sequence[int], of_indices: Array | None) -> bool:
     a division of an index leaves, or not all dimensions of the launch.
     """
     code, launch = work.code, work.profile.launch
-    assert code is not None
     extents = {
         f"SR_{of}.{axis}": size
         for of, sizes in (("CTAID", launch.grid), ("TID", launch.block))
@@ -744,7 +725,6 @@ _EXCHANGED = ("SHFL", "VOTE", "MATCH", "REDUX")
 def _of_tables(work: Work, few: set[int]) -> set[int]:
     """What is computed of these values and of what all threads share alone, and all that only they need."""
     code = work.code
-    assert code is not None
     found = set(few)
     for at in range(min(few), len(code.sass)):
         line = code.sass[at]
@@ -763,7 +743,6 @@ def _of_tables(work: Work, few: set[int]) -> set[int]:
 def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
     """Whether the threads of one number compute the same value in all blocks: one table serves them all."""
     code = work.code
-    assert code is not None
     inside = set(rows)
     return not any(
         code.by_block[source]
@@ -777,7 +756,6 @@ def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
 def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:
     """Whether what these instructions give is the same in all threads, or stays in each of these loops."""
     code = work.code
-    assert code is not None
     seen = set(sources)
     waiting = list(seen)
     while waiting:
@@ -804,7 +782,6 @@ def region(work: Work, index: int) -> list[int]:
     none.
     """
     code = work.code
-    assert code is not None
     for start in range(index, max(-1, index - LONGEST_GUARDED), -1):
         if code.sass[start].opcode != "BSSY":
             continue
@@ -822,7 +799,6 @@ def _slow_paths(work: Work) -> list[tuple[int, int]]:
     subroutines.
     """
     code = work.code
-    assert code is not None
     spans = []
     for index, line in enumerate(code.sass):
         if _REDUCTION.search(line.text):
@@ -848,7 +824,7 @@ def _slow_paths(work: Work) -> list[tuple[int, int]]:
 
 
 def _holds(work: Work, start: int, index: int) -> bool:
-    end = work.code.target(start) if work.code is not None else None
+    end = work.code.target(start) if work.program is not None else None
     return end is not None and end > index
 
 
@@ -857,7 +833,6 @@ def double_functions(work: Work) -> Mask:
     them.
     """
     code = work.code
-    assert code is not None
     steps = [
         index
         for index, line in enumerate(code.sass)
@@ -887,7 +862,6 @@ def _fits(line: Sass) -> bool:
 def connected(work: Work, index: int, count: int, taken: Mask) -> list[int]:
     """Up to ``count`` instructions that depend on this one or on which it depends, the nearest first."""
     code = work.code
-    assert code is not None
     often = work.executed[index]
     found = [index]
     seen = {index}

@@ -33,9 +33,8 @@ from gemmprof.gpu.arch import WARP
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 AXES = ("x", "y", "z")
-ROWS = (
-    1 << 12
-) + 1  # how much farther apart the rows of each further length are taken to be; odd, so that none is lost
+# How much farther apart the rows of each further length are taken to be; odd, so that none is lost.
+ROWS = (1 << 12) + 1
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
@@ -77,8 +76,7 @@ class Reuse:
 @once
 def arrays(work: Work) -> tuple[Reuse, ...]:
     """The arrays that a launch's loads read, as far as their addresses are known and confirmed."""
-    code = work.code
-    if code is None:
+    if work.program is None:
         return ()
     groups: dict[object, list[Form]] = {}
     for index, one in checked_forms(work).items():
@@ -107,7 +105,6 @@ def _by_bits(work: Work) -> Iterator[Reuse]:
     change from round to round, a thread loads the same again.
     """
     code = work.code
-    assert code is not None
     groups: dict[object, list[_Shifted]] = {}
     for index, one in checked_forms(work).items():
         form, loop = one.form, code.loop_of(index)
@@ -158,7 +155,6 @@ def _common(form: Form) -> frozenset[object]:
 
 def rounds(work: Work, loop: Loop) -> float:
     """How often a loop runs each time that it is entered."""
-    assert work.code is not None
     before = [at for at in work.code.predecessors[loop.first] if at < loop.first]
     entered = sum(min(float(work.executed[at]), float(work.executed[loop.first])) for at in before)
     return max(1.0, float(work.executed[loop.first]) / entered) if entered else 1.0
@@ -186,7 +182,6 @@ class _Touched(NamedTuple):
 
 def _array(work: Work, forms: list[Form]) -> Reuse | None:
     code = work.code
-    assert code is not None
     threads = work.profile.launch.threads_per_block
     warps = work.launched_warps
     scales: dict[Product, int] = {}
@@ -344,7 +339,6 @@ def counting(work: Work, rows: set[int]) -> set[int]:
     those of other accesses which move by a constant a round. Loops that these accesses do not follow stay.
     """
     code = work.code
-    assert code is not None
     forms = checked_forms(work)
     steps = {at: _place(forms[at].form, {})[1] for at in rows if at in forms}
     loops = [loop for loop in code.loops if any(at in loop and steps[at].get(loop.first) for at in steps)]
@@ -359,7 +353,6 @@ def counting(work: Work, rows: set[int]) -> set[int]:
 def of_known_length(work: Work, loop: Loop) -> bool:
     """Whether the code says how often a loop runs, so that it can be unrolled, and the instruction cache holds that."""
     code = work.code
-    assert code is not None
     compared = [
         work.sass[source] for name in work.sass[loop.last].reads for source in code.producers(loop.last, name)
     ]
@@ -377,7 +370,6 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
         through: spaces whose loads are followed: with ``constant`` an index that a table tells is one of them.
     """
     code = work.code
-    assert code is not None
     waiting = list(rows)
     found: set[int] = set()
     while waiting:

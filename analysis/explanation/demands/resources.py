@@ -90,11 +90,8 @@ RESOURCES: tuple[Resource, ...] = (
 # Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.
 TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
 
-DRAM_BY_WRITES = (
-    "dram",
-    "dram_copying",
-    "dram_writing",
-)  # ceilings without writes, with half, with nothing else
+# Ceilings without writes, with half, with nothing else.
+DRAM_BY_WRITES = ("dram", "dram_copying", "dram_writing")
 
 BY_KEY = {resource.key: resource for resource in RESOURCES}
 

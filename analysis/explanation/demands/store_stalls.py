@@ -46,9 +46,9 @@ def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
         None without samples, and where the stores are not behind the work: among other work of the same warps
         the time model's terms already say what they cost.
     """
-    code = work.code
-    if code is None or not work.samples or not stores.any():
+    if work.program is None or not work.samples or not stores.any():
         return None
+    code = work.code
     samples = np.asarray(sum(work.samples.values()))
     mine = _on_the_way(work, stores)
     time = float(samples[mine].sum())
@@ -80,7 +80,6 @@ def _on_the_way(work: Work, stores: Mask) -> Mask:
     the end, where the others wait for these.
     """
     code = work.code
-    assert code is not None
     after: list[list[int]] = [[] for _ in work.sass]
     for index, before in enumerate(code.predecessors):
         for at in before:
@@ -105,7 +104,6 @@ def _reached(start: Mask, edges: Sequence[Sequence[int]]) -> Mask:
 def _overwrites(work: Work, index: int, stores: Mask) -> int | None:
     """The store that still reads a register which this instruction writes, where it waits for no load."""
     code = work.code
-    assert code is not None
     line = work.sass[index]
     written = set(line.writes)
     if not written:

@@ -45,7 +45,7 @@ class Work:
         profile: the launch.
         loads: busy share of each resource by its key.
         elapsed, active_average, active_most: cycles of the launch, and of the average and the busiest SM.
-        code: control flow, None where the report has no SASS or no counters per instruction.
+        program: control flow, None where the report has no SASS or no counters per instruction.
         instructions: the instructions in the order of all arrays.
         executed: executions by a warp.
         threads: active threads over all executions (at most 32 times ``executed``).
@@ -56,7 +56,7 @@ class Work:
     elapsed: float
     active_average: float
     active_most: float
-    code: flow.Program | None
+    program: flow.Program | None
     instructions: tuple[Instruction, ...]
     executed: Array
     threads: Array
@@ -123,10 +123,16 @@ class Work:
 
     # --- Per instruction ---
 
+    @property
+    def code(self) -> flow.Program:
+        """Control flow, for whoever looks at instructions: only a launch with a `program` has any."""
+        assert self.program is not None
+        return self.program
+
     @cached_property
     def sass(self) -> tuple[Sass, ...]:
         """The instructions as parsed."""
-        return self.code.sass if self.code is not None else ()
+        return self.program.sass if self.program is not None else ()
 
     def table(self, *names: str) -> Array | None:
         """The first of these metrics that was collected per instruction; None for none."""
@@ -211,7 +217,7 @@ class Work:
     @cached_property
     def attributed(self) -> dict[str, Array]:
         """`samples` on the instructions that cause them."""
-        if self.code is None:
+        if self.program is None:
             return {}
         moved: dict[str, Array] = {}
         for reason, values in self.samples.items():
@@ -275,7 +281,7 @@ class Work:
 
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
-        if self.code is None:
+        if self.program is None:
             return np.zeros(0, dtype=bool)
         # What depends on the code alone is the same for every launch of it.
         key = getattr(wanted, "__code__", None)
@@ -382,7 +388,7 @@ def work(profile: KernelProfile) -> Work:
         elapsed=elapsed,
         active_average=average,
         active_most=min(most, elapsed) if elapsed else most,
-        code=code,
+        program=code,
         instructions=instructions,
         executed=counts,
         threads=active,

@@ -79,7 +79,7 @@ def test_what_a_loop_moves() -> None:
         executed=[10, 10, 10, 100, 100, 100, 100, 100, 10],
     )
     (one,) = checked_forms(made_work).values()
-    (loop,) = made_work.code.loops if made_work.code is not None else ()
+    (loop,) = made_work.code.loops if made_work.program is not None else ()
     assert one.form.step(loop) == 0x1000
     assert one.form.parameters == {0x210}
 
@@ -139,7 +139,7 @@ def test_a_row_of_a_matrix_is_a_stride_that_a_parameter_tells(recorded: ReadReco
     by_lane = next(one.form for one in forms if one.form.kind == STRIDED)
     (row,) = (one for factors, one in by_lane.address.terms.items() if not isinstance(one, int))
     assert list(row[:3]) == [0, 4, 8]  # a row of floats each, as long as the parameter says
-    assert found.code is not None
+    assert found.program is not None
     (loop,) = (one for one in found.code.loops if by_lane.index in one)
     assert by_lane.step(loop) == 64  # 16 floats of it a round
     assert all(one.verdict in BELIEVED for one in forms)

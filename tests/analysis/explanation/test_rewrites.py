@@ -164,7 +164,7 @@ def test_the_whole_inlined_slice_of_a_function_goes() -> None:
     slices = precise_functions(launch)
     checks = np.flatnonzero(launch.where(lambda line: line.opcode == "FCHK") & (launch.executed > 0))
     turns = launch.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "CALL"))
-    loop = launch.code.loop_of(int(checks[0])) if launch.code is not None else None
+    loop = launch.code.loop_of(int(checks[0])) if launch.program is not None else None
     assert loop is not None
     inside = np.zeros(len(turns), dtype=bool)
     inside[loop.first : loop.last] = launch.executed[loop.first : loop.last] > 0
@@ -275,7 +275,7 @@ def test_threads_without_work() -> None:
 def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
     """Cosines after one another: what reads the reduced argument stands behind the slow path that writes it, too."""
     launch = work(study("dct_8x8_cosines")[0])
-    assert launch.code is not None
+    assert launch.program is not None
     reduced = [
         at for at, line in enumerate(launch.sass) if line.text.startswith("FFMA") and "-5.390302" in line.text
     ]
@@ -367,7 +367,7 @@ def test_a_divisions_subroutine_goes_with_its_calls() -> None:
     """Every warp has lanes that take the slow path of a division by the row's sum: it is called as often as not."""
     launch = work(study("masked_softmax_three_reads")[0])
     stays = precise_functions(launch).once
-    assert launch.code is not None
+    assert launch.program is not None
     first, last = launch.code.functions[-1]
     ran = [at for at in range(first, last + 1) if launch.executed[at]]
     calls = [at for at in launch.code.callers((first, last)) if launch.executed[at]]
