@@ -8,10 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
 
 # Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills.
 MIN_USEFUL_REGISTERS = 16
+# What the calculator is asked for.
+_CONFIGURATION = (
+    *("compute_capability", "threads_per_block", "registers_per_thread", "shared_memory_per_block"),
+    *("shared_memory_config", "block_barriers", "cluster_size"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,7 @@ class Suggestion:
 
     def __str__(self) -> str:
         after = self.occupancy
-        blocks = f"{after.blocks_per_sm} {'block' if after.blocks_per_sm == 1 else 'blocks'}"
-        return f"{self.change}: {blocks}, {100 * after.theoretical_occupancy:.1f} %"
+        return f"{self.change}: {counted(after.blocks_per_sm, 'block')}, {100 * after.theoretical_occupancy:.1f} %"
 
 
 def suggest(present: Occupancy) -> tuple[Suggestion, ...]:
@@ -50,26 +55,12 @@ def suggest(present: Occupancy) -> tuple[Suggestion, ...]:
     return tuple(distinct.values())
 
 
-def _changed(
-    present: Occupancy,
-    *,
-    threads: int | None = None,
-    registers: int | None = None,
-    shared: int | None = None,
-    config: int | None = None,
-    barriers: int | None = None,
-) -> Occupancy | None:
-    """The configuration with some values replaced; None if no device of the architecture accepts it."""
+def _changed(present: Occupancy, **changes: int | None) -> Occupancy | None:
+    """The configuration with some values replaced (None: as they are); None if no device of its kind accepts it."""
+    values = {name: getattr(present, name) for name in _CONFIGURATION}
+    values.update((name, value) for name, value in changes.items() if value is not None)
     try:
-        return occupancy(
-            present.compute_capability,
-            present.threads_per_block if threads is None else threads,
-            present.registers_per_thread if registers is None else registers,
-            present.shared_memory_per_block if shared is None else shared,
-            shared_memory_config=present.shared_memory_config if config is None else config,
-            block_barriers=present.block_barriers if barriers is None else barriers,
-            cluster_size=present.cluster_size,
-        )
+        return occupancy(**values)
     except OccupancyError:
         return None
 
@@ -106,7 +97,12 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
             barriers = present.limits.max_barriers_per_sm // blocks
             words.append(f"≤ {barriers} barriers per block" if barriers > 1 else "one barrier per block")
         resources.append(resource)
-    after = _changed(present, registers=registers, shared=shared, barriers=barriers)
+    after = _changed(
+        present,
+        registers_per_thread=registers,
+        shared_memory_per_block=shared,
+        block_barriers=barriers,
+    )
     if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
         return None
     return Suggestion(tuple(resources), " and ".join(words), after)
@@ -115,7 +111,7 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
 def _registers_for(present: Occupancy, blocks: int) -> int | None:
     """The most registers per thread with which the registers admit ``blocks``."""
     for registers in range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1):
-        after = _changed(present, registers=registers)
+        after = _changed(present, registers_per_thread=registers)
         if after is not None and after.block_limits["registers"] >= blocks:
             return registers
     return None
@@ -137,7 +133,7 @@ def _carve_outs(present: Occupancy) -> list[Suggestion]:
     for config in sorted(present.limits.shared_memory_configs):
         if config <= present.shared_memory_config:
             continue
-        after = _changed(present, config=config)
+        after = _changed(present, shared_memory_config=config)
         if after is not None and after.theoretical_occupancy > present.theoretical_occupancy:
             return [Suggestion(("shared_memory_config",), f"a carve-out of {config:,} bytes", after)]
     return []
@@ -148,7 +144,7 @@ def _other_threads(present: Occupancy) -> list[Suggestion]:
     limits = present.limits
     better: list[tuple[int, Occupancy]] = []
     for threads in range(limits.warp_size, limits.max_threads_per_block + 1, limits.warp_size):
-        after = _changed(present, threads=threads)
+        after = _changed(present, threads_per_block=threads)
         if after is not None and after.theoretical_occupancy > present.theoretical_occupancy:
             better.append((threads, after))
     if not better:

@@ -306,10 +306,6 @@ def _beyond_a_limit(
     return OccupancyError(f"{cluster_size:,} blocks per cluster: {where} 1 to {MAX_CLUSTER_SIZE}")
 
 
-def _configs_in_words(limits: ArchLimits) -> str:
-    return ", ".join(f"{config:,}" for config in sorted(limits.shared_memory_configs))
-
-
 def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: int) -> OccupancyError:
     enough = smallest_config(limits, allocated)
     reserve = limits.reserved_shared_memory_per_block

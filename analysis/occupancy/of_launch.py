@@ -13,6 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.figure import figure
 from gemmprof.analysis.occupancy.advice import Suggestion, suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -282,17 +283,13 @@ def _grid_loss(blocks: int, theoretical: float, reached: float, sm_count: int, b
         given = f"each of {sm_count} SMs gets {share} of the {blocks_per_sm} blocks that it could hold"
         if blocks < sm_count:
             given = f"{sm_count - blocks} of {sm_count} SMs get no block, the others one of {blocks_per_sm}"
-        return Loss("small grid", f"The grid has {blocks:,} {_blocks(blocks)}: {given}.", points)
+        return Loss("small grid", f"The grid has {counted(blocks, 'block')}: {given}.", points)
     return Loss(
         "tail",
         points=points,
-        text=f"The last wave is not full: after {full} full {'wave' if full == 1 else 'waves'} of {wave:,} blocks "
+        text=f"The last wave is not full: after {counted(full, 'full wave')} of {wave:,} blocks "
         f"{last:,} {'remains' if last == 1 else 'remain'}, and SMs without another block to start run half empty.",
     )
-
-
-def _blocks(count: int) -> str:
-    return "block" if count == 1 else "blocks"
 
 
 def _rest(profile: KernelProfile, achieved: float, even: float, block_cycles: float | None) -> Loss:

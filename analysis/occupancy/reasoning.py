@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmprof.analysis.occupancy.calculator import Occupancy
+from gemmprof.base.amounts import counted
 
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
@@ -35,11 +36,6 @@ class SharedStep:
     architectures: tuple[str, ...]
 
 
-def count(number: int, noun: str) -> str:
-    """``1 block``, ``1,184 blocks``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def limited_by(occupancy: Occupancy) -> str:
     """What keeps occupancy down, for example ``registers and warps``; ``nothing`` at 100 %."""
     if occupancy.theoretical_occupancy == 1:
@@ -64,7 +60,7 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
     }
     binding = occupancy.binding
     return tuple(
-        Step(name, f"{sentences[name]} → {count(blocks, 'block')}", blocks, name in binding)
+        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", blocks, name in binding)
         for name, blocks in occupancy.block_limits.items()
     )
 
@@ -89,11 +85,11 @@ def conclusion(occupancy: Occupancy) -> str:
             f"no block fits: its {occupancy.registers_allocated_per_block:,} registers exceed what an SM can allocate "
             f"of {occupancy.limits.registers_per_sm:,}; the launch fails"
         )
-    blocks = count(occupancy.blocks_per_sm, "block")
+    blocks = counted(occupancy.blocks_per_sm, "block")
     full = occupancy.theoretical_occupancy == 1
     why = "every warp slot is taken" if full else f"limited by {limited_by(occupancy)}"
     return (
-        f"{blocks} × {count(occupancy.warps_per_block, 'warp')} = {occupancy.active_warps_per_sm} of "
+        f"{blocks} × {counted(occupancy.warps_per_block, 'warp')} = {occupancy.active_warps_per_sm} of "
         f"{occupancy.limits.max_warps_per_sm} warps, {100 * occupancy.theoretical_occupancy:.1f} %: {why}"
     )
 
@@ -104,11 +100,11 @@ def _registers(occupancy: Occupancy) -> str:
     per_warp = occupancy.registers_allocated_per_warp
     warps = occupancy.warps_per_block
     rounded = f" → rounded to {per_warp:,} a warp" if per_warp != exact else " a warp"
-    times = f" → × {count(warps, 'warp')} = {occupancy.registers_allocated_per_block:,} a block"
+    times = f" → × {counted(warps, 'warp')} = {occupancy.registers_allocated_per_block:,} a block"
     fitting = limits.registers_per_sm // per_warp
     whole = fitting // limits.warp_allocation_granularity * limits.warp_allocation_granularity
     fours = f", {whole} in whole fours" if whole != fitting else ""
-    registers = count(occupancy.registers_per_thread, "register")
+    registers = counted(occupancy.registers_per_thread, "register")
     return (
         f"{registers} × {limits.warp_size} threads = {exact:,}{rounded}{times}; "
         f"{limits.registers_per_sm:,} hold {fitting} such warps{fours}"
@@ -132,7 +128,7 @@ def _shared_memory(occupancy: Occupancy) -> str:
 def _warps(occupancy: Occupancy) -> str:
     limits = occupancy.limits
     padding = occupancy.warps_per_block * limits.warp_size - occupancy.threads_per_block
-    idle = f" ({count(padding, 'lane')} of the last warp idle)" if padding else ""
+    idle = f" ({counted(padding, 'lane')} of the last warp idle)" if padding else ""
     return (
         f"{occupancy.threads_per_block:,} of {limits.max_warps_per_sm * limits.warp_size:,} threads = "
         f"{occupancy.warps_per_block} of {limits.max_warps_per_sm} warps{idle}"
@@ -142,4 +138,6 @@ def _warps(occupancy: Occupancy) -> str:
 def _barriers(occupancy: Occupancy) -> str:
     if occupancy.block_barriers == 0:
         return "no barrier: as many as there are block slots"
-    return f"{count(occupancy.block_barriers, 'barrier')} a block, of {occupancy.limits.max_barriers_per_sm}"
+    return (
+        f"{counted(occupancy.block_barriers, 'barrier')} a block, of {occupancy.limits.max_barriers_per_sm}"
+    )

@@ -134,36 +134,25 @@ _PREDICATE = re.compile(r"\bP[0-6]\b")
 _FIRST_OPERANDS = re.compile(r"\s*(?:@!?U?P\w+\s+)?\S+\s+((?:U?P\w,?\s*)+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """One thing that warps wait for.
-
-    Attributes:
-        title: a few words for tables.
-        meaning: one sentence, as of a stall reason: what the warp waits for.
-        group: as of a stall reason.
-    """
-
-    title: str
-    meaning: str
-    group: str
-
-
-BLOCK = Wait(
-    "block barrier",
-    "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
+# What the instructions tell apart within a state.
+BLOCK = StallReason("block", "block barrier", "synchronisation", REASONS[BARRIER].meaning)
+CLUSTER = StallReason(
+    "cluster",
+    "cluster barrier",
     "synchronisation",
+    "Waits at the barrier of its cluster for the other blocks.",
 )
-CLUSTER = Wait(
-    "cluster barrier", "Waits at the barrier of its cluster for the other blocks.", "synchronisation"
+WGMMA = StallReason(
+    "wgmma",
+    "wgmma results",
+    "execution",
+    "Waits for the matrix products of its warpgroup (wgmma) to be done.",
 )
-WGMMA = Wait(
-    "wgmma results", "Waits for the matrix products of its warpgroup (wgmma) to be done.", "execution"
-)
-MBARRIER = Wait(
+MBARRIER = StallReason(
     "mbarrier",
-    "Waits at an mbarrier: for a copy to arrive, or for the warps that still read its buffer.",
+    "mbarrier",
     "synchronisation",
+    "Waits at an mbarrier: for a copy to arrive, or for the warps that still read its buffer.",
 )
 
 
@@ -171,7 +160,7 @@ MBARRIER = Wait(
 class WaitShare:
     """A wait and its samples; ``share`` is of the samples of its state, 0 to 1."""
 
-    wait: Wait
+    wait: StallReason
     samples: int
     share: float
 
@@ -193,7 +182,7 @@ def waits_by_state(profile: KernelProfile, samples: Mapping[str, str]) -> dict[s
         whole = sum(counts.values()) if counts else 0
         if not code or not counts or not whole:
             continue
-        totals: dict[Wait, int] = {}
+        totals: dict[StallReason, int] = {}
         for index, instruction in enumerate(code):
             count = counts.get(instruction.address, 0)
             wait = _wait_of(code, index, state) if count else None
@@ -206,7 +195,7 @@ def waits_by_state(profile: KernelProfile, samples: Mapping[str, str]) -> dict[s
     return found
 
 
-def _wait_of(code: Sequence[Instruction], index: int, state: str) -> Wait | None:
+def _wait_of(code: Sequence[Instruction], index: int, state: str) -> StallReason | None:
     opcode = opcodes.opcode_of(code[index].sass)
     if state == BARRIER:
         if opcode.startswith("WARPGROUP"):

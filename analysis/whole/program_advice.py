@@ -142,7 +142,6 @@ class _Draft:
     says: str
     change: str
     gains: Mapping[int, Gain]
-    about: Sequence[int]
 
 
 class Launches:
@@ -180,6 +179,12 @@ class Launches:
         """Time of a launch in which no multiprocessor works, ns; 0 where that is not known."""
         return self.sums.times[at] * (self.sums.idle[at] or 0.0)
 
+    def words(self, positions: Iterable[int]) -> str:
+        """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``."""
+        span = self.sums.span("", positions)
+        text = f"{counted(span.launches, 'launch')} of {nanoseconds(span.one_ns)}, {ratio(span.share, 0)} of the time"
+        return text if span.launching is None else f"{text}, of which {ratio(span.launching, 0)} is launching"
+
     def fills(self, at: int) -> bool:
         """Whether a launch has a block for each multiprocessor: its time is then traffic, else mostly waiting."""
         return self.profiles[at].launch.blocks >= (self.profiles[at].device.sm_count or 1)
@@ -216,21 +221,13 @@ def _optimizer(known: Launches) -> Iterator[_Draft]:
     )
     left = max(1, math.ceil(tensors / TENSORS_A_LAUNCH), math.ceil(elements / CHUNK / CHUNKS_A_LAUNCH))
     traffic = min(MOST_FUSED, max(0.0, 1.0 - OPTIMIZER_ARRAYS / (ARRAYS * each)))
-    span = known.sums.span("", members)
     yield _Draft(
         "optimizer",
-        f"{_sum(span)}: fused, it would be about {left}.",
+        f"{known.words(members)}: fused, it would be about {left}.",
         "Give the optimiser fused=True (torch.optim.AdamW(…, fused=True); foreach=True at the least): one pass over "
         "all parameters instead of an operation at a time.",
         known.in_one(members, left, traffic),
-        members,
     )
-
-
-def _sum(span: Span) -> str:
-    """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``."""
-    text = f"{counted(span.launches, 'launch')} of {nanoseconds(span.one_ns)}, {ratio(span.share, 0)} of the time"
-    return text if span.launching is None else f"{text}, of which {ratio(span.launching, 0)} is launching"
 
 
 def _chains(known: Launches) -> Iterator[_Draft]:
@@ -252,11 +249,10 @@ def _chains(known: Launches) -> Iterator[_Draft]:
         return
     yield _Draft(
         "compile",
-        f"{_sum(known.sums.span('', gains))}: compiled, they would be about {left}.",
+        f"{known.words(gains)}: compiled, they would be about {left}.",
         "torch.compile(model): each chain of elementwise operations, norms and sums becomes one kernel that reads and "
         "writes once.",
         gains,
-        sorted(gains),
     )
 
 
@@ -282,11 +278,10 @@ def _neighbours(known: Launches) -> Iterator[_Draft]:
     if gains:
         yield _Draft(
             "elementwise",
-            f"{_sum(known.sums.span('', gains))}: {', '.join(list(names)[:4])} run one behind the other on one grid.",
+            f"{known.words(gains)}: {', '.join(list(names)[:4])} run one behind the other on one grid.",
             "Where one reads what the other writes, do both in one kernel: the array between them is neither written "
             "nor read.",
             gains,
-            sorted(gains),
         )
 
 
@@ -309,11 +304,10 @@ def _attention(known: Launches) -> Iterator[_Draft]:
     gains |= {at: Gain(0.0, 0.0, 0.4 * times[at]) for at in products}
     yield _Draft(
         "attention",
-        f"{_sum(known.sums.span('', sorted(between)))}, between the products: attention is written out, and its "
+        f"{known.words(sorted(between))}, between the products: attention is written out, and its "
         "scores go through memory each time.",
         "torch.nn.functional.scaled_dot_product_attention(q, k, v): one kernel, no scores in memory.",
         gains,
-        sorted(between | products),
     )
 
 
@@ -337,11 +331,10 @@ def _layout(known: Launches) -> Iterator[_Draft]:
     if found:
         yield _Draft(
             "layout",
-            f"{_sum(known.sums.span('', found))}: cuDNN converts between channels first and last.",
+            f"{known.words(found)}: cuDNN converts between channels first and last.",
             "Keep the network in channels-last: model.to(memory_format=torch.channels_last), and its input the same.",
             # Other kernels change with the layout, and some of them for the worse.
             {at: Gain(0.6 * known.sums.times[at], 0.0, known.sums.times[at]) for at in found},
-            found,
         )
 
 
@@ -355,7 +348,7 @@ def _copies(known: Launches) -> Iterator[_Draft]:
     if found:
         yield _Draft(
             "copies",
-            f"{_sum(known.sums.span('', found))}: torch.cat copies what was there before.",
+            f"{known.words(found)}: torch.cat copies what was there before.",
             "Write into a buffer of the full size instead (a static cache): only what is new is written.",
             # What is new is still copied, by a launch of its own.
             {
@@ -363,7 +356,6 @@ def _copies(known: Launches) -> Iterator[_Draft]:
                 for at in found
                 if (moving := known.sums.times[at] - known.launching(at))
             },
-            found,
         )
 
 
@@ -397,11 +389,10 @@ def _alike(known: Launches) -> Iterator[_Draft]:
     if gains:
         yield _Draft(
             "batch",
-            f"{_sum(known.sums.span('', gains))}: launches of one kernel in a row, each too small for the GPU.",
+            f"{known.words(gains)}: launches of one kernel in a row, each too small for the GPU.",
             "If they do not depend on one another, do them in one launch: a batched call, or the index of the piece "
             "as one more dimension of the grid.",
             gains,
-            sorted(gains),
         )
 
 
@@ -421,13 +412,12 @@ def _products(known: Launches) -> Iterator[_Draft]:
     triton = any(known.owners[at].key == "triton" for at in gains)
     yield _Draft(
         "product",
-        f"{_sum(known.sums.span('', gains))}: the tensor cores work at less than {ratio(SLOW_PRODUCT, 0)} of their "
+        f"{known.words(gains)}: the tensor cores work at less than {ratio(SLOW_PRODUCT, 0)} of their "
         "rate, where tuned products of this size reach more than half.",
         "Tune the tile with triton.autotune (BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages), or call torch.matmul."
         if triton
         else "Take larger tiles, three or four stages and a warp tile of 64 or more; or call cuBLAS or CUTLASS's own.",
         gains,
-        sorted(gains),
     )
 
 
@@ -446,11 +436,10 @@ def _precision(known: Launches) -> Iterator[_Draft]:
     if gains:
         yield _Draft(
             "precision",
-            f"{_sum(known.sums.span('', gains))}: matrix products in FP32 without tensor cores.",
+            f"{known.words(gains)}: matrix products in FP32 without tensor cores.",
             'torch.set_float32_matmul_precision("high") where the ten bits of TF32 suffice, or BF16 by autocast '
             f"(cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32{convolutions}).",
             gains,
-            sorted(gains),
         )
 
 
@@ -481,11 +470,10 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]
     if gains:
         yield _Draft(
             "launch_overhead",
-            f"{counted(len(found), 'kernel')}, {_sum(known.sums.span('', gains))}.",
+            f"{counted(len(found), 'kernel')}, {known.words(gains)}.",
             "Do more in one launch: fuse them with one another or with their neighbours, or give each more data at "
             "once.",
             gains,
-            sorted(gains),
         )
 
 
@@ -517,10 +505,9 @@ def _in_common(known: Launches, explained: Iterable[Family], claimed: Mapping[in
         kernels = len({family.name for _, _, family in members})
         yield _Draft(
             cause,
-            f"{counted(kernels, 'kernel')}, {_sum(known.sums.span('', gains[cause]))}.",
+            f"{counted(kernels, 'kernel')}, {known.words(gains[cause])}.",
             members[0][1].change,
             gains[cause],
-            sorted(gains[cause]),
         )
 
 
@@ -574,7 +561,8 @@ def _share(gains: Iterable[Gain], total: float) -> tuple[float, float, float]:
 
 def _proposal(known: Launches, draft: _Draft, ids: Callable[[int], str]) -> Proposal:
     saves, low, high = _share(draft.gains.values(), known.sums.total)
-    by_time = sorted(draft.about, key=lambda at: -known.sums.times[at])
+    about = sorted(draft.gains)
+    by_time = sorted(about, key=lambda at: -known.sums.times[at])
     return Proposal(
         draft.cause,
         draft.says,
@@ -582,7 +570,7 @@ def _proposal(known: Launches, draft: _Draft, ids: Callable[[int], str]) -> Prop
         saves,
         low,
         high,
-        known.sums.span(TITLES.get(draft.cause, draft.cause), draft.about),
+        known.sums.span(TITLES.get(draft.cause, draft.cause), about),
         tuple(dict.fromkeys(map(ids, by_time))),
         gains=draft.gains,
     )

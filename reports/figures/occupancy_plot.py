@@ -13,7 +13,7 @@ from gemmprof.analysis.occupancy.calculator import (
     occupancy,
     smallest_config,
 )
-from gemmprof.analysis.occupancy.reasoning import count
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.base.output import new_file
 from gemmprof.reports.figures import matplotlib_defaults
@@ -43,9 +43,9 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
     panels[0].set_ylabel("occupancy, %")
     first = answers[0]
     drawing.suptitle(
-        f"{count(first.threads_per_block, 'thread')} per block, "
-        f"{count(first.registers_per_thread, 'register')} per thread, "
-        f"{count(first.shared_memory_per_block, 'byte')} of shared memory per block",
+        f"{counted(first.threads_per_block, 'thread')} per block, "
+        f"{counted(first.registers_per_thread, 'register')} per thread, "
+        f"{counted(first.shared_memory_per_block, 'byte')} of shared memory per block",
         fontsize=11,
     )
     return drawing

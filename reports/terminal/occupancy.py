@@ -13,12 +13,11 @@ from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.reasoning import (
     RESOURCE_WORDS,
     conclusion,
-    count,
     explain_together,
     in_words,
     limited_by,
 )
-from gemmprof.base.amounts import DASH
+from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import Screen, visible
 from gemmprof.gpu.arch import PRODUCTS, Product
@@ -98,12 +97,12 @@ def print_answers(screen: Screen, answers: Sequence[Answer]) -> None:
 
 def _configuration(answer: Occupancy) -> str:
     parts = [
-        count(answer.threads_per_block, "thread") + " per block",
-        count(answer.registers_per_thread, "register") + " per thread",
-        count(answer.shared_memory_per_block, "byte") + " of shared memory per block",
+        counted(answer.threads_per_block, "thread") + " per block",
+        counted(answer.registers_per_thread, "register") + " per thread",
+        counted(answer.shared_memory_per_block, "byte") + " of shared memory per block",
     ]
     if answer.block_barriers != 1:
-        parts.append(count(answer.block_barriers, "barrier") + " per block")
+        parts.append(counted(answer.block_barriers, "barrier") + " per block")
     if answer.cluster_size > 1:
         parts.append(f"clusters of {answer.cluster_size}")
     return ", ".join(parts)
@@ -138,8 +137,9 @@ def _print_clusters(screen: Screen, answers: Iterable[tuple[Product, Occupancy]]
             continue
         bound = answer.max_active_clusters(target.sm_count)
         screen.line(
-            f"\nAt most {count(bound, 'cluster')} of {answer.cluster_size} blocks run at once on {target.sm_count} SMs "
-            f"({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC has differs from GPU to "
+            f"\nAt most {counted(bound, 'cluster')} of {answer.cluster_size} blocks run at once on "
+            f"{target.sm_count} SMs ({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC "
+            "has differs from GPU to "
             "GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
         )
 
@@ -170,7 +170,7 @@ def print_build(screen: Screen, kernels: Sequence[BuiltKernel], threads: int) ->
     from gemmprof.analysis.inputs.names import labels
     from gemmprof.gpu.toolchain import demangle
 
-    screen.line(f"{count(threads, 'thread')} per block\n")
+    screen.line(f"{counted(threads, 'thread')} per block\n")
     rows = [
         _heads(["Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", ""])
     ]
