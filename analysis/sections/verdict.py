@@ -37,6 +37,13 @@ _LATENCY_OF_GROUP = {
     "control": "instruction fetch",
 }
 
+_OF_THE_GRID = {
+    "small_grid",
+    "low_occupancy",
+    "tail_effect",
+    "workload_imbalance",
+}  # causes that more blocks remove
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -126,16 +133,21 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
         scheduler=result(scheduler.NAME, Scheduler),
         mix=result(instruction_mix.NAME, InstructionMix),
     )
-    return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(explanation))
+    return Verdict(
+        _limited_by(findings, explanation), _closeness(findings), _waiting(findings), _advice(explanation)
+    )
 
 
-def _limited_by(findings: _Findings) -> str:
-    if not findings.kind:
-        return UNKNOWN if findings.stall is None else _latency(findings.stall)
-    if findings.kind == speed_of_light.SMALL_GRID:
-        return "small grid"
-    if findings.kind == speed_of_light.LATENCY:
-        return _latency(findings.stall)
+def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
+    if findings.kind in ("", speed_of_light.SMALL_GRID, speed_of_light.LATENCY):
+        # Low throughputs alone: of several launches in one (a range, a graph) they say nothing, and a grid of less than
+        # a wave is not what holds back a kernel that something else was found in.
+        causes = {finding.cause for finding in explanation.findings} if explanation is not None else set()
+        if explanation is not None and not (causes or explanation.time or explanation.at_limit):
+            return UNKNOWN
+        if findings.kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
+            return "small grid"
+        return UNKNOWN if findings.stall is None and not findings.kind else _latency(findings.stall)
     return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
 
 

@@ -74,12 +74,10 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     facts += [(name, version) for name, version in _versions(details) if version]
     if details.moment is not None:
         facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
-    facts.append(("Captured", _captured(plan, len(kernels))))
+    facts.append(("Captured", _captured(session, plan)))
     if several := session.processes:
         named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
         facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
-    if session.selected:
-        facts.append(("Chosen by", session.selected))
     return facts
 
 
@@ -93,9 +91,9 @@ def _versions(details: SessionDetails) -> list[tuple[str, str]]:
     ]
 
 
-def _captured(plan: Plan, launches: int) -> str:
+def _captured(session: Session, plan: Plan) -> str:
     total = sum(family.total_ns or 0.0 for family in plan.families)
-    text = f"{launches:,} {'launch' if launches == 1 else 'launches'}"
+    text = session.counts
     if not total:
         return text
     shown = sum(family.total_ns or 0.0 for family in plan.families if family.representative in plan.by_launch)

@@ -58,11 +58,11 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
             "flaws_divergence",
             "single_lane",
             0,
-            "small grid",
+            "memory latency",
             "First to change: branch divergence (divergence.cu:",
         ),
         ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
-        ("flaws_atomics", "global_histogram", 0, "small grid", "Long Scoreboard"),
+        ("flaws_atomics", "global_histogram", 0, "memory latency", "Long Scoreboard"),
         ("launches_same_kernel", "saxpy", 2, "memory latency", "of the samples a warp waits"),
     ],
 )
@@ -108,6 +108,18 @@ def test_what_is_missing_is_left_out(recorded: ReadRecorded) -> None:
     assert "busiest" not in verdict.closeness
     only_stalls = {name: value for name, value in profile.metrics.items() if "issue_stalled" in name}
     verdict = kernel_analysis.analyse(replace(profile, metrics=only_stalls, instances={})).verdict
-    assert verdict.limited_by == "shared-memory latency"
+    assert verdict.limited_by == "unknown", "as the page says: too little was collected"
     assert verdict.waiting
     assert metrics.CYCLES_PER_ISSUE not in only_stalls
+
+
+def test_the_verdict_does_not_contradict_the_findings(recorded: ReadRecorded, report_name: str) -> None:
+    for profile in recorded(report_name):
+        analysis = kernel_analysis.analyse(profile)
+        found, limit = analysis.explanation, analysis.verdict.limited_by
+        nothing = not (found.findings or found.time or found.at_limit)
+        if nothing:  # the page says that too little was collected to say what limits it
+            assert limit == "unknown", (profile.name, limit)
+        if found.findings and limit == "small grid":
+            grid = {"small_grid", "low_occupancy", "tail_effect", "workload_imbalance"}
+            assert grid & {finding.cause for finding in found.findings}, profile.name

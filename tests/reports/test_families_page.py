@@ -38,7 +38,7 @@ def test_families_hold_every_launch_once_and_all_the_time(training: Session) -> 
     assert all(row.page is pages.by_launch[row.family.representative] for row in rows)
     facts = dict(session_facts(training, pages))
     assert facts["GPU"] == "NVIDIA H100 80GB HBM3" and facts["Nsight Compute"] == "2025.3.1.0"
-    assert facts["Captured"].startswith("100 launches, 673 µs in all")
+    assert facts["Captured"].startswith("100 launches of 39 kernels in 56 families, 673 µs in all")
 
 
 @pytest.mark.parametrize("created", [-(2**62), 2**62, 2**40])

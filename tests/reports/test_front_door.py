@@ -339,7 +339,8 @@ DOORS: dict[str, Callable[..., Answer]] = {
         markdown_in(asked.printed("explain", str(asked.path), "--format", "markdown"))
     ),
     "index page": lambda asked: Answer(
-        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves")
+        table_in(str(index_article(asked.pages)), "Id", "Kernel", "Launches", "Saves"),
+        text=str(index_article(asked.pages)),
     ),
     "kernel pages": kernel_pages,
     "notebook": lambda asked: Answer(
