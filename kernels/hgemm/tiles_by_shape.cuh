@@ -1,0 +1,113 @@
+// Stages 11 and 12: four tiles, and a model of time that chooses one and how a problem is divided.
+//
+// A stage defines SHARE_K and its kernel, named as the stage, before it includes this.
+#include <cmath>
+#include <iterator>
+
+#include "../include/kernel_list.cuh"
+
+namespace GEMMPROF_STAGE {
+
+// The tiles: name, rows, columns, stages, blocks of a pair, how consumers divide the work. Then, measured on an H200 in
+// microseconds: BK along K, and start and end of a tile (of all tiles together where they overlap).
+#define GEMMPROF_TILES(X)                                              \
+    X(Large, 0.450, 5.25, BM, BN, STAGES, 2, Consumers::kInTurn)       \
+    X(Square, 0.317, 3.60, 128, 128, 6, 2, Consumers::kInTurn)         \
+    X(Medium, 0.310, 2.63, 128, 128, 6, 1, Consumers::kTogether)       \
+    X(Small, 0.255, 0.44, 64, 128, 8, 1, Consumers::kTogether)
+
+#define GEMMPROF_TILE(NAME, STEP, BLOCK, ...) \
+    struct NAME : Tile<__VA_ARGS__, false> {};
+GEMMPROF_TILES(GEMMPROF_TILE)
+#undef GEMMPROF_TILE
+
+#define GEMMPROF_TILE(NAME, ...) k##NAME,
+enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
+#undef GEMMPROF_TILE
+
+// A tile's kernels, which a part of the stage of its own has; the first part has the host's code.
+template <int TILE_NAME, class TILE>
+void list_tile(gemmprof::KernelFacts* kernels) {
+    if constexpr (PARTS == 1 || TILE_NAME + 1 == GEMMPROF_PART) {
+        constexpr int SHARED_BYTES = TILE::shared_bytes;
+        const gemmprof::KernelFacts of_tile[] = GEMMPROF_KERNELS(GEMMPROF_STAGE, , TILE);
+        std::copy(std::begin(of_tile), std::end(of_tile), kernels + 2 * kLayouts * TILE_NAME);
+    }
+}
+
+template <>
+void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
+#define GEMMPROF_TILE(NAME, ...) list_tile<k##NAME, NAME>(kernels);
+    GEMMPROF_TILES(GEMMPROF_TILE)
+#undef GEMMPROF_TILE
+}
+
+}  // namespace GEMMPROF_STAGE
+
+// ------------------------------------------------------------------------------------------------------ host code
+
+#if GEMMPROF_PART == 0
+#include "launch_pieces.cuh"
+
+namespace GEMMPROF_STAGE {
+
+const KernelList<2 * kLayouts * kTiles, PARTS> list;
+const gemmprof::KernelFacts (&kernels)[2 * kLayouts * kTiles] = list.all;
+
+#define GEMMPROF_TILE(NAME, STEP, BLOCK, ...) facts<NAME>(STEP, BLOCK),
+const TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
+#undef GEMMPROF_TILE
+
+struct Choice {
+    int tile = kLarge, splits = 1;  // blocks (or pairs) that share every tile
+    bool cut = false;
+};
+
+// In microseconds but for what all have: rounds in which every cluster has a tile, or a piece of one. Clusters at
+// different places of K share less of L2, a part of their time more, and the sums that they leave are fetched one by
+// one. Blocks that share a tile exchange their sums.
+double expected_time(const gemmprof::Gemm& g, const Choice& choice, int sms) {
+    constexpr double APART = 0.33, FETCH = 1.7, FETCH_PER_PART = 2.2, EXCHANGE = 0.95, EXCHANGE_PER_BLOCK = 0.472;
+    const TileFacts& tile = tile_facts[choice.tile];
+    const int steps = gemmprof::ceil_div(g.k, BK), places = sms / (tile.pair * choice.splits);
+    const double count = double(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
+    const double rounds = count / places, cut = rounds - std::max(0.0, std::floor(rounds) - 1.0);
+    const double longest = gemmprof::ceil_div(steps, choice.splits) * tile.step;
+    if (choice.cut) {
+        const bool can = tile.in_turn && count * steps >= 4.0 * places && 2.0 * places * steps < 2147483647.0;
+        const double fetch = FETCH + FETCH_PER_PART * std::ceil(1.0 / rounds);
+        return can ? (rounds + APART * cut) * longest + tile.block + fetch : 1e300;
+    }
+    const double exchange = choice.splits > 1 ? EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : 0.0;
+    return std::ceil(rounds) * longest + (tile.in_turn ? 1.0 : std::ceil(rounds)) * tile.block + exchange;
+}
+
+Choice choose(const gemmprof::Gemm& g, int sms) {
+    constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
+    Choice best;
+    for (int tile = 0; tile < kTiles; ++tile) {
+        const int most = tile_facts[tile].in_turn || !SHARE_K ? 1 : std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+        for (int splits = 1; splits <= most; ++splits)
+            for (const bool cut : {false, true}) {
+                const Choice choice = {tile, splits, cut};
+                if (expected_time(g, choice, sms) < expected_time(g, best, sms)) best = choice;
+            }
+    }
+    return best;
+}
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
+        int device = 0, sms = 0;
+        if (cudaError_t error = cudaGetDevice(&device)) return error;
+        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        const Choice choice = choose(g, sms);
+        return launch_pieces(g, kernels + 2 * kLayouts * choice.tile, tile_facts[choice.tile], choice.splits, choice.cut,
+                             device, sms, on);
+    });
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)
+#endif
