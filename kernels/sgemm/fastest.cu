@@ -160,7 +160,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
         if (cudaError_t error = cudaDeviceGetAttribute(value, attribute, gpu.device)) return error;
     gpu.tensor_copies = 100 * major >= TENSOR_COPIES_FROM;
     if (gpu.tensor_copies)
-        if (const few::Division few = few::divide(gemm, gpu.sms); few.variant != nullptr)
+        if (const few::Division few = few::divide(gemm, gpu); few.variant != nullptr)
             return few::launch(gemm, few, stream);
 
     gemmprof::Gemm operands = gemm;

@@ -6,8 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 
-#include "fastest_tile.cuh"
+#include "fastest_schedule.cuh"
 #include "gemm.cuh"
 #include "shared_k.cuh"
 
@@ -240,7 +241,19 @@ struct Division {
     bool wide;
 };
 
-Division divide(const gemmprof::Gemm& gemm, int sms) {
+// How many blocks the GPU holds where `parts` of them are a cluster: of an H200 with two on an SM 264, but 240 of
+// clusters of eight.
+int places_of(const Variant& variant, const Gpu& gpu, int on_sm, int parts) {
+    static std::atomic<int> known[gemmprof::MAX_DEVICES][std::size(variants)][MAX_SPLITS + 1];
+    if (parts == 1) return on_sm * gpu.sms;
+    const gemmprof::KernelFacts kernel("", reinterpret_cast<const void*>(variant.wide), FEW_THREADS);
+    if (gpu.device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, parts, gpu.sms) * parts;
+    std::atomic<int>& clusters = known[gpu.device][&variant - variants][parts];
+    if (clusters == 0) clusters = gemmprof::cluster_places(kernel, parts, gpu.sms);
+    return clusters * parts;
+}
+
+Division divide(const gemmprof::Gemm& gemm, const Gpu& gpu) {
     const bool columns = gemm.n <= MOST_COLUMNS;
     if (gemm.k == 0 || gemm.m == 0 || gemm.n == 0 || (!columns && gemm.m > MOST_ROWS)) return {};
     // 16 bytes move as one only if they do of A also: along K.
@@ -249,21 +262,23 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
     const int count = columns ? gemm.n : gemm.m;
     const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
     const int steps = gemmprof::ceil_div(gemm.k, columns ? SLICE : 8);
-    const int places = (columns || count <= 4 ? 2 : 1) * sms;  // as the launch bounds say
+    const Variant& variant = variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)];
+    const int on_sm = columns || count <= 4 ? 2 : 1;  // as the launch bounds say
     if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
     const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
     // Rounds of blocks, each a part of K long. Memory's speed is shared by what a round has, so half of the places take
     // half as long, fewer no less. A part more costs as much as an eightieth of the whole, adding up two or three steps.
     const auto time = [&](int parts) {
+        const int places = places_of(variant, gpu, on_sm, parts);
         const std::int64_t blocks = tiles * std::int64_t(parts), rest = blocks % places;
         const double last = rest == 0 ? 0.0 : columns ? std::max(0.55, double(rest) / places) : 1.0;
         const double adding = columns && parts > 1 ? 2.4 / steps : 0.0;
         return (double(blocks / places) + last) / parts + parts / 80.0 + adding;
     };
-    const int parts = columns || tiles < places ? gemmprof::fewest_time(most, time) : 1;  // more need no parts of K
+    const int parts = columns || tiles < on_sm * gpu.sms ? gemmprof::fewest_time(most, time) : 1;  // more need no parts of K
     const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
-    if (long_k && 2 * tiles * most < sms) return {};
-    return {&variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)], tiles, parts, wide};
+    if (long_k && 2 * tiles * most < gpu.sms) return {};
+    return {&variant, tiles, parts, wide};
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, const Division& division, cudaStream_t stream) {
