@@ -239,13 +239,15 @@ Study fm_searches("occurrences_counted_letter_by_letter", "bioinformatics", 1 <<
         {"bits", "counts and letters as bits in one record of 32 bytes", {"narrow_access", "branch_divergence", "memory_latency"}}},
     [](Buffers &b, long total) -> Sides {
         int queries = 1 << 18, length = 20;
-        std::vector<unsigned char> text(total), patterns(queries * length);
-        std::vector<unsigned> counts(total / 16), smaller(4);
-        std::vector<FmBlock> index(total / 64);
+        // A block more than there are letters: a bound may be their number.
+        std::vector<unsigned char> text(total + 64), patterns(queries * length);
+        std::vector<unsigned> counts(total / 16 + 4), smaller(4);
+        std::vector<FmBlock> index(total / 64 + 1);
         unsigned seen[4] = {};
-        for (long i = 0; i < total; ++i) {
+        for (long i = 0; i <= total; ++i) {
             if (i % 64 == 0)
                 for (int c = 0; c < 4; ++c) counts[i / 16 + c] = index[i / 64].counts[c] = seen[c];
+            if (i == total) break;
             unsigned c = hash(i) >> 30;
             text[i] = c, ++seen[c];
             index[i / 64].first |= (unsigned long long)(c & 1) << i % 64, index[i / 64].second |= (unsigned long long)(c >> 1) << i % 64;
