@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
-from gemmprof.analysis.inputs.one_kernel import stage_launch
 from gemmprof.analysis.inputs.selection import (
     EVERYTHING,
     Candidate,
@@ -21,6 +20,7 @@ from gemmprof.analysis.inputs.selection import (
     is_run,
     nothing_selected,
     selected,
+    stage_launch,
 )
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections
@@ -30,8 +30,7 @@ from gemmprof.base.buckets import size_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
-from gemmprof.runs.directory import RUN_FILE, Run, load_run
-from gemmprof.runs.integrity import check, record_of
+from gemmprof.runs.directory import RUN_FILE, Run, check, load_run, record_of
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis

@@ -172,7 +172,7 @@ def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
     """What ``--trust`` asks for; without it nothing that reads reports is imported here."""
     if not getattr(options, "trust", False):
         return nullcontext()
-    from gemmprof.runs.integrity import trusting
+    from gemmprof.runs.directory import trusting
 
     return trusting(True)
 

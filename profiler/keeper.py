@@ -18,8 +18,7 @@ from gemmprof.model import Card, Problem, StageResult
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu.profile_pass import ProfiledTask
 from gemmprof.profiler.settings import Settings
-from gemmprof.runs.directory import Run, save_run
-from gemmprof.runs.integrity import report_record
+from gemmprof.runs.directory import Run, report_record, save_run
 
 STOP_FILE = ".stop"
 

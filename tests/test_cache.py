@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.analysis.reading import disassembly_cache as report_cache
+from gemmprof.analysis.reading import lookup as report_cache
 from gemmprof.base.system import cache_directory
 
 

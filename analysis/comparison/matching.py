@@ -10,7 +10,7 @@ from typing import Literal
 
 from gemmprof.analysis.comparison.records import KernelRecord, likeness
 from gemmprof.analysis.comparison.sides import Side, disassembled, problem_of
-from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.selection import Choice, one_kernel
 from gemmprof.model import Problem
 
 How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
@@ -202,7 +202,7 @@ def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
 
 
 def chosen(side: Side, selector: str) -> KernelRecord:
-    """The one kernel that a selector names, as `analysis.one_kernel` reads it; a number is the position of a launch.
+    """The one kernel that a selector names, as `one_kernel` reads it; a number is the position of a launch.
 
     Raises:
         UsageError: if it names none, or several.
@@ -213,6 +213,6 @@ def chosen(side: Side, selector: str) -> KernelRecord:
         problem = Problem.parse(problem_of(record)) if number is not None else None
         positions = tuple(position for times in record.times for position in times.positions)
         candidates.append(
-            Candidate(record.title, record.name, positions, number, problem=problem, family=record.family)
+            Choice(record.title, record.name, positions, number, problem=problem, family=record.family)
         )
     return side.kernels[one_kernel(selector, candidates, side.title)]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant
-from gemmprof.analysis.explanation.demands.pipes import is_float
+from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Array
 from gemmprof.analysis.explanation.trust import SHORT

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.analysis.inputs.one_kernel import stage_launch
-from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
+from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, stage_launch
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.base import system

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmprof.analysis.occupancy.calculator import Occupancy
+from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
 from gemmprof.base.amounts import counted
+from gemmprof.base.errors import OccupancyError
 
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
@@ -68,9 +69,9 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
 def explain_together(occupancies: Iterable[Occupancy]) -> tuple[SharedStep, ...]:
     """The steps of one configuration on several architectures, each distinct step once, in the order of `explain`."""
     labels: dict[Step, list[str]] = {}
-    for occupancy in occupancies:
-        for step in explain(occupancy):
-            labels.setdefault(step, []).append(occupancy.limits.label)
+    for one in occupancies:
+        for step in explain(one):
+            labels.setdefault(step, []).append(one.limits.label)
     order = list(RESOURCE_WORDS)
     return tuple(
         SharedStep(step, tuple(labels[step]))
@@ -141,3 +142,156 @@ def _barriers(occupancy: Occupancy) -> str:
     return (
         f"{counted(occupancy.block_barriers, 'barrier')} a block, of {occupancy.limits.max_barriers_per_sm}"
     )
+
+
+# --- Advice -----------------------------------------------------------------------------------------------------------
+# What would help: the nearest changes to a configuration that raise its occupancy.
+#
+# Every suggestion is a complete configuration that went through the calculator; its text is written from the answer.
+
+
+# Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills.
+MIN_USEFUL_REGISTERS = 16
+# What the calculator is asked for.
+_CONFIGURATION = (
+    *("compute_capability", "threads_per_block", "registers_per_thread", "shared_memory_per_block"),
+    *("shared_memory_config", "block_barriers", "cluster_size"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One change and what the calculator answers for it.
+
+    Attributes:
+        resources: what changes: ``registers``, ``shared_memory``, ``threads``, ``shared_memory_config``, ``barriers``.
+        change: the change as an instruction, for example ``≤ 32 registers per thread``.
+        occupancy: the answer with the change made.
+    """
+
+    resources: tuple[str, ...]
+    change: str
+    occupancy: Occupancy
+
+    def __str__(self) -> str:
+        after = self.occupancy
+        return f"{self.change}: {counted(after.blocks_per_sm, 'block')}, {100 * after.theoretical_occupancy:.1f} %"
+
+
+def suggest(present: Occupancy) -> tuple[Suggestion, ...]:
+    """Changes that raise occupancy: fewer registers, less shared memory or both at once, another carve-out, another
+    block size. Of each kind the smallest change that helps, and the smallest that reaches the most it can.
+
+    Empty at 100 %. A change of block size assumes that registers per thread and shared memory per block stay; a kernel
+    whose tile follows its block size has to be checked again with the new numbers.
+    """
+    if present.theoretical_occupancy == 1:
+        return ()
+    found = [*_carve_outs(present), *_same_threads(present), *_other_threads(present)]
+    distinct: dict[str, Suggestion] = {}
+    for suggestion in found:
+        distinct.setdefault(suggestion.change, suggestion)
+    return tuple(distinct.values())
+
+
+def _changed(present: Occupancy, **changes: int | None) -> Occupancy | None:
+    """The configuration with some values replaced (None: as they are); None if no device of its kind accepts it."""
+    values = {name: getattr(present, name) for name in _CONFIGURATION}
+    values.update((name, value) for name, value in changes.items() if value is not None)
+    try:
+        return occupancy(**values)
+    except OccupancyError:
+        return None
+
+
+def _same_threads(present: Occupancy) -> list[Suggestion]:
+    """Fewer registers, bytes and barriers, as many of them as it takes, for the next block and for the last."""
+    most = min(present.block_limits["warps"], present.block_limits["blocks"])
+    more = range(present.blocks_per_sm + 1, most + 1)
+    nearest = (_reach(present, blocks) for blocks in more[:1])
+    # Not every number can be reached: a small carve-out holds the driver's reserve for some blocks only.
+    best = next((found for blocks in reversed(more) if (found := _reach(present, blocks)) is not None), None)
+    return [suggestion for suggestion in (*nearest, best) if suggestion is not None]
+
+
+def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
+    """The smallest reductions with which ``blocks`` are resident; None if none get there."""
+    resources: list[str] = []
+    words: list[str] = []
+    registers = shared = barriers = None
+    for resource, admitted in present.block_limits.items():
+        if admitted >= blocks:
+            continue
+        if resource == "registers":
+            registers = _registers_for(present, blocks)
+            if registers is None:
+                return None
+            words.append(f"≤ {registers} registers per thread")
+        elif resource == "shared_memory":
+            shared = _shared_memory_for(present, blocks)
+            if shared is None:
+                return None
+            words.append(f"≤ {shared:,} bytes of shared memory per block" if shared else "no shared memory")
+        else:
+            barriers = present.limits.max_barriers_per_sm // blocks
+            words.append(f"≤ {barriers} barriers per block" if barriers > 1 else "one barrier per block")
+        resources.append(resource)
+    after = _changed(
+        present,
+        registers_per_thread=registers,
+        shared_memory_per_block=shared,
+        block_barriers=barriers,
+    )
+    if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
+        return None
+    return Suggestion(tuple(resources), " and ".join(words), after)
+
+
+def _registers_for(present: Occupancy, blocks: int) -> int | None:
+    """The most registers per thread with which the registers admit ``blocks``."""
+    for registers in range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1):
+        after = _changed(present, registers_per_thread=registers)
+        if after is not None and after.block_limits["registers"] >= blocks:
+            return registers
+    return None
+
+
+def _shared_memory_for(present: Occupancy, blocks: int) -> int | None:
+    """The most bytes per block with which the carve-out admits ``blocks``; None if even none is too much."""
+    limits = present.limits
+    unit = limits.shared_memory_allocation_unit
+    allocated = present.shared_memory_config // blocks // unit * unit
+    bytes_left = min(
+        allocated - limits.reserved_shared_memory_per_block, most_shared_memory_per_block(limits)
+    )
+    return bytes_left if bytes_left >= 0 else None
+
+
+def _carve_outs(present: Occupancy) -> list[Suggestion]:
+    """The smallest larger carve-out that helps."""
+    for config in sorted(present.limits.shared_memory_configs):
+        if config <= present.shared_memory_config:
+            continue
+        after = _changed(present, shared_memory_config=config)
+        if after is not None and after.theoretical_occupancy > present.theoretical_occupancy:
+            return [Suggestion(("shared_memory_config",), f"a carve-out of {config:,} bytes", after)]
+    return []
+
+
+def _other_threads(present: Occupancy) -> list[Suggestion]:
+    """The nearest smaller and larger block sizes (whole warps) that help, and the nearest of the best ones."""
+    limits = present.limits
+    better: list[tuple[int, Occupancy]] = []
+    for threads in range(limits.warp_size, limits.max_threads_per_block + 1, limits.warp_size):
+        after = _changed(present, threads_per_block=threads)
+        if after is not None and after.theoretical_occupancy > present.theoretical_occupancy:
+            better.append((threads, after))
+    if not better:
+        return []
+    smaller = [item for item in better if item[0] < present.threads_per_block]
+    larger = [item for item in better if item[0] > present.threads_per_block]
+    highest = max(after.theoretical_occupancy for _, after in better)
+    best = [item for item in better if item[1].theoretical_occupancy == highest]
+    nearest_best = min(best, key=lambda item: abs(item[0] - present.threads_per_block))
+    picked = dict.fromkeys([*(smaller[-1:]), *(larger[:1]), nearest_best])
+    return [Suggestion(("threads",), f"{threads:,} threads per block", after) for threads, after in picked]

@@ -322,7 +322,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
     """The earlier and the later side; the later is None where there is one input."""
     from gemmprof.analysis.comparison.baseline import load_baseline
     from gemmprof.analysis.comparison.sides import load_side
-    from gemmprof.analysis.inputs.one_kernel import position_in
+    from gemmprof.analysis.inputs.selection import position_in
 
     # An id is the later side's own: of what there is in common, `_outcome` keeps the families that are meant.
     selection = replace(common.selection(options), families=())

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from gemmprof.metrics import compute, launch, memory, throughput
-from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, SCHEDULER, WARP_STATES
+from gemmprof.metrics import compute, memory, throughput
+from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, LAUNCH, OCCUPANCY, SCHEDULER, WARP_STATES
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.launch import LAUNCH, OCCUPANCY
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
 from gemmprof.metrics.source import PM_SAMPLING, SOURCE_VIEW, TIMELINE
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
@@ -115,8 +114,8 @@ OLDER_NAMES: Mapping[str, str] = MappingProxyType(
         "dram__read_bytes": memory.DRAM_READ_BYTES[0],
         "dram__write_bytes": memory.DRAM_WRITE_BYTES[0],
         "lts__request_total_sectors_hitrate_pct": memory.L2_HIT_RATE,
-        "sm__active_warps_avg_per_active_cycle": launch.ACHIEVED_WARPS,
-        "sm__active_warps_avg_per_active_cycle_pct": launch.ACHIEVED_OCCUPANCY,
+        "sm__active_warps_avg_per_active_cycle": compute.ACHIEVED_WARPS,
+        "sm__active_warps_avg_per_active_cycle_pct": compute.ACHIEVED_OCCUPANCY,
         "smsp__active_warps_avg_per_active_cycle": compute.WARPS_ACTIVE_PER_SCHEDULER,
         "smsp__eligible_warps_avg_per_active_cycle": compute.WARPS_ELIGIBLE_PER_SCHEDULER,
         "smsp__issue_active_avg_per_active_cycle": compute.ISSUE_ACTIVE,

@@ -10,12 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
     from gemmprof.model.gpu import ArchLimits, Card, Practice
     from gemmprof.model.ladder import Ladder, Problem, Stage
     from gemmprof.model.profiles import (
+        AtLimit,
+        CodePlace,
         Device,
+        Evidence,
+        Explanation,
         FamilyKey,
+        Finding,
         Instances,
         Instruction,
         KernelProfile,
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
         LineTable,
         MetricValue,
         NotCollected,
+        Rewrite,
         RuleResult,
         SessionDetails,
         Source,
@@ -65,7 +70,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The lightest first: an answer on occupancy need not wait for what says a run.json's ranges in msgspec's words.
-    for home in ("gpu", "findings", "profiles", "ladder", "runs") if name in __all__ else ():
+    for home in ("gpu", "profiles", "ladder", "runs") if name in __all__ else ():
         module = import_module(f"gemmprof.model.{home}")
         if name in vars(module):
             return vars(module)[name]

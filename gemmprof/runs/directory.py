@@ -13,18 +13,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import hashlib
 import os
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.base import system
 from gemmprof.base.amounts import brief
 from gemmprof.base.errors import ReportError, RunError
+from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_file
 from gemmprof.base.views import view_of
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
+from gemmprof.ncurep import ncu_frame
 from gemmprof.runs.run_format import FORMAT_VERSION, RunDocument, read_document, written
 
 if TYPE_CHECKING:
@@ -273,3 +279,89 @@ def newest_run_directory() -> Path | None:
     """The run directory written last under ``runs_directory()``, or None if there is none."""
     runs = [file for folder in runs_directory().glob("*/") if (file := folder / RUN_FILE).is_file()]
     return max(runs, key=lambda file: file.stat().st_mtime).parent if runs else None
+
+
+# --- Integrity --------------------------------------------------------------------------------------------------------
+# Whether a run's reports are still those that were collected.
+#
+# ``run.json`` keeps the SHA-256 of each report's uncompressed bytes, so that it may be compressed later, and the number
+# of its launches. A report that differs, lost launches or gained some is refused, unless its user trusts it.
+
+
+_CHUNK = 1 << 20
+_trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+_doubted: dict[str, str] = {}  # why each report is doubted that was checked and trusted, by its path
+
+
+def report_record(report: Path) -> ReportRecord:
+    """What to keep of a report that ncu just wrote.
+
+    Raises:
+        OSError: if it cannot be read.
+        WireError: if it is no whole report.
+    """
+    with open_file(report) as file:
+        return record_of(
+            lambda start, end: system.read_at(file, start, end - start), file.seek(0, os.SEEK_END)
+        )
+
+
+def record_of(read: ncu_frame.Read, size: int) -> ReportRecord:
+    """The record of a report of ``size`` uncompressed bytes.
+
+    Raises:
+        WireError: if its blocks do not hold.
+    """
+    digest = hashlib.sha256()
+    for start in range(0, size, _CHUNK):
+        digest.update(read(start, min(size, start + _CHUNK)))
+    _, position = ncu_frame.read_head(read, size)
+    launches = sum(
+        number
+        for block in ncu_frame.blocks(read, position, size)
+        for kind, number in block.counts
+        if kind in ncu_frame.WORKLOADS
+    )
+    return ReportRecord(digest.hexdigest(), launches)
+
+
+@contextmanager
+def trusting(trust: bool) -> Iterator[None]:
+    """Read reports in this context although they differ from what was collected, with a doubt on each launch."""
+    token = _trusted.set(trust)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def doubt_of(report: str) -> str:
+    """Why no launch of this report is to be trusted; '' if it was not found to differ from a collected one."""
+    return _doubted.get(report, "")
+
+
+def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
+    """Compare a report with what its run kept of it; one that differs and is trusted is doubted when it is read.
+
+    Raises:
+        ReportError: if it differs and is not trusted.
+    """
+    _doubted.pop(str(report), None)
+    if (found.sha256, found.launches) == (kept.sha256, kept.launches):
+        return
+    if found.launches < kept.launches:
+        what = f"it lost launches: {kept.launches} were collected, it holds {found.launches}"
+    elif found.launches > kept.launches:
+        what = f"it gained launches: {kept.launches} were collected, it holds {found.launches}"
+    else:
+        what = "its content is not what was collected"
+    if _trusted.get():
+        _doubted[str(report)] = (
+            f"the report differs from the one that was collected ({what}); --trust had it read"
+        )
+        return
+    raise ReportError(
+        f"{report} differs from the report that its run collected",
+        found=what,
+        remedies=["copy the run again, or collect it again", "add --trust to read it as it is"],
+    )

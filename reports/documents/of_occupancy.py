@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from gemmprof.analysis.occupancy.advice import Suggestion, suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.configurations import BuiltKernel
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, Loss
-from gemmprof.analysis.occupancy.reasoning import explain
+from gemmprof.analysis.occupancy.reasoning import Suggestion, explain, suggest
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
-from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.selection import Choice, one_kernel
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
 
 
 def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
-    """The page that a user means, as `analysis.one_kernel` reads it.
+    """The page that a user means, as `inputs.selection.one_kernel` reads it.
 
     Raises:
         UsageError: if none or several match.
@@ -216,7 +216,7 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
     for page in pages:
         profile = page.analysis.profile
         number = None if page.family is None else page.family.number
-        candidate = Candidate(page.label, profile.name, (profile.index,), family=number)
+        candidate = Choice(page.label, profile.name, (profile.index,), family=number)
         if page.record is not None:
             stage = page.record.stage
             candidate = replace(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.occupancy.advice import suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.reasoning import (
     RESOURCE_WORDS,
@@ -16,6 +15,7 @@ from gemmprof.analysis.occupancy.reasoning import (
     explain_together,
     in_words,
     limited_by,
+    suggest,
 )
 from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError

@@ -12,7 +12,7 @@ from scale import few
 
 from gemmprof.analysis.comparison.matching import chosen as of_side
 from gemmprof.analysis.comparison.sides import Side, load_side
-from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.selection import Choice, one_kernel
 from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
@@ -79,8 +79,8 @@ def test_in_a_run_a_number_is_a_stage(selector: str, meant: str) -> None:
 def test_two_ladders_and_types() -> None:
     half, cube = Problem(2048, 2048, 2048, "bfloat16"), Problem(2048, 2048, 2048)
     candidates = [
-        Candidate("3 Tiling", number=3, stage="shared", ladder="single", problem=cube),
-        Candidate("3 Warps", number=3, stage="warps", ladder="half", problem=half),
+        Choice("3 Tiling", number=3, stage="shared", ladder="single", problem=cube),
+        Choice("3 Warps", number=3, stage="warps", ladder="half", problem=half),
     ]
     where = {
         "3": 0,

@@ -17,17 +17,15 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
-from gemmprof.analysis.inputs.one_kernel import stage_launch
-from gemmprof.analysis.inputs.selection import Selection
+from gemmprof.analysis.inputs.selection import Selection, stage_launch
 from gemmprof.analysis.reading import unpack
-from gemmprof.analysis.reading.disassembly_cache import NativeReader, NativeReaderMissing
+from gemmprof.analysis.reading.lookup import NativeReader, NativeReaderMissing
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
-from gemmprof.runs.directory import Run, load_recorded_run, load_run, save_run
-from gemmprof.runs.integrity import report_record
+from gemmprof.runs.directory import Run, load_recorded_run, load_run, report_record, save_run
 
 DATA = ROOT / "tests" / "data"
 REPORT = DATA / "partial_basic.ncu-rep.xz"
@@ -181,7 +179,7 @@ def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
         "from gemmprof.analysis.reading.report import read_report\n"
-        "from gemmprof.analysis.reading.disassembly_cache import native_reader\n"
+        "from gemmprof.analysis.reading.lookup import native_reader\n"
         f"read_report({str(REPORT)!r})\n"
         "print(native_reader().worker.process.pid)"
     )

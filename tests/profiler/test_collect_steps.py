@@ -24,8 +24,7 @@ from gemmprof.profiler.job import Task
 from gemmprof.profiler.places.protocol import Request, Work
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine
-from gemmprof.runs.directory import load_run
-from gemmprof.runs.integrity import check, report_record
+from gemmprof.runs.directory import check, load_run, report_record
 
 PROBLEM = Problem(64, 64, 64, "bfloat16")
 

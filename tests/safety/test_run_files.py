@@ -24,8 +24,14 @@ from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.base.errors import ReportError, RunError, UsageError
 from gemmprof.cli import main
 from gemmprof.model import Problem
-from gemmprof.runs.directory import RUN_FILE, load_recorded_run, load_run, recorded_run_directory, save_run
-from gemmprof.runs.integrity import trusting
+from gemmprof.runs.directory import (
+    RUN_FILE,
+    load_recorded_run,
+    load_run,
+    recorded_run_directory,
+    save_run,
+    trusting,
+)
 
 COMMANDS = (["roofline"], ["explain"], ["diff"], ["occupancy"], ["report", "--force"])
 STRANGE: tuple[Any, ...] = (

@@ -32,8 +32,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     constant,
     leaves_gaps,
 )
-from gemmprof.analysis.explanation.code.attribution import LONG
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix

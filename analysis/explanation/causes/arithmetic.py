@@ -13,12 +13,12 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.causes.access import WIDE, computing
-from gemmprof.analysis.explanation.code import attribution, divisions, sequences
+from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import LITTLE
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
-from gemmprof.analysis.explanation.demands.pipes import TENSOR, XU, pipe
+from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -403,12 +403,12 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
 
 def _straight(work: Work, keep: Array, copies: Array) -> Fix:
     """These executions, with so many independent copies of the code mixed: each waits for its arithmetic meanwhile."""
-    waits = work.attributed.get(attribution.WAIT)
+    waits = work.attributed.get(flow.WAIT)
     stays = 1.0
     if waits is not None and (whole := float((waits * keep).sum())) > 0:
         stays = float((waits * keep / copies).sum()) / whole
     near = work.where(lambda line: line.short_latency)
-    return Fix(keep=keep, latency=np.where(near, 1.0 / copies, 1.0), reasons={attribution.WAIT: stays})
+    return Fix(keep=keep, latency=np.where(near, 1.0 / copies, 1.0), reasons={flow.WAIT: stays})
 
 
 def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:

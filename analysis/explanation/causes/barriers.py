@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -87,7 +87,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
 
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
-    waits = work.samples.get(attribution.BARRIER)
+    waits = work.samples.get(flow.BARRIER)
     if work.program is None or waits is None or float(waits.sum()) < 0.03:
         return None
     bars = work.barriers
@@ -113,7 +113,7 @@ def _late_warps(work: Work, waits: _Waits) -> Candidate:
     """The barrier is not the cause: some warps of the block have far more to do than the others."""
     return Candidate(
         cause="workload_imbalance",
-        variants=(Variant("even warps", Fix(reasons={attribution.BARRIER: waits.leaving(0.05)})),),
+        variants=(Variant("even warps", Fix(reasons={flow.BARRIER: waits.leaving(0.05)})),),
         change=(
             f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
             "barrier for the one with the most to do."
@@ -142,7 +142,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     keep[list(copies)] = 0.0
     # A shuffle's answer is waited for as long as that of shared memory.
     rounds = float(work.executed[steps & waits.bars].sum()) / halvings
-    answers = work.attributed.get(attribution.SHORT, np.zeros(len(keep)))
+    answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(halvings * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
@@ -164,7 +164,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
                     keep=keep,
                     latency=latency,
                     reasons={
-                        attribution.BARRIER: waits.leaving(stays),
+                        flow.BARRIER: waits.leaving(stays),
                         "membar": met if of_steps > 0.5 else 1.0,
                     },
                     resources=dict.fromkeys(BELOW_L1, 1.0),
@@ -249,14 +249,14 @@ def _warp_for_block(work: Work) -> Variant | None:
         REGISTERS_PER_SM / WARP / max(1, (launch.registers_per_thread or 1) + registers),
         launch.blocks / work.sms,
     )
-    overlap = dict.fromkeys((attribution.WAIT, attribution.SHORT, attribution.LONG), 1.0 / warps)
+    overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
     return Variant(
         "a warp in place of a block, values in registers"
         if warps > 1
         else "shuffles, blocks of several warps",
         Fix(
             keep=keep,
-            reasons={**overlap, attribution.BARRIER: 0.0, "membar": 0.0},
+            reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
             resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
             warps=then / max(1.0, work.resident_warps or 1.0),
         ),
@@ -340,5 +340,5 @@ def _writes_shared(line: Sass) -> bool:
 
 def _between_barriers(work: Work, bars: Mask) -> Array:
     """What the late warps do while the others wait: their time outside of barriers."""
-    outside = work.attributed_total - work.samples.get(attribution.BARRIER, np.zeros(len(bars)))
+    outside = work.attributed_total - work.samples.get(flow.BARRIER, np.zeros(len(bars)))
     return np.where(bars, 0.0, np.maximum(outside, 0.0))

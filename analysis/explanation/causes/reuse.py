@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     constant,
 )
-from gemmprof.analysis.explanation.code.attribution import LONG
+from gemmprof.analysis.explanation.code.flow import LONG
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix

@@ -17,7 +17,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.code import attribution, latency
+from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
@@ -47,12 +47,12 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     """
     if work.program is None or not work.samples or not work.warp_cycles:
         return
-    wait = work.samples.get(attribution.WAIT)
+    wait = work.samples.get(flow.WAIT)
     if wait is None:
         return
     # What each round makes of the last one's result has no second chain.
     arithmetic = work.where(lambda line: not line.space) & ~work.code.in_order
-    short = work.attributed.get(attribution.SHORT)
+    short = work.attributed.get(flow.SHORT)
     of_chains = float(short[arithmetic].sum()) if short is not None else 0.0
     waited = float(wait.sum())
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
@@ -65,7 +65,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         return
     # Four chains of four-cycle instructions leave no cycle to wait.
     fix = Fix(
-        reasons={attribution.WAIT: 1.0 - in_chains},
+        reasons={flow.WAIT: 1.0 - in_chains},
         latency=np.where(arithmetic & _shorts(work), 1.0 / CHAINS, 1.0),
         resources=dict.fromkeys(work.loads, 1.0),
     )
@@ -86,7 +86,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
                 metrics.ISSUE_ACTIVE,
             ),
         ),
-        attributed=work.attributed[attribution.WAIT]
+        attributed=work.attributed[flow.WAIT]
         + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
         least=0.03,
         rank=LATENCY,
@@ -98,7 +98,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 
     Fixed: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
     """
-    waits = work.samples.get(attribution.BARRIER)
+    waits = work.samples.get(flow.BARRIER)
     if work.program is None or waits is None:
         return
     wgmmas = work.where(lambda line: line.opcode in WGMMAS)
@@ -109,7 +109,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
         return
 
     fix = Fix(
-        reasons={attribution.BARRIER: 1.0 - (1.0 - 1.0 / CHAINS) * part / whole},
+        reasons={flow.BARRIER: 1.0 - (1.0 - 1.0 / CHAINS) * part / whole},
         resources=dict.fromkeys(work.loads, 1.0),
     )
 
@@ -161,7 +161,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     """
     if work.program is None:
         return
-    waits = work.attributed.get(attribution.LONG)
+    waits = work.attributed.get(flow.LONG)
     if waits is None or float(waits.sum()) < 0.1:
         return
     loads = work.where(lambda line: line.long_latency and not line.is_atomic) & ~work.code.chased
@@ -221,9 +221,9 @@ def _busy(work: Work, loads: Mask) -> float:
     if unloaded is None:
         return 1.0
     return sum(
-        float((values if reason != attribution.LONG else values[~loads]).sum())
+        float((values if reason != flow.LONG else values[~loads]).sum())
         for reason, values in unloaded.by_reason.items()
-        if reason != attribution.BARRIER
+        if reason != flow.BARRIER
     )
 
 
@@ -390,7 +390,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     """
     if work.program is None or not work.samples:
         return
-    waits = work.samples.get(attribution.NO_INSTRUCTION)
+    waits = work.samples.get(flow.NO_INSTRUCTION)
     if waits is None or float(waits.sum()) < 0.05:
         return
     most = float(work.executed.max(initial=0.0))
@@ -400,7 +400,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     part = float(waits.sum())
     yield Candidate(
         cause="instruction_cache",
-        variants=(Variant("smaller code", Fix(reasons={attribution.NO_INSTRUCTION: 0.1})),),
+        variants=(Variant("smaller code", Fix(reasons={flow.NO_INSTRUCTION: 0.1})),),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
             "holds. Unroll less, or call a function instead of inlining it many times."

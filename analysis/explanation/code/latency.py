@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.demands.resources import SM
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.gpu.arch import LIMITS
@@ -28,10 +28,10 @@ LINE = 128.0
 
 # States that are latency whatever else the machine does.
 FULL = (
-    attribution.SELECTED,
-    attribution.WAIT,
+    flow.SELECTED,
+    flow.WAIT,
     "branch_resolving",
-    attribution.NO_INSTRUCTION,
+    flow.NO_INSTRUCTION,
     "imc_miss",
     "sleeping",
     "misc",
@@ -140,7 +140,7 @@ def on_the_link(work: Work) -> float:
     """Share of the warps' time in which loads wait for the link to the host: beyond what an idle GPU takes, while none
     of its own units has a queue. 0 of a launch that reads nothing of the host's memory.
     """
-    waits = work.attributed.get(attribution.LONG)
+    waits = work.attributed.get(flow.LONG)
     if not host_sectors(work) or waits is None or not work.warp_cycles or crowding(work):
         return 0.0
     loads = work.where(lambda line: line.long_latency and not line.is_atomic)
@@ -242,9 +242,9 @@ def unloaded(work: Work) -> Unloaded | None:
         return values * (1.0 - (1.0 - least) * queue)
 
     for reason, values in work.attributed.items():
-        if reason == attribution.LONG:
+        if reason == flow.LONG:
             found[reason] = floor(values, load_cycles(work), crowd)
-        elif reason == attribution.SHORT:
+        elif reason == flow.SHORT:
             found[reason] = floor(values, short_cycles(work))
         elif reason == "drain":
             found[reason] = floor(values, work.practice.store_cycles)
@@ -254,10 +254,10 @@ def unloaded(work: Work) -> Unloaded | None:
             found[reason] = 0.3 * values
         elif reason in FULL:
             found[reason] = values
-    barrier = work.attributed.get(attribution.BARRIER)
+    barrier = work.attributed.get(flow.BARRIER)
     if barrier is not None:
         # A warp waits at a barrier for as long as the late ones take, queues included.
         others = 1.0 - float(barrier.sum())
         rest = float(sum(values.sum() for values in found.values()))
-        found[attribution.BARRIER] = barrier * (min(1.0, rest / others) if others > 0 else 1.0)
+        found[flow.BARRIER] = barrier * (min(1.0, rest / others) if others > 0 else 1.0)
     return Unloaded(found)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.attribution import LONG
-from gemmprof.analysis.explanation.code.flow import SEARCH
+from gemmprof.analysis.explanation.code.flow import LONG, SEARCH
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 # Share of the storing warps' time in loops without these stores, from which on the stores come behind the

@@ -24,9 +24,8 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SELECTED, SHORT, WAIT
-from gemmprof.analysis.explanation.demands.pipes import LSU, WARPS_A_CYCLE, is_heavy
-from gemmprof.analysis.explanation.demands.resources import GPU
+from gemmprof.analysis.explanation.code.flow import BARRIER, LONG, SELECTED, SHORT, WAIT
+from gemmprof.analysis.explanation.demands.resources import GPU, LSU, WARPS_A_CYCLE, is_heavy
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
 

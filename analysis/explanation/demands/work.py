@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code import attribution, flow
+from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.explanation.demands.pipes import pipe
-from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads
+from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads, pipe
 from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
@@ -221,10 +220,10 @@ class Work:
             return {}
         moved: dict[str, Array] = {}
         for reason, values in self.samples.items():
-            if reason in (attribution.LONG, attribution.SHORT, attribution.WAIT, attribution.BRANCH, "drain"):
+            if reason in (flow.LONG, flow.SHORT, flow.WAIT, flow.BRANCH, "drain"):
                 to = np.zeros_like(values)
                 for index in np.flatnonzero(values):
-                    found = list(attribution.producers(self.code, int(index), reason))
+                    found = list(flow.producers(self.code, int(index), reason))
                     if len(found) == 1:
                         to[found[0]] += values[index]
                         continue

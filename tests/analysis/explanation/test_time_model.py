@@ -12,8 +12,8 @@ from recorded_data import ROOT
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, producers
-from gemmprof.analysis.explanation.demands.pipes import is_float
+from gemmprof.analysis.explanation.code.flow import LONG, SHORT, WAIT, producers
+from gemmprof.analysis.explanation.demands.resources import is_float
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import places

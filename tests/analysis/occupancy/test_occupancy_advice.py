@@ -7,8 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmprof import Occupancy, occupancy
-from gemmprof.analysis.occupancy.advice import MIN_USEFUL_REGISTERS, suggest
-from gemmprof.analysis.occupancy.reasoning import conclusion, explain, explain_together, limited_by
+from gemmprof.analysis.occupancy.reasoning import (
+    MIN_USEFUL_REGISTERS,
+    conclusion,
+    explain,
+    explain_together,
+    limited_by,
+    suggest,
+)
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import LIMITS
 

@@ -12,7 +12,7 @@ import pytest
 from profiles import launch
 from recorded_data import DATA
 
-from gemmprof.analysis.reading import disassembly_cache, lookup
+from gemmprof.analysis.reading import lookup
 from gemmprof.analysis.reading.frame import Module
 from gemmprof.analysis.reading.report import read_report
 
@@ -71,10 +71,10 @@ def test_the_older_half_goes_where_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
-    monkeypatch.setattr(disassembly_cache, "MAX_ENTRIES", 5)
+    monkeypatch.setattr(lookup, "MAX_ENTRIES", 5)
     for number in range(6):
-        disassembly_cache.store(f"entry{number}", {"number": number})
+        lookup.store(f"entry{number}", {"number": number})
         if number < 5:
             os.utime(tmp_path / "disassembly" / f"entry{number}", (1000 + number, 1000 + number))
-    kept = [number for number in range(6) if disassembly_cache.load(f"entry{number}", dict[str, int])]
+    kept = [number for number in range(6) if lookup.load(f"entry{number}", dict[str, int])]
     assert kept == [3, 4, 5]

@@ -21,7 +21,7 @@ from recorded_data import DATA
 from reports_in_bytes import varint_at
 from scale import inputs
 
-from gemmprof.analysis.reading import disassembly_cache as report_worker
+from gemmprof.analysis.reading import lookup as report_worker
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import load_session
