@@ -145,6 +145,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             if wasteful[at] and at in loop and 0 < abs(form.step(loop) or 0) <= LINE
         ]
         for loop in code.loops
+        if not _multiplies_on(work, loop)
     }
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     turned = [loop for loop, rows in walked.items() if excess[rows].any()]
@@ -193,12 +194,28 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
                 resources=factors,
                 latency=_coalesced_waits(work, touched, hit) * np.where(inside, more, 1.0),
                 instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
+                warps=max(1.0, resident / (work.resident_warps or resident)),
             ),
             change=(
                 f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring addresses, "
                 f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
             ),
         )
+
+
+def _multiplies_on(work: Work, loop: Loop) -> bool:
+    """Whether a loop's rounds multiply what the last one left (a filter, a polynomial): lanes can share sums, and the
+    larger of two, but not that.
+    """
+    code = work.code
+    assert code is not None
+    carried = [work.sass[at] for at in code.carried(loop)]
+    names = {name for line in carried for name in line.writes}
+    return any(
+        "MUL" in line.opcode
+        or ("FMA" in line.opcode and names.intersection(re.findall(r"R\d+", " ".join(line.operands[1:3]))))
+        for line in carried
+    )
 
 
 def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[str, float], float]:

@@ -218,14 +218,14 @@ class Program:
         """Loads that find their place in what they loaded the round before."""
         found = np.zeros(len(self.sass), dtype=bool)
         for loop in self.loops:
-            for at in self._carried(loop):
+            for at in self.carried(loop):
                 found[at] |= self.sass[at].is_load and self.sass[at].space != "constant"
         return found
 
     def _is_in_order(self, loop: Loop) -> bool:
         inside = range(loop.first, loop.last + 1)
         found = [False] * len(self.sass)
-        for at in self._carried(loop):
+        for at in self.carried(loop):
             line = self.sass[at]
             if line.is_load and line.space != "constant":
                 return True
@@ -236,7 +236,7 @@ class Program:
         self._spread(found, inside)
         return any(found[at] and self.sass[at].is_store for at in inside)
 
-    def _carried(self, loop: Loop) -> tuple[int, ...]:
+    def carried(self, loop: Loop) -> tuple[int, ...]:
         """Instructions of a loop that need, round after round, their own result."""
         if loop not in self.kept:
             inside = range(loop.first, loop.last + 1)
