@@ -361,15 +361,15 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     keep = keep_of(work)
     keep[narrow] = widths[narrow] / WIDE
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
-    helpers = _overhead(work, narrow)
-    helping = keep.copy()
-    helpers &= ~computing(work)
-    helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
-    middle, warps = 0.5 * (keep + helping), 1.0
-    if not any(work.code.loop_of(int(index)) is not None for index in np.flatnonzero(narrow)):
-        # A thread does one access and ends: wider ones need fewer threads, each as busy with its addresses.
-        middle = helping
+    # What finds places, counts and decides is done once for all that one access moves.
+    loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
+    around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
+    around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
+    keep[around] = ratio
+    warps = 1.0
+    if loops == {None}:
+        # A thread does one access and ends: wider ones need fewer threads.
         resources["block_launch"] = ratio
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
@@ -379,7 +379,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="narrow_access",
         variants=(
-            Variant("16 bytes a thread", Fix(keep=middle, latency=waits, resources=resources, warps=warps)),
+            Variant("16 bytes a thread", Fix(keep=keep, latency=waits, resources=resources, warps=warps)),
             *(vectors.variants if vectors is not None else ()),
         ),
         change=(
@@ -646,16 +646,3 @@ def _already_wide(work: Work, narrow: Mask) -> Mask:
     total = float(moved.sum())
     few = float(moved[narrow].sum()) < 0.1 * total
     return np.full(len(work.sass), few)
-
-
-def _overhead(work: Work, accesses: Mask) -> Mask:
-    """Integer, move and control instructions that run about as often as these accesses: they address and
-    count them.
-    """
-    classes = ("integer", "move", "uniform", "control", "constant")
-    plain = work.where(
-        lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "ULDC")
-    )
-    often = work.executed[accesses].max(initial=0.0)
-    near: Mask = (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
-    return plain & near
