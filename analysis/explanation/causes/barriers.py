@@ -171,6 +171,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
                 ),
             ),
             *(() if alone is None else (alone,)),
+            *_warp_for_row(work, waits, steps if of_steps > 0.5 else None),
         ),
         change=(
             f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
@@ -183,6 +184,67 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
         evidence=waits.evidence,
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
+    )
+
+
+def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Variant]:
+    """A warp for the row of values that a block reduces now.
+
+    What is done for each value stays, in full warps; what all threads do alike is done by one warp in place of all,
+    the steps become shuffles, and nobody meets. Loads that stand in no loop are under way together then.
+    """
+    code, launch = work.code, work.profile.launch
+    warps = work.warps_of_block
+    if code is None or steps is None or warps == 1:
+        return
+    ran = work.executed > 0
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    lanes = work.threads if switched is None else switched
+    stores = work.where(_writes_shared)
+    met = WARP * float(work.executed[steps & waits.bars].sum())
+    if 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
+        return  # most threads read in every step: a sort, or a scan
+    loads = work.where(lambda line: line.is_load and line.space == "global") & ran & code.by_thread
+    of_values = loads.copy()
+    waiting = [int(at) for at in np.flatnonzero(loads)]
+    while waiting:
+        for use in code.readers[waiting.pop()]:
+            if not of_values[use] and ran[use] and not steps[use]:
+                of_values[use] = True
+                waiting.append(use)
+    if not loads.any():
+        return
+    for loop in code.loops:
+        if of_values[loop.first : loop.last + 1].any():
+            of_values[loop.first : loop.last + 1] = True
+    # Of one row, rounded up to whole warps.
+    full = np.ceil(lanes / launch.blocks / WARP) * launch.blocks / np.maximum(work.executed, 1.0)
+    keep = np.where(of_values, np.minimum(1.0, full), 1.0 / warps)
+    shuffled = 2.0 * np.log2(WARP) * launch.blocks
+    keep[steps] = min(1.0, share(shuffled, float(work.executed[steps].sum())))
+    # What a thread left for the others its lane adds to its own.
+    left = of_values & stores
+    added = float((keep * work.executed)[left].sum())
+    keep[waits.bars | left] = 0.0
+    alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
+    together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
+    held = float((together - 1.0)[alone].sum())
+    resident = launch.blocks / work.sms / max(1.0, work.resident_warps or 1.0)
+    yield Variant(
+        "a warp a row",
+        Fix(
+            keep=keep,
+            latency=1.0 / together,
+            reasons={attribution.BARRIER: waits.leaving(0.0), "membar": 0.0},
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / WARPS_OF_A_BLOCK},
+            instructions={"fma": added},
+            registers=round(held),
+            warps=min(1.0, resident),
+        ),
+        change=(
+            f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
+            f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
+        ),
     )
 
 
