@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
+from gemmprof.analysis.explanation.demands.pipes import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
@@ -147,6 +148,9 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         if _divisible(work):
             yield from _small_grid(work, dealt)
         return
+    schedulers = work.sms * WARPS_A_CYCLE["issue"]
+    if work.launched_warps < schedulers and dealt.per_sm and _divisible(work):
+        yield _few_warps(work, dealt, schedulers)
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
     steps = float(np.ceil(even)) / even
@@ -216,6 +220,29 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "as long as the average one."
         ),
         evidence=dealt.evidence,
+    )
+
+
+def _few_warps(work: Work, dealt: _Dealt, schedulers: float) -> Candidate:
+    """Fewer warps than schedulers: those without one issue nothing, as SMs without a block do."""
+    possible = float(dealt.per_sm * work.warps_of_block)
+    return Candidate(
+        cause="small_grid",
+        variants=(
+            Variant(
+                "as many warps as fit",
+                Fix(warps=max(1.0, possible / max(1.0, work.resident_warps or 1.0))),
+            ),
+        ),
+        change=(
+            f"Launch more warps: {work.launched_warps:,} leave {schedulers - work.launched_warps:,.0f} of "
+            f"{schedulers:,.0f} schedulers without one. Cut the work finer, or split the longest dimension over "
+            "several warps and combine their results."
+        ),
+        evidence=(
+            *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.ACHIEVED_WARPS),
+            *dealt.evidence,
+        ),
     )
 
 
