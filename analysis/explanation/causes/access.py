@@ -207,9 +207,7 @@ def _multiplies_on(work: Work, loop: Loop) -> bool:
     """Whether a loop's rounds multiply what the last one left (a filter, a polynomial): lanes can share sums, and the
     larger of two, but not that.
     """
-    code = work.code
-    assert code is not None
-    carried = [work.sass[at] for at in code.carried(loop)]
+    carried = [work.sass[at] for at in work.code.carried(loop)]
     names = {name for line in carried for name in line.writes}
     return any(
         "MUL" in line.opcode

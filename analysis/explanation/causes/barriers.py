@@ -195,7 +195,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     """
     code, launch = work.code, work.profile.launch
     warps = work.warps_of_block
-    if code is None or steps is None or warps == 1:
+    if steps is None or warps == 1:
         return
     ran = work.executed > 0
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
