@@ -44,7 +44,7 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
 MODEL_ALONE = prediction.Calibration(part=0.0, roomy=0.0, sure=1e-9, down=0.2, up=0.35, inside=0, of=0)
-SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3"))
+SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4"))
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +131,13 @@ def found(name: str, cause: str) -> Finding:
         ("shan_chen_nine_exponentials", "expensive_math", "fast"),
         # A sum that is stored at every step: without the stores the loads between them go out together.
         ("low_rank_adds_in_global", "redundant_loads", "register"),
+        # A tree over a row in shared memory, in every warp of its block: a warp a row.
+        ("cross_entropy_tree", "barriers", "warp_per_row"),
+        ("qk_norm_block_per_head", "barriers", "warp"),
+        # A row a thread on four warps an SM: with lanes along the row as many warps as fit.
+        ("integral_rows_thread", "uncoalesced_access", "warp_per_row"),
+        # 256 warps for 528 schedulers.
+        ("decode_cache_warp_per_head", "small_grid", "warps"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
