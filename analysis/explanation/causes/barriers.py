@@ -235,7 +235,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
         Fix(
             keep=keep,
             latency=1.0 / together,
-            reasons={attribution.BARRIER: waits.leaving(0.0), "membar": 0.0},
+            reasons={flow.BARRIER: waits.leaving(0.0), "membar": 0.0},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / WARPS_OF_A_BLOCK},
             instructions={"fma": added},
             registers=round(held),

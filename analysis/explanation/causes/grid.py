@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
-from gemmprof.analysis.explanation.demands.pipes import WARPS_A_CYCLE
+from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
