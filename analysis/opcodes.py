@@ -212,55 +212,27 @@ _INTEGER = {
     "uniform": {
         "R2UR": "register to uniform register",
         "S2UR": "special register to uniform register",
-        "UBMSK": "make a bit mask",
-        "UBREV": "reverse bits",
         "UCLEA": "constant address",
-        "UF2F": "float to float",
-        "UF2FP": "floats to a packed pair",
-        "UF2I": "float to integer",
-        "UFADD": "FP32 add",
-        "UFFMA": "FP32 fused multiply-add",
-        "UFLO": "find leading one",
-        "UFMNMX": "FP32 minimum or maximum",
-        "UFMUL": "FP32 multiply",
         "UFRND": "round",
-        "UFSEL": "FP32 select",
-        "UFSET": "FP32 compare, result in a register",
-        "UFSETP": "FP32 compare, result in a predicate",
-        "UI2F": "integer to float",
         "UI2FP": "integer to float",
-        "UI2I": "integer to integer",
-        "UI2IP": "integers to a packed pair",
-        "UIABS": "absolute value",
-        "UIADD3": "add of three",
         "UIMAD": "multiply-add",
-        "UIMNMX": "minimum or maximum",
-        "UISETP": "compare, result in a predicate",
-        "ULEA": "address: shift and add",
-        "ULEPC": "read the program counter",
-        "ULOP": "logic of two",
-        "ULOP3": "logic of three",
-        "ULOP32I": "logic of two, immediate",
-        "UMOV": "move",
         "UP2UR": "predicates to register",
-        "UPLOP3": "logic of predicates",
-        "UPOPC": "count ones",
-        "UPRMT": "permute bytes",
-        "UPSETP": "combine predicates",
         "UR2UP": "register to predicates",
         "UR2UR": "move through a uniform register index",
-        "USEL": "select",
         "USETMAXREG": "give back or take registers (setmaxnreg)",
-        "USGXT": "extend the sign",
-        "USHF": "funnel shift",
-        "USHL": "shift left",
-        "USHR": "shift right",
-        "UVIADD": "add",
-        "UVIMNMX": "minimum or maximum",
-        "UVIMNMX3": "minimum or maximum of three",
         "UVIRTCOUNT": "set a virtual resource count",
     },
 }
+
+# Opcodes that the uniform datapath has as well, under the same name behind a U.
+_UNIFORM_FP32 = "FADD FFMA FMNMX FMUL FSEL FSET FSETP"
+_UNIFORM = (
+    "BMSK BREV F2F F2FP F2I FLO I2F I2I I2IP IABS IADD3 IMNMX ISETP LEA LEPC LOP LOP3 LOP32I MOV PLOP3 POPC "
+    "PRMT PSETP SEL SGXT SHF SHL SHR VIADD VIMNMX VIMNMX3"
+)
+_SCALAR = {opcode: meaning for known in _INTEGER.values() for opcode, meaning in known.items()}
+_INTEGER["uniform"] |= {f"U{opcode}": f"FP32 {_FLOAT['fp32'][opcode]}" for opcode in _UNIFORM_FP32.split()}
+_INTEGER["uniform"] |= {f"U{opcode}": _SCALAR[opcode] for opcode in _UNIFORM.split()}
 
 _MEMORY = {
     "global_load": {"LD": "load, generic address", "LDG": "load"},

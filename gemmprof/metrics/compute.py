@@ -107,26 +107,16 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
 
 
+_MEASURED_STATES = (
+    *(CYCLES_PER_ISSUE, CYCLES_PER_EXECUTED),
+    *(THREADS_PER_INSTRUCTION, THREADS_PER_INSTRUCTION_PREDICATED_ON),
+)
+_SAMPLED_STATES = (SAMPLE_COUNT, SAMPLING_INTERVAL_CYCLES)
 WARP_STATES = MetricGroup(
     sections=("WarpStateStats", "SourceCounters"),
-    expected=(
-        CYCLES_PER_ISSUE,
-        CYCLES_PER_EXECUTED,
-        THREADS_PER_INSTRUCTION,
-        THREADS_PER_INSTRUCTION_PREDICATED_ON,
-        SAMPLE_COUNT,
-        SAMPLING_INTERVAL_CYCLES,
-    ),
+    expected=(*_MEASURED_STATES, *_SAMPLED_STATES),
     optional=(SAMPLES_DROPPED_BYTES,),
-    sources={
-        "WarpStateStats": (
-            CYCLES_PER_ISSUE,
-            CYCLES_PER_EXECUTED,
-            THREADS_PER_INSTRUCTION,
-            THREADS_PER_INSTRUCTION_PREDICATED_ON,
-        ),
-        "SourceCounters": (SAMPLE_COUNT, SAMPLING_INTERVAL_CYCLES),
-    },
+    sources={"WarpStateStats": _MEASURED_STATES, "SourceCounters": _SAMPLED_STATES},
 )
 
 # --- Scheduler (sections SchedulerStats, ComputeWorkloadAnalysis, Occupancy) ------------------------------------------
@@ -147,33 +137,17 @@ SM_BUSY = "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"
 ISSUE_SLOTS_BUSY_ACTIVE = "sm__inst_issued.avg.pct_of_peak_sustained_active"
 SM_BUSY_ACTIVE = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
 
+_ISSUING = (
+    *(ISSUE_ACTIVE, ISSUE_ACTIVE_PERCENT, ISSUE_IDLE_PERCENT),
+    *(WARPS_ACTIVE_PER_SCHEDULER, WARPS_ELIGIBLE_PER_SCHEDULER),
+    *(WARPS_MAX_PER_SCHEDULER, WARPS_THEORETICAL_PER_SCHEDULER),
+)
+_PER_CYCLE = (IPC_ACTIVE, IPC_ELAPSED, ISSUED_IPC_ACTIVE)
 SCHEDULER = MetricGroup(
     sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
-    expected=(
-        ISSUE_ACTIVE,
-        ISSUE_ACTIVE_PERCENT,
-        ISSUE_IDLE_PERCENT,
-        WARPS_ACTIVE_PER_SCHEDULER,
-        WARPS_ELIGIBLE_PER_SCHEDULER,
-        WARPS_MAX_PER_SCHEDULER,
-        WARPS_THEORETICAL_PER_SCHEDULER,
-        IPC_ACTIVE,
-        IPC_ELAPSED,
-        ISSUED_IPC_ACTIVE,
-    ),
+    expected=(*_ISSUING, *_PER_CYCLE),
     optional=(ISSUE_SLOTS_BUSY, SM_BUSY, ISSUE_SLOTS_BUSY_ACTIVE, SM_BUSY_ACTIVE),
-    sources={
-        "SchedulerStats": (
-            ISSUE_ACTIVE,
-            ISSUE_ACTIVE_PERCENT,
-            ISSUE_IDLE_PERCENT,
-            WARPS_ACTIVE_PER_SCHEDULER,
-            WARPS_ELIGIBLE_PER_SCHEDULER,
-            WARPS_MAX_PER_SCHEDULER,
-            WARPS_THEORETICAL_PER_SCHEDULER,
-        ),
-        "ComputeWorkloadAnalysis": (IPC_ACTIVE, IPC_ELAPSED, ISSUED_IPC_ACTIVE),
-    },
+    sources={"SchedulerStats": _ISSUING, "ComputeWorkloadAnalysis": _PER_CYCLE},
 )
 
 # --- Divergence ------------------------------------------------------------------------------------------------------

@@ -82,18 +82,15 @@ BANK_CONFLICTS = MetricGroup(
 
 # --- Global memory ---------------------------------------------------------------------------------------------------
 
+# ncu's words for the kinds of access.
+_KINDS = {"load": "ld", "store": "st", "reduction": "red", "atomic": "atom"}
+_LOAD_AND_STORE = ("load", "store")
 GLOBAL_REQUESTS_OF = {
-    "load": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "store": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-    "reduction": "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
-    "atomic": "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    **{kind: f"l1tex__t_requests_pipe_lsu_mem_global_op_{word}.sum" for kind, word in _KINDS.items()},
     "async_copy": "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
 }
 GLOBAL_SECTORS_OF = {
-    "load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    "reduction": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
-    "atomic": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    kind: f"l1tex__t_sectors_pipe_lsu_mem_global_op_{word}.sum" for kind, word in _KINDS.items()
 }
 # The two add up; `GLOBAL_SECTORS_OF` and `GLOBAL_REQUESTS_OF` of loads count asynchronous copies too.
 ASYNC_COPY_SECTORS = (
@@ -101,19 +98,15 @@ ASYNC_COPY_SECTORS = (
     "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
 )
 GLOBAL_HIT_RATE_OF = {
-    "load": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
-    "store": "l1tex__t_sector_pipe_lsu_mem_global_op_st_hit_rate.pct",
-    "reduction": "l1tex__t_sector_pipe_lsu_mem_global_op_red_hit_rate.pct",
-    "atomic": "l1tex__t_sector_pipe_lsu_mem_global_op_atom_hit_rate.pct",
+    kind: f"l1tex__t_sector_pipe_lsu_mem_global_op_{word}_hit_rate.pct" for kind, word in _KINDS.items()
 }
-GLOBAL_BYTES_PER_SECTOR_OF = {
-    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
-    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
-}
-GLOBAL_BYTES_PER_SECTOR_LIMIT_OF = {
-    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.max_rate",
-    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.max_rate",
-}
+GLOBAL_BYTES_PER_SECTOR_OF, GLOBAL_BYTES_PER_SECTOR_LIMIT_OF = (
+    {
+        kind: f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{_KINDS[kind]}.{value}"
+        for kind in _LOAD_AND_STORE
+    }
+    for value in ("ratio", "max_rate")
+)
 L2_ACTIVE_CYCLES = "lts__cycles_active.sum"
 L2_ELAPSED_CYCLES = "lts__cycles_elapsed.sum"
 
@@ -146,18 +139,10 @@ COALESCING = MetricGroup(
 
 LOCAL_LOADS = ("smsp__sass_inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads")
 LOCAL_STORES = ("smsp__sass_inst_executed_op_local_st.sum", "sass__inst_executed_local_stores")
-LOCAL_REQUESTS_OF = {
-    "load": "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
-    "store": "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
-}
-LOCAL_SECTORS_OF = {
-    "load": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
-    "store": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
-}
-LOCAL_HIT_RATE_OF = {
-    "load": "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
-    "store": "l1tex__t_sector_pipe_lsu_mem_local_op_st_hit_rate.pct",
-}
+LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF, LOCAL_HIT_RATE_OF = (
+    {kind: f"l1tex__t_{what}_pipe_lsu_mem_local_op_{_KINDS[kind]}{value}" for kind in _LOAD_AND_STORE}
+    for what, value in (("requests", ".sum"), ("sectors", ".sum"), ("sector", "_hit_rate.pct"))
+)
 SPILLING_REQUESTS = "derived__local_spilling_requests"
 SPILLING_LOADS = "sass__inst_executed_register_spilling_op_read"
 SPILLING_STORES = "sass__inst_executed_register_spilling_op_write"
@@ -231,14 +216,14 @@ SPACE_REQUESTS: dict[tuple[str, str], str] = {
     **{("global", operation): name for operation, name in GLOBAL_REQUESTS_OF.items()},
     **{("local", operation): name for operation, name in LOCAL_REQUESTS_OF.items()},
     ("texture", "load"): "l1tex__t_requests_pipe_tex_mem_texture.sum",
-    ("surface", "load"): "l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum",
-    ("surface", "store"): "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum",
-    ("surface", "reduction"): "l1tex__t_requests_pipe_tex_mem_surface_op_red.sum",
-    ("surface", "atomic"): "l1tex__t_requests_pipe_tex_mem_surface_op_atom.sum",
-    ("distributed_shared", "load"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
-    ("distributed_shared", "store"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
-    ("distributed_shared", "reduction"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_redas.sum",
-    ("distributed_shared", "atomic"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
+    **{
+        ("surface", kind): f"l1tex__t_requests_pipe_tex_mem_surface_op_{word}.sum"
+        for kind, word in _KINDS.items()
+    },
+    **{
+        ("distributed_shared", kind): f"l1tex__t_requests_pipe_lsu_mem_dshared_op_{word}.sum"
+        for kind, word in {**_KINDS, "reduction": "redas"}.items()
+    },
 }
 
 # 32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables).
