@@ -68,6 +68,7 @@ class Unit:
         command: the call, without input and output.
         key: name of its folder in the cache.
         source_hash: hash of source, headers and parameters only.
+        length: characters of source and headers: what takes long to compile has many.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Unit:
     command: tuple[str, ...]
     key: str
     source_hash: str
+    length: int
 
 
 def included_file(file: Path, name: str) -> Path:
@@ -150,7 +152,7 @@ def stage_units(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> tuple[U
     )
     keys = [digest(sources, call[1:], nvcc.banner, NOTES_VERSION) for call in commands]
     return tuple(
-        Unit(variant.name, variant.source, call, key, made_from)
+        Unit(variant.name, variant.source, call, key, made_from, _length(sources))
         for call, key in zip(commands, keys, strict=True)
     )
 
@@ -159,7 +161,12 @@ def host_unit(file: str, nvcc: Tool, flags: Sequence[str] = (), also: Sequence[s
     """The call that compiles a file without kernels; ``also`` is what else its code depends on."""
     command = (str(nvcc.path), *HOST_FLAGS, *flags)
     sources = contents(SOURCES / file)
-    return Unit(file, file, command, digest(sources, command[1:], nvcc.banner, also), digest(sources))
+    key = digest(sources, command[1:], nvcc.banner, also)
+    return Unit(file, file, command, key, digest(sources), _length(sources))
+
+
+def _length(sources: Sequence[tuple[str, str]]) -> int:
+    return sum(len(text) for _, text in sources)
 
 
 def object_directory(cache: Path, unit: Unit) -> Path:

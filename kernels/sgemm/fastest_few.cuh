@@ -267,13 +267,14 @@ Division divide(const gemmprof::Gemm& gemm, const Gpu& gpu) {
     if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
     const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
     // Rounds of blocks, each a part of K long. Memory's speed is shared by what a round has, so half of the places take
-    // half as long, fewer no less. A part more costs as much as an eightieth of the whole, adding up two or three steps.
+    // half as long, fewer no less. A part more costs as much as an eightieth of the whole (rows: a fortieth, as times of
+    // 1 to 8 parts of nine shapes say), adding up two or three steps.
     const auto time = [&](int parts) {
         const int places = places_of(variant, gpu, on_sm, parts);
         const std::int64_t blocks = tiles * std::int64_t(parts), rest = blocks % places;
         const double last = rest == 0 ? 0.0 : columns ? std::max(0.55, double(rest) / places) : 1.0;
         const double adding = columns && parts > 1 ? 2.4 / steps : 0.0;
-        return (double(blocks / places) + last) / parts + parts / 80.0 + adding;
+        return (double(blocks / places) + last) / parts + parts / (columns ? 80.0 : 40.0) + adding;
     };
     const int parts = columns || tiles < on_sm * gpu.sms ? gemmprof::fewest_time(most, time) : 1;  // more need no parts of K
     const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
