@@ -17,7 +17,6 @@ from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
 from gemmprof.gpu.toolchain import (
-    NCU_VARIABLE,
     Tool,
     find_ncu,
     find_nvcc,
@@ -26,7 +25,7 @@ from gemmprof.gpu.toolchain import (
     parse_version,
 )
 from gemmprof.model.answers import Check
-from gemmprof.profiler.ncu.command import OLDEST_NCU
+from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -167,22 +166,11 @@ def check_host_compiler() -> Check:
 
 def check_ncu() -> Check:
     """Is Nsight Compute's command line there and new enough?"""
-    ncu = find_ncu()
-    if ncu is None:
-        return Check(
-            "ncu",
-            False,
-            "not on PATH, not in /usr/local/cuda/bin, not in /opt/nvidia/nsight-compute",
-            (
-                "install Nsight Compute: package cuda-nsight-compute-*, or https://developer.nvidia.com/nsight-compute",
-                f"if it is installed, put it on PATH or set {NCU_VARIABLE}=/path/to/ncu",
-            ),
-        )
-    found = f"{ncu.version_text} ({ncu.path})"
-    if ncu.version and ncu.version < OLDEST_NCU:
-        oldest = ".".join(str(part) for part in OLDEST_NCU)
-        return Check("ncu", False, found, (f"install Nsight Compute {oldest} or newer",))
-    return Check("ncu", True, found)
+    try:
+        ncu = require_ncu()
+    except DeviceError as error:
+        return Check("ncu", False, f"{error.message} ({error.found})", error.remedies)
+    return Check("ncu", True, f"{ncu.version_text} ({ncu.path})")
 
 
 def check_ncu_report() -> Check:

@@ -38,6 +38,12 @@ def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
     return found
 
 
+def limited_by(analysis: KernelAnalysis) -> str:
+    """What holds a launch back in a few words, '' where nothing is known that would say it."""
+    known = isinstance(analysis.get(SpeedOfLight), SpeedOfLight)
+    return analysis.verdict.limited_by if known else ""
+
+
 def gpu_index(profile: KernelProfile) -> int | None:
     """Which of its GPUs the program launched on, by CUDA's index; None if not collected."""
     index = profile.number(metrics.DEVICE_ID)

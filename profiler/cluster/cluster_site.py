@@ -178,14 +178,10 @@ class ClusterSite:
             self._client,
             command=self.command,
             model=self._model,
-            site=self,
-            carried=self._carried, patience=self._patience,
-        )  # fmt: skip
-
-    @property
-    def extension(self) -> Any:
-        """The future of the extension, None before it is built."""
-        return self._extension
+            extension=lambda: self._extension,
+            carried=self._carried,
+            patience=self._patience,
+        )
 
     @contextmanager
     def compilers(self, jobs: int) -> Iterator[ClusterCompilers]:

@@ -20,6 +20,7 @@ from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS, PassOutcome, finish_pass, next_pass, start_pass
 from gemmprof.profiler.places.gpu_child import VISIBLE
+from gemmprof.profiler.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,8 @@ class Order:
 
     command: str
     tasks: tuple[Task, ...]
-    collection: tuple[str, ...]
-    metric_set: str
-    clock_control: str
-    seed: int
+    settings: Settings
     model: str
-    timeline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,7 @@ def profile(order: Order, carried: Mapping[str, Content], extension: remote.Exte
 def _in_folder(
     folder: Path, ncu: Tool, order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
 ) -> Delivery:
+    settings = order.settings
     for name in (REPORTS, LOGS):
         (folder / name).mkdir()
     files = next_pass(folder)
@@ -78,33 +76,28 @@ def _in_folder(
         stack.enter_context(remote.alone_on_host())
         remote.free_for_profiler(card)
         lock = stack.enter_context(collecting(folder))
-        job = Job(order.tasks, folder, files.events, folder / STOP_FILE, order.seed)
+        job = Job(order.tasks, folder, files.events, folder / STOP_FILE, settings.seed)
         if not stack.enter_context(remote.at_work(order.command, job.stop_file)):
             return Delivery(PassOutcome(interrupted=True), card, None, {})
         program = start_pass(
             ncu,
             files,
-            collection=order.collection,
-            clock_control=order.clock_control,
+            collection=settings.collection_options,
+            clock_control=settings.clock_control,
             section_folder=stack.enter_context(
-                section_folder(ncu, order.metric_set, timeline=order.timeline)
+                section_folder(ncu, settings.metric_set, timeline=settings.timeline)
             ),
             lock=lock,
             environment={**environment, VISIBLE: card.uuid},
         )
         outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
     report = Content.of(files.report) if outcome.finished else None
-    texts = {
-        path.name.removeprefix(files.name): _text(path) for path in (files.log, files.output, files.events)
-    }
+    written = (files.log, files.output, files.events)
+    texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}
     return Delivery(outcome, card, report, texts)
 
 
 LONGEST_TEXT = 256 << 10
-
-
-def _text(path: Path) -> str:
-    return read_end(path, LONGEST_TEXT)
 
 
 def lost(message: str) -> ProfilerError:

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Mapping
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import DeviceError
@@ -121,9 +120,7 @@ class ClusterPlaces:
             return self
         raise self._nobody("no GPU could be used")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         with self._lock:
             tasks = [item.task for item in self._items if item.task is not None]

@@ -7,10 +7,10 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.profiler.cluster import remote, remote_pass
@@ -42,21 +42,13 @@ POLL_SECONDS = 0.5
 REPORT_SECONDS = 300.0  # how long a report of hundreds of megabytes may take to arrive
 
 
-class HasExtension(Protocol):
-    """Who knows the extension."""
-
-    @property
-    def extension(self) -> Any:
-        """Its future."""
-
-
 class ClusterProfiling(Profiling):
     """Profiles what the run lacks on the machines of a cluster.
 
     Args:
         command: whose passes these are, as for `ClusterPlaces`.
         model: the model of GPU.
-        site: has the extension once it is built.
+        extension: the future of the extension (`remote.Extension`), once it is built.
         carried: more files, by the variable that names them.
         patience: seconds without any worker until the passes are given up.
     """
@@ -69,14 +61,14 @@ class ClusterProfiling(Profiling):
         *,
         command: str,
         model: str,
-        site: HasExtension,
+        extension: Callable[[], Any],
         carried: Mapping[str, Content],
         patience: float,
     ) -> None:
         super().__init__(keeper, ncu)
         self._patience = patience
         self._client, self._command, self._model = client, command, model
-        self._site, self._carried = site, dict(carried)
+        self._extension, self._carried = extension, dict(carried)
         self._naming = threading.Lock()
 
     @contextmanager
@@ -97,7 +89,7 @@ class ClusterProfiling(Profiling):
                     share = shares.popleft()
                 except IndexError:
                     return
-                self._on_host(host)._do(share)
+                _OnHost(self, host)._do(share)
 
         heard = 0
         with counted_interrupts() as interrupts, ThreadPoolExecutor(len(hosts)) as pool:
@@ -119,9 +111,6 @@ class ClusterProfiling(Profiling):
         found = {facts["host"] for facts in gpu_workers(self._client).values()}
         return tuple(sorted(found)) or ("",)
 
-    def _on_host(self, host: str) -> _OnHost:
-        return _OnHost(self, host)
-
 
 class _OnHost(Profiling):
     """Passes that should run on one machine; where it is lost, on any other."""
@@ -132,11 +121,7 @@ class _OnHost(Profiling):
 
     def _once(self, tasks: Sequence[Task]) -> PassOutcome:
         keeper, whole = self._keeper, self._whole
-        settings = keeper.settings
-        order = remote_pass.Order(
-            whole._command, tuple(tasks), settings.collection_options, settings.metric_set, settings.clock_control,
-            settings.seed, whole._model, settings.timeline,
-        )  # fmt: skip
+        order = remote_pass.Order(whole._command, tuple(tasks), keeper.settings, whole._model)
         with whole._naming:
             files = next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
@@ -175,7 +160,7 @@ class _OnHost(Profiling):
                 remote_pass.profile,
                 order,
                 whole._carried,
-                whole._site.extension,
+                whole._extension(),
                 key=f"gemmprof-profile-{uuid.uuid4().hex}",
                 resources={RESOURCE: 1},
                 workers=sorted(here) or None,

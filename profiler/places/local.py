@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from gemmprof.base.progress import Progress
@@ -73,15 +72,13 @@ class LocalPlaces:
             with self._changed:
                 self._changed.wait_for(lambda: self._facts or not self._starting)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         if not self._facts:
             raise no_place(self._work, self._reasons[0] if self._reasons else "")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol
 
 from gemmprof.base.errors import DeviceError
@@ -112,9 +111,7 @@ class Places(Protocol):
 
     def __enter__(self) -> Places: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def cancelled(future: Future[Answer]) -> bool:

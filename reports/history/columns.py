@@ -61,27 +61,8 @@ def points_of(rows: pa.Table) -> list[Point]:
     found = []
     for origin, point in zip(origins, plain, strict=True):
         known = {name: v for name, v in zip(names, next(counted, ()), strict=False) if v is not None}
-        found.append(_made(point, origin, known))
+        found.append(Point(**dict(zip(_PLAIN, point, strict=True)), origin=Origin(*origin), counters=known))
     return found
-
-
-def _point(row: dict[str, Any]) -> Point:
-    """One row as a point: what `points_of` does for many."""
-
-    def value(name: str) -> Any:
-        return row.get(name) or "" if name in _TEXTS else row.get(name)
-
-    counters = {
-        name.removeprefix(COUNTER): value
-        for name, value in row.items()
-        if name.startswith(COUNTER) and value is not None
-    }
-    return _made([value(name) for name in _PLAIN], [value(name) for name in _ORIGIN], counters)
-
-
-def _made(point: Sequence[Any], origin: Sequence[Any], counters: dict[str, float]) -> Point:
-    named = dict(zip(_PLAIN, point, strict=True))
-    return Point(**named, origin=Origin(*origin), counters=counters)
 
 
 def series_in(rows: pa.Table) -> list[Series]:
@@ -100,8 +81,6 @@ def series_in(rows: pa.Table) -> list[Series]:
     series = rows.column("series").to_numpy()
     edges = [0, *(np.flatnonzero(series[1:] != series[:-1]) + 1).tolist(), len(series)]
 
-    columns = [(name, rows.column(name).combine_chunks()) for name in rows.column_names]
-
     def part(start: int, stop: int) -> Series:
         return Series(
             is_profiled=kinds[start] == "profiled",
@@ -109,7 +88,7 @@ def series_in(rows: pa.Table) -> list[Series]:
             names=names,
             numbers=numbers[start:stop],
             texts={name: values[start:stop] for name, values in texts.items()},
-            point=lambda at: _point({name: column[start + at].as_py() for name, column in columns}),
+            point=lambda at: points_of(rows.slice(start + at, 1))[0],
             number=int(series[start]),
         )
 

@@ -27,9 +27,10 @@ from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.base import amounts
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports import formatting
+from gemmprof.reports import facts, formatting
 from gemmprof.reports.explanations import words as explanations
 from gemmprof.reports.verdicts import sentences
 
@@ -188,24 +189,11 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, NotCollected)
 
 
-_OF_FIGURES: tuple[Callable[..., str], ...] = (
-    formatting.number,
-    formatting.scaled,
-    formatting.percent,
-    formatting.occupancy,
-    formatting.ratio,
-    formatting.tflops,
-    formatting.times,
-    formatting.seconds,
-    formatting.nanoseconds,
-    formatting.traffic,
-    formatting.capacity,
-    formatting.bandwidth,
-    formatting.flops,
-    formatting.hertz,
-    formatting.quantity,
-    formatting.significant,
-    formatting.fixed,
+# Every amount that can be written is a filter of its name.
+_OF_FIGURES: tuple[Callable[..., str], ...] = tuple(
+    one
+    for name, one in vars(amounts).items()
+    if name[0] != "_" and getattr(one, "__module__", "") == amounts.__name__
 )
 _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     formatting.dimensions,
@@ -215,6 +203,8 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     rule_text,
     in_words,
     opcode_words,
+    facts.gpu_index,
+    facts.process_of,
     explanations.conclusion,
     sentences.named,
     explanations.how_predicted,

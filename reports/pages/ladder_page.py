@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.predictions import LadderStep, Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
-from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.roofline import Roofline
-from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import Problem, StageResult
-from gemmprof.reports.facts import gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
@@ -35,7 +30,6 @@ from gemmprof.reports.pages.stage_rows import (
 )
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.inputs.families import Family
     from gemmprof.analysis.session import Session
     from gemmprof.runs.directory import Run
 
@@ -66,7 +60,7 @@ class Overview:
     def columns(self) -> tuple[Column, ...]:
         """The figures that at least one launch has."""
         return tuple(
-            column for column in COLUMNS if any(row.figures[column.key] is not None for row in self.launches)
+            one for one in COLUMNS if any(one.value(row.analysis) is not None for row in self.launches)
         )
 
 
@@ -85,7 +79,7 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
                 )
     of = {member: family for family in session.by_time for member in family.members}
     rest = [
-        launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index, of[index])
+        LaunchRow(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), of[index], index)
         for index, analysis in enumerate(session.kernels)
         if index not in owned
     ]
@@ -117,30 +111,6 @@ def _first_of_each_ladder_open(groups: Sequence[ProblemGroup]) -> tuple[ProblemG
     return tuple(shown)
 
 
-def launch_row(
-    analysis: KernelAnalysis, page: KernelPage | None, place: int = 0, family: Family | None = None
-) -> LaunchRow:
-    """What a table says of one launch."""
-    profile = analysis.profile
-    known = isinstance(analysis.get(SpeedOfLight), SpeedOfLight)
-    return LaunchRow(
-        page=page,
-        place=place,
-        index=profile.index,
-        report=base_name(profile.report),
-        name=profile.name,
-        grid=profile.launch.grid,
-        block=profile.launch.block,
-        duration_ns=analysis.field(SpeedOfLight, "duration_ns"),
-        figures={column.key: column.value(analysis) for column in COLUMNS},
-        stall=(analysis.field(WarpStates, "main_stall", "reason", "title") or "").removeprefix("Stall "),
-        limited_by=analysis.verdict.limited_by if known else "",
-        family=family or (page.family if page is not None else None),
-        process=process_of(profile),
-        gpu=gpu_index(profile),
-    )
-
-
 def _rows(
     session: Session, run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]
 ) -> tuple[StageRow, ...]:
@@ -163,7 +133,7 @@ def _rows(
                 of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
-                launch=launch_row(analysis, pages.get(result.key)) if analysis is not None else None,
+                launch=LaunchRow(analysis, pages.get(result.key)) if analysis is not None else None,
             )
         )
         if not is_yardstick:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,10 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.predictions import LadderStep
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.model import Problem, StageRecord, StageResult
+from gemmprof.analysis.sections.warp_states import WarpStates
+from gemmprof.model import KernelProfile, Problem, StageRecord, StageResult
 from gemmprof.reports import formatting
-from gemmprof.reports.facts import achieved_occupancy
+from gemmprof.reports.facts import achieved_occupancy, limited_by
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage
@@ -45,29 +46,41 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchRow:
-    """One launch in a table; every number is None where the report does not hold it. Percentages 0 to 100."""
+    """One launch in a table. Names are untrusted text."""
 
+    analysis: KernelAnalysis
     page: KernelPage | None
     """The launch's own page, else that of its family's representative."""
-    place: int
-    """Position in the session."""
-    index: int
-    """Position in its report."""
-    report: str
-    """Name of that report's file, untrusted text."""
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    duration_ns: float | None
-    figures: Mapping[str, float | None]
-    """Of `COLUMNS`, by key."""
-    stall: str
-    limited_by: str
     family: Family | None = None
-    process: int | None = None
-    """Which process launched it, where its report holds launches of several."""
-    gpu: int | None = None
-    """CUDA's index of the GPU in that process."""
+    place: int = 0
+    """Position in the session."""
+
+    @property
+    def profile(self) -> KernelProfile:
+        """What was measured."""
+        return self.analysis.profile
+
+    @property
+    def duration_ns(self) -> float | None:
+        """Under the profiler, None if not collected."""
+        found: float | None = self.analysis.field(SpeedOfLight, "duration_ns")
+        return found
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Of `COLUMNS`, by key."""
+        return {column.key: column.value(self.analysis) for column in COLUMNS}
+
+    @property
+    def stall(self) -> str:
+        """What its warps wait for most, '' if not collected."""
+        reason: str | None = self.analysis.field(WarpStates, "main_stall", "reason", "title")
+        return (reason or "").removeprefix("Stall ")
+
+    @property
+    def limited_by(self) -> str:
+        """What holds it back, '' if not known."""
+        return limited_by(self.analysis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from rich.console import Console
 from rich.table import Table
 
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, StageResult
 from gemmprof.reports.explanations import words
-from gemmprof.reports.pages.ladder_page import launch_row
+from gemmprof.reports.facts import achieved_occupancy, limited_by
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
 def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
     timing, verification = result.timing, result.verification
     seconds, cublas = run.seconds(result), run.yardstick_seconds(result)
-    launch = launch_row(kernel, None) if kernel is not None else None
     return SummaryRow(
         stage=result.stage,
         name=name,
@@ -103,12 +103,12 @@ def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None
         tflops=result.problem.flops / seconds / 1e12 if seconds else None,
         cublas_tflops=result.problem.flops / cublas / 1e12 if cublas else None,
         of_cublas=run.of_yardstick(result),
-        peak_percent=launch.figures["peak"] if launch else None,
-        achieved_occupancy=launch.figures["occupancy"] if launch else None,
-        limited_by=launch.limited_by or None if launch else None,
+        peak_percent=kernel.field(Roofline, "main", "percent") if kernel else None,
+        achieved_occupancy=achieved_occupancy(kernel) if kernel else None,
+        limited_by=(limited_by(kernel) or None) if kernel else None,
         relative_error=verification.relative_error if verification else None,
         failure=result.failure,
-        change_first=_change_first(kernel) if kernel is not None else None,
+        change_first=_change_first(kernel) if kernel else None,
         card=(timing.card if timing else None) or (verification.card if verification else None),
     )
 
