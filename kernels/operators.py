@@ -90,13 +90,7 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
         raise BuildError(f"the CUDA runtime knows no kernel of stage {name}", found=message(-count).decode())
     return tuple(
         KernelOccupancy(
-            report.label.decode(),
-            report.threads_per_block,
-            report.registers_per_thread,
-            report.static_shared_memory,
-            report.dynamic_shared_memory,
-            report.local_memory,
-            report.blocks_per_sm,
+            report.label.decode(), *(getattr(report, name) for name, _ in _KernelReport._fields_[1:])
         )
         for report in reports[:count]
     )

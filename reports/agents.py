@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
@@ -134,7 +135,7 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     else:
         for index in view.hottest_lines[:most]:
             line = view.lines[index]
-            place = f"{line.file.replace(chr(92), '/').rpartition('/')[2]}:{line.line}"
+            place = f"{base_name(line.file)}:{line.line}"
             rows.append((place, view.share(line.counters), line.counters.stalls, line.text.strip()))
     width = max((len(place) for place, *_ in rows), default=0)
     yield fence(

@@ -52,38 +52,6 @@ PART, ROW = "part", "row"
 IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "owner")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One launch that met a condition. Texts are untrusted.
-
-    Attributes:
-        family: number of its family in its report (``#3`` is 3); None in a data set that was written without.
-        label: the kernel's name as every door spells it; None likewise.
-        owner: word and title of whose code it is (``triton own Triton``); None likewise.
-        values: what the condition looked at, by the name that the user wrote.
-    """
-
-    report: str
-    launch: int
-    family: int | None
-    label: str | None
-    kernel: str
-    nvtx: str
-    device: str
-    owner: str | None
-    duration_ns: float | None
-    values: dict[str, float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The launches found, those that took longest first, how many there are in all, and how many were looked at."""
-
-    found: tuple[Found, ...]
-    matches: int
-    looked_at: int
-
-
 class FoundLaunch(Part, frozen=True):
     """A launch that meets the condition."""
 
@@ -110,18 +78,18 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
     found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The launches found, those that took longest first, how many there are in all, and how many were looked at."""
+
+    found: tuple[FoundLaunch, ...]
+    matches: int
+    looked_at: int
+
+
 def document(answer: Answer, condition: str) -> FindDocument:
     """The launches that a search found."""
-    launches = tuple(
-        FoundLaunch.of(
-            item,
-            name=item.kernel,
-            owner=None if item.owner is None else item.owner.partition(" ")[0],
-            family=None if item.family is None else f"#{item.family}",
-        )
-        for item in answer.found
-    )
-    return FindDocument(condition, answer.matches, answer.looked_at, launches)
+    return FindDocument(condition, answer.matches, answer.looked_at, answer.found)
 
 
 def search(folder: Path, condition: Condition, *, limit: int | None = None) -> Answer:
@@ -179,15 +147,21 @@ def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
         raise
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from None
-    fields = (*IDENTITY, "duration_ns")
-    columns = [kept[name].to_pylist() for name in (*IDENTITY, DURATION, *names.values())]
-    answer = tuple(
-        Found(
-            **dict(zip(fields, row, strict=False)), values=dict(zip(names, row[len(fields) :], strict=True))
-        )
-        for row in zip(*columns, strict=True)
-    )
+    answer = tuple(_found(row, names) for row in kept.to_pylist())
     return Answer(answer, len(met), contents.launches)
+
+
+def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:
+    """A launch with what the condition looked at, by the name that the user wrote (``names``: their columns)."""
+    owner, family = row["owner"], row["family"]
+    return FoundLaunch(
+        name=row["kernel"],
+        owner=None if owner is None else owner.partition(" ")[0],  # ``triton own Triton``: word and title
+        family=None if family is None else f"#{family}",
+        duration_ns=row[DURATION],
+        values={name: row[column] for name, column in names.items()},
+        **{name: row[name] for name in ("report", "launch", "label", "nvtx", "device")},
+    )
 
 
 def _placed(launches: pa.Table, part: str) -> pa.Table:

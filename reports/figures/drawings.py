@@ -208,18 +208,16 @@ def _global(access: WarpAccess) -> AccessDrawing:
     start = (width - step * len(shown)) / 2
     place = {sector: start + step * (index + 0.5) for index, sector in enumerate(shown)}
     taken_of = access.bytes_of_sectors
-    cells = []
-    for sector in shown:
-        taken = taken_of[sector]
-        cells.append(
-            Cell(
-                place[sector],
-                CELL_ROW,
-                taken / SECTOR_BYTES,
-                f"{taken}" if step > 20 else "",
-                f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used",
-            )
+    cells = [
+        Cell(
+            place[sector],
+            CELL_ROW,
+            (taken := taken_of[sector]) / SECTOR_BYTES,
+            f"{taken}" if step > 20 else "",
+            f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used",
         )
+        for sector in shown
+    ]
     lines = [
         (11 + LANE_STEP * lane, 30.0, place[sector], CELL_ROW)
         for lane, touched in enumerate(access.sectors_of_lanes)

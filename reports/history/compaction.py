@@ -23,6 +23,7 @@ from gemmprof.analysis.history.changes import Times, series_with_steps
 from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
 from gemmprof.reports.history.listing import REPLACES, Listing
 from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points
+from gemmprof.reports.tables.parquet import fitted
 
 # Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.
 BIN_ROWS = 1 << 16
@@ -129,17 +130,7 @@ def _read(files: Listing, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of these files, some at a time, each with all columns."""
     for path in files.all:
         with PointsReader(path) as file:
-            for batch in file.batches(READ_ROWS):
-                there = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield pa.table(
-                    [
-                        there[part.name].cast(part.type)
-                        if part.name in there
-                        else pa.nulls(len(batch), part.type)
-                        for part in schema
-                    ],
-                    schema=schema,
-                )
+            yield from (fitted(pa.Table.from_batches([batch]), schema) for batch in file.batches(READ_ROWS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,10 +120,6 @@ def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = []
     for kernel in found.kernels:
-        moved = [
-            one for verdict in ("worse", "better") for one in kernel.ranked(verdict) if one.group != "time"
-        ]
-        moved = sorted(moved, key=lambda one: -one.magnitude)[:3]
         rows.append(
             (
                 sentences.VERDICTS[kernel.verdict],
@@ -132,7 +128,7 @@ def outcome_html(found: Outcome) -> str:
                 sentences.seconds(kernel, "after"),
                 sentences.change(kernel),
                 "; ".join(sentences.why(kernel)),
-                "; ".join(f"{one.title} {change_text(one)}" for one in moved),
+                "; ".join(f"{one.title} {change_text(one)}" for one in sentences.moved(kernel)[:3]),
             )
         )
     columns = ("verdict", "kernel", "before", "after", "time", "why", "what moved most")

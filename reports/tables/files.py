@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gemmprof.base.printable import json_safe, spreadsheet
-from gemmprof.reports.tables.parquet import parquet_writer
+from gemmprof.reports.tables.parquet import fitted, parquet_writer
 
 FORMATS = ("parquet", "csv", "jsonl")
 
@@ -46,18 +46,7 @@ class Spool:
         for path in self.slices:
             with pa.OSFile(str(path), "rb") as source:
                 table = pa.ipc.open_file(source).read_all()
-            if table.schema != schema:
-                there = dict(zip(table.column_names, table.columns, strict=True))
-                table = pa.table(
-                    [
-                        there[part.name].cast(part.type)
-                        if part.name in there
-                        else pa.nulls(len(table), part.type)
-                        for part in schema
-                    ],
-                    schema=schema,
-                )
-            yield table
+            yield table if table.schema == schema else fitted(table, schema)
 
     def finish(
         self, target: Path, format_name: str, amend: Callable[[pa.Table], pa.Table] | None = None

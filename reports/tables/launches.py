@@ -7,7 +7,7 @@ was not collected is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -285,19 +285,16 @@ class TableBuilder:
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The slice as tables, by name; the builder is empty afterwards."""
+        taken: dict[str, Callable[[], pa.Table]] = {
+            "kernels": self.kernels.take,
+            "metrics": lambda: self.metrics.long_table(self.report),
+            "metrics_wide": lambda: self.metrics.wide_table(self.report),
+            "samples": self.samples.take,
+            "instructions": self.instructions.take,
+            "lines": self.lines.take,
+        }
         for name in self.names:
-            if name == "kernels":
-                yield name, self.kernels.take()
-            elif name == "metrics":
-                yield name, self.metrics.long_table(self.report)
-            elif name == "metrics_wide":
-                yield name, self.metrics.wide_table(self.report)
-            elif name == "samples":
-                yield name, self.samples.take()
-            elif name == "instructions":
-                yield name, self.instructions.take()
-            elif name == "lines":
-                yield name, self.lines.take()
+            yield name, taken[name]()
         self.kernels.take()
         self.metrics.clear()
 

@@ -84,6 +84,16 @@ def write_parquet(
         writer.write_table(table, row_group_size=row_group)
 
 
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of a schema: those that it has of that type, the others null."""
+    there = dict(zip(table.column_names, table.columns, strict=True))
+    columns = [
+        there[part.name].cast(part.type) if part.name in there else pa.nulls(len(table), part.type)
+        for part in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
 LARGEST_FOOTER = 8 * MIB  # bytes of a file's own description; a data set of full reports has 100 KiB
 LARGEST_READ = 256 * MIB  # bytes that the columns of a small file may take in memory,
 # and how many times its own size those of a larger one: ten million recorded times shrink to a fifth.

@@ -35,8 +35,8 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         for item in answer.found:
             where = f"{_nearby(item.report)} launch {item.launch}"
             values = [quantity(item.values[name], units[name]) for name in shown]
-            family = f" #{item.family}" if item.family is not None else ""
-            name_of = Text(f"{item.label or label(item.kernel)}\n  {where}{family}")
+            family = f" {item.family}" if item.family is not None else ""
+            name_of = Text(f"{item.label or label(item.name)}\n  {where}{family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
         yield table
     more = answer.matches - len(answer.found)

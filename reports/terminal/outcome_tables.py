@@ -83,11 +83,7 @@ def print_pair(console: Console, outcome: Outcome) -> None:
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
     for text in sentences.why(kernel):
         console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
-    moved = sorted(
-        (one for one in kernel.changes if one.group != "time" and one.verdict in ("better", "worse")),
-        key=lambda one: -one.magnitude,
-    )
-    if moved:
+    if moved := sentences.moved(kernel):
         most = "; ".join(f"{one.title} {_moved(one)}" for one in moved[:4])
         console.print(Padding(Text(short(f"moved most: {most}", 3)), (0, 0, 0, 2), expand=False))
     for note in outcome.notes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.analysis.figure import declared
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.by_line import Place
+from gemmprof.analysis.sections.by_line import Place, base_name
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.sections.divergence import Divergence
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
@@ -362,7 +362,7 @@ def _source_view(result: SourceView, most: int) -> Iterator[Row]:
             line = result.lines[index]
             share = result.share(line.counters)
             if share is None or share >= 0.05:
-                yield f"{_base(line.file)}:{line.line}", percent(share), line.text.strip()
+                yield f"{base_name(line.file)}:{line.line}", percent(share), line.text.strip()
     else:
         yield "Source lines", "none", "compile with -lineinfo (Triton and torch.compile: nothing to do)"
         for index in result.hottest_sass[:most]:
@@ -386,10 +386,6 @@ def _first_sentence(text: str) -> str:
 def place_text(place: Place) -> str:
     """A place in the code: file and line, else the instruction's text."""
     return place.label if place.file is not None else place.sass or place.label
-
-
-def _base(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
 
 
 _WRITERS: dict[type, Callable[[Any, int], Iterator[Row]]] = {

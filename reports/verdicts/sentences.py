@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
+from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
@@ -70,6 +71,12 @@ def why(kernel: Compared) -> list[str]:
     """What the change was in the words of findings, reasons and remarks, one sentence each."""
     reasons = (f"{reason.kind}: {reason.text}" for reason in kernel.reasons)
     return [text for text in (kernel.said, *reasons, kernel.note, detectable(kernel)) if text]
+
+
+def moved(kernel: Compared) -> list[Change]:
+    """The quantities beside the time that became better or worse, what moved most first."""
+    found = (one for one in kernel.changes if one.group != "time" and one.verdict in ("better", "worse"))
+    return sorted(found, key=lambda one: -one.magnitude)
 
 
 def one_line(kernel: Compared) -> str:

@@ -184,7 +184,7 @@ def test_every_condition_finds_what_a_slow_reading_finds(dataset: Path, text: st
     assert answer.matches == len(expected) and answer.looked_at == len(ROWS)
     for found in answer.found:
         row = ROWS[found.launch]
-        assert (found.report, found.kernel) == (row["report"], row["kernel"])
+        assert (found.report, found.name) == (row["report"], row["kernel"])
         assert all(value is None or value == value for value in found.values.values())
 
 
