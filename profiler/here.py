@@ -38,12 +38,7 @@ class Here:
     gpus: str = ""
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
-        """Make sure that this machine can do what is asked.
-
-        Raises:
-            DeviceError: naming the first thing that is missing, with its remedy.
-            UsageError: ``gpus`` names GPUs that are not there, or of several models.
-        """
+        """Make sure that this machine can do what is asked; errors as `check_machine`."""
         return check_machine(profile=profile, runs=runs, gpus=self.gpus)
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:

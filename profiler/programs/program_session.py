@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
-from gemmprof.base.foreign_files import open_file
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
@@ -29,7 +29,6 @@ from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
-from gemmprof.profiler.programs.ranks import Ranks
 from gemmprof.profiler.settings import LEAN
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
@@ -38,6 +37,56 @@ NVTX_SCOPES = (2025, 3)  # from this release on ncu can give a range to all thre
 LOGS = "logs"
 # Launchers whose processes may be children of a service rather than their own, where ncu does not see them.
 _STARTED_ELSEWHERE = frozenset({"srun", "mpirun", "mpiexec", "jsrun", "aprun", "kubectl", "docker"})
+
+
+# Where torchrun, Open MPI, PMIx, MPICH and srun put a rank; the first that is set counts.
+VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+
+_CONNECTED = re.compile(r"^==PROF== Connected to process (\d+)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Ranks:
+    """The ranks of the processes that ncu has connected to, looked up while they run.
+
+    ncu's report knows processes by their ids, their users by their ranks, which a launcher puts into the environment of
+    what it starts; Linux shows that as long as the process lives.
+
+    Attributes:
+        known: rank by process; those without one are left out.
+    """
+
+    known: dict[int, int] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def look(self, log: Path) -> None:
+        """Look up the processes that ncu's log has named since."""
+        try:
+            text = read_text(log, LARGEST_DOCUMENT, errors="replace")
+        except OSError:
+            return
+        for process in {int(number) for number in _CONNECTED.findall(text)} - self._seen:
+            self._seen.add(process)
+            rank = rank_of(process)
+            if rank is not None:
+                self.known[process] = rank
+
+
+def rank_of(process: int) -> int | None:
+    """The rank in a running process's environment; None where there is none of its own, or it cannot be seen."""
+    try:
+        content = read_bytes(f"/proc/{process}/environ")
+    except OSError:
+        return None
+    variables = dict(entry.partition(b"=")[::2] for entry in content.split(b"\0"))
+    # What it has from this process (which srun may have started, say) is no rank among those that are profiled.
+    own = (
+        variables[name]
+        for name in map(str.encode, VARIABLES)
+        if name in variables and variables[name] != os.environb.get(name)
+    )
+    told = next(own, b"")
+    return int(told) if told.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
