@@ -30,7 +30,7 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports import facts, formatting
+from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
 from gemmprof.reports.verdicts import sentences
 
@@ -203,8 +203,6 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     rule_text,
     in_words,
     opcode_words,
-    facts.gpu_index,
-    facts.process_of,
     explanations.conclusion,
     sentences.named,
     explanations.how_predicted,

@@ -15,7 +15,7 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import KernelProfile, Problem, StageRecord, StageResult
 from gemmprof.reports import formatting
-from gemmprof.reports.facts import achieved_occupancy, limited_by
+from gemmprof.reports.facts import achieved_occupancy, gpu_index, limited_by, process_of
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage
@@ -76,6 +76,16 @@ class LaunchRow:
         """What its warps wait for most, '' if not collected."""
         reason: str | None = self.analysis.field(WarpStates, "main_stall", "reason", "title")
         return (reason or "").removeprefix("Stall ")
+
+    @property
+    def process(self) -> int | None:
+        """Which process launched it, where its report holds launches of several."""
+        return process_of(self.profile)
+
+    @property
+    def gpu(self) -> int | None:
+        """CUDA's index of the GPU in that process."""
+        return gpu_index(self.profile)
 
     @property
     def limited_by(self) -> str:
