@@ -5,6 +5,8 @@
 // the order of the blocks: the same result every time.
 #pragma once
 
+#include <type_traits>
+
 #include "../include/clusters.cuh"
 #include "fp8_tiles.cuh"
 
@@ -67,7 +69,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         // Where B has taken A's place, all rows of a tile have one scale, each column another.
         if constexpr (SCALES::of_blocks)
             if (!copies)
-                bring_scales<COLUMNS, ST, 1>(scales, steps, out, scales_of, full, empty,
+                bring_scales<COLUMNS, ST>(scales, steps, out.m, scales_of, full, empty,
                                           [&](int number, int& step, int& row, int& columns) {
                                               step = first + number, row = tile_col * COLUMNS, columns = tile_row;
                                           });
@@ -86,7 +88,10 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                 for (int i = 0; i < COLUMNS / 8; ++i)
                     scale[i] = reinterpret_cast<const float2*>(scales_of + stage * COLUMNS)[4 * i + thread % 4];
             const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
+            ptx::pin(now);
+            ptx::wgmma_fence();
             multiply_step(now, a + group * 64 * BK, b);
+            ptx::wgmma_commit();
             ptx::wgmma_wait<0>();
             ptx::pin(now);
             if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
@@ -124,7 +129,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                 const float4& v = theirs[other];
                 if (other < parts) sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
             }
-            if constexpr (SCALES::of_rows) {
+            if constexpr (std::is_same_v<SCALES, RowScales>) {
                 const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
                 sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
             }

@@ -34,9 +34,7 @@ struct Tile {
     using Ring = gemmprof::StoreRing<store_buffers, STORE_BYTES>;
     static constexpr int shared_bytes = needed_bytes + store_buffers * STORING_BYTES;
     // With a scale for each row, or, of a tile that blocks share, for each column.
-    static constexpr int parts = bn <= 128 ? 2 : 1;  // of a sum that the registers hold besides it
-    static constexpr int blocks = 128 % bn ? 2 : 1;  // of 128 columns that it may lie in
-    static constexpr int scaled_bytes = shared_bytes + stages * BM * 4 * blocks;
+    static constexpr int scaled_bytes = shared_bytes + stages * BM * 4;
     static constexpr int shared_scaled_bytes = needed_bytes + stages * bn * 4;
 };
 
@@ -45,7 +43,6 @@ struct Wide : Tile<BN, STAGES> {};
 struct Square : Tile<128, 6> {};
 struct Blocks : Tile<128, 5> {};  // leaves room for scales
 struct Narrow : Tile<64, 8> {};
-struct Whole : Tile<256, 4> {};  // where the tensor cores keep the sums
 
 // wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride
 // leads from 8 rows to the next 8.
@@ -54,64 +51,52 @@ __device__ __forceinline__ std::uint64_t descriptor(unsigned rows) {
            (rows & 0x3FFFF) >> 4;
 }
 
-// sums = (or += where `add` is set) 64 rows of A @ N columns of B over BK, issued and not awaited.
+// sums = 64 rows of A @ N columns of B over BK, issued and not awaited.
 template <int COUNT>
-__device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b, bool add = false) {
+__device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b) {
     const std::uint64_t first = descriptor(a), second = descriptor(b);
-    ptx::pin(sums);
-    ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, add || k > 0);
-    ptx::wgmma_commit();
+    for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, k > 0);
 }
 
 // What the operands' elements stand for, relative to their values. One number each: they are part of alpha.
 struct OneScale {
-    static constexpr bool of_rows = false, of_blocks = false, promoted = true;
+    static constexpr bool of_blocks = false;
 };
 
 // A scale each of A's rows and B's columns, read once the sums are complete. Distances in elements, 0 for one scale.
 struct RowScales {
-    static constexpr bool of_rows = true, of_blocks = false, promoted = true;
+    static constexpr bool of_blocks = false;
     const float *a, *b;
     std::int64_t a_row, b_column;
 };
 
 // A scale for 128 of K of each row of A, and one for each 128 x 128 of B: what is added over BK is multiplied by both on
-// its way to the sums.
+// its way to the sums. A tile has 128 columns, so that all of it has one of B's.
 struct BlockScales {
-    static constexpr bool of_rows = false, of_blocks = true, promoted = true;
+    static constexpr bool of_blocks = true;
     const float *a, *b;
     std::int64_t a_row, a_step, b_step, b_column;
 };
 
-// The same, and the tensor cores keep the sums: faster, and less exact the longer K is.
-template <class SCALES>
-struct Fast : SCALES {
-    static constexpr bool promoted = false;
-};
-
 constexpr int SCALING_WARPS = 3;  // those of the copying warpgroup that copy nothing
 
-// Brings the scales of `total` steps to shared memory: of EXTENT rows of A each times those of the BLOCKS of 128 columns
-// of B that a tile may lie in, by SCALING_WARPS in turn. `place(number, step, row, columns)` says which. They are asked for many steps ahead: an answer
+// Brings the scales of `total` steps to shared memory: of EXTENT rows of A each times that of 128 columns of B, by
+// SCALING_WARPS in turn. `place(number, step, row, columns)` says which. They are asked for many steps ahead: an answer
 // from L2 waits behind all that the copy engine has asked for.
-template <int EXTENT, int STAGES_OF_TILE, int BLOCKS, class Place>
-__device__ __forceinline__ void bring_scales(const BlockScales& scales, int total, const gemmprof::Output& out, float* to,
-                                             unsigned full, unsigned empty, const Place& place) {
+template <int EXTENT, int STAGES_OF_TILE, class Place>
+__device__ __forceinline__ void bring_scales(const BlockScales& scales, int total, int rows, float* to, unsigned full,
+                                             unsigned empty, const Place& place) {
     constexpr int AHEAD = 3, EACH = EXTENT / 32;
     const int lane = threadIdx.x % 32;
-    float a[AHEAD][EACH], b[AHEAD][BLOCKS];
-    const int last = gemmprof::ceil_div(out.n, 128) - 1;
-    const auto load = [&](int number, float(&to_a)[EACH], float(&to_b)[BLOCKS]) {
+    float a[AHEAD][EACH], b[AHEAD];
+    const auto load = [&](int number, float(&to_a)[EACH], float& to_b) {
         int step, row, columns;
         place(number, step, row, columns);
-#pragma unroll
-        for (int i = 0; i < BLOCKS; ++i)
-            to_b[i] = scales.b[step * scales.b_step + min(columns + i, last) * scales.b_column];
+        to_b = scales.b[step * scales.b_step + columns * scales.b_column];
 #pragma unroll
         for (int i = 0; i < EACH; ++i)
-            to_a[i] = scales.a[min(row + lane + 32 * i, out.m - 1) * scales.a_row + step * scales.a_step];
+            to_a[i] = scales.a[min(row + lane + 32 * i, rows - 1) * scales.a_row + step * scales.a_step];
     };
     int number = __shfl_sync(~0u, int(threadIdx.x) / 32, 0) - CONSUMERS * 4 - 1;
 #pragma unroll
@@ -124,9 +109,7 @@ __device__ __forceinline__ void bring_scales(const BlockScales& scales, int tota
             const int stage = number % STAGES_OF_TILE, parity = number / STAGES_OF_TILE & 1;
             ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
 #pragma unroll
-            for (int j = 0; j < EACH * BLOCKS; ++j)
-                to[(stage * EXTENT + lane + 32 * (j / BLOCKS)) * BLOCKS + j % BLOCKS] =
-                    a[i][j / BLOCKS] * b[i][j % BLOCKS];
+            for (int j = 0; j < EACH; ++j) to[stage * EXTENT + lane + 32 * j] = a[i][j] * b[i];
             __syncwarp();
             if (ptx::elect_one()) ptx::barrier_arrive(full + 8 * stage);
             if (number + AHEAD * SCALING_WARPS < total) load(number + AHEAD * SCALING_WARPS, a[i], b[i]);
