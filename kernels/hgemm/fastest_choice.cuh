@@ -200,8 +200,8 @@ template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double memory) {
     Choice best;
     const bool long_one = 2.0 * g.m * g.n * g.k >= HOT && std::min(g.m, g.n) >= MANY_ROWS;
-    for (int tile = 0; tile < kTiles; ++tile) {
-        if (long_one && tile != largest_tile(g)) continue;
+    const int first = long_one ? largest_tile(g) : 0, last = long_one ? first + 1 : kTiles;
+    for (int tile = first; tile < last; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (facts.swapped && !stored_packed(g)) continue;
