@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof import metrics
@@ -13,6 +14,7 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (
     extent,
     flops,
+    hertz,
     moment,
     nanoseconds,
     number,
@@ -25,6 +27,7 @@ from gemmprof.reports.formatting import (
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
     from gemmprof.model import KernelProfile, Problem
     from gemmprof.reports.pages.contents import KernelPage
     from gemmprof.runs.directory import Run
@@ -53,6 +56,24 @@ def gpu_index(profile: KernelProfile) -> int | None:
 def process_of(profile: KernelProfile) -> int | None:
     """The process that launched, of a report of several; else None."""
     return profile.session.process if profile.session.processes > 1 else None
+
+
+def collected_with(session: Session) -> dict[str, str]:
+    """Clocks, versions and date of a session's reports by their names; what was not noted is absent."""
+    details = session.kernels[0].profile.session
+    known: dict[str, str] = {}
+    clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
+    if clocks:
+        low, high = hertz(min(clocks)), hertz(max(clocks))
+        known["SM clock under the profiler"] = (
+            low if low == high else f"{hertz(median(clocks))} in the middle, {low} to {high}"
+        )
+    ncu = details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute", "")
+    known["Nsight Compute"] = ncu.partition(" ")[0]
+    known["CUDA"] = details.versions.get("CUDA Version", "")
+    known["Driver"] = details.versions.get("Display Driver Version", "")
+    known["Profiled"] = "" if details.moment is None else moment(details.moment.isoformat())
+    return {name: value for name, value in known.items() if value}
 
 
 def whose(profile: KernelProfile) -> str:

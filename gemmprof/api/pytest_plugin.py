@@ -322,6 +322,6 @@ def _hold(
         return
     lines = [sentences.gate_summary(gate, outcome)]
     for item in gate.broken:
-        lines.append(one_line(f"{item.kernel.match.title}: {item.text}"))
+        lines.append(one_line(sentences.break_words(item)))
         lines += [f"    {text}" for text in sentences.why(item.kernel)]
     raise AssertionError(log_text("\n".join(lines)))

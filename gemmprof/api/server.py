@@ -234,7 +234,7 @@ class Tools:
         ]
         for place in filter(None, (path, before, after)):
             session = self.folders.session(place, launches=arguments.get("launch"), **words)
-            lines += ["", *agents.listing(session)]
+            lines += ["", *agents.overview(session, explained=False)]
         return agents.within(lines, arguments.get("tokens", TOKENS))
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family, by_gain
 from gemmprof.analysis.sections.by_line import base_name
-from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.reports.facts import whose
-from gemmprof.reports.formatting import hertz, nanoseconds, ratio
+from gemmprof.reports.facts import collected_with, whose
+from gemmprof.reports.formatting import nanoseconds, ratio
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
-    from gemmprof.model import SessionDetails
     from gemmprof.reports.pages.contents import KernelPage, Plan
 
 
@@ -63,32 +60,13 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     kernels = session.kernels
     if not kernels:
         return []
-    details = kernels[0].profile.session
     facts = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
-    clocks = [clock for kernel in kernels if (clock := kernel.field(SpeedOfLight, "sm_clock_hz"))]
-    if clocks:
-        span = hertz(min(clocks))
-        if hertz(max(clocks)) != span:
-            span = f"{hertz(median(clocks))} in the middle, {span} to {hertz(max(clocks))}"
-        facts.append(("SM clock under the profiler", span))
-    facts += [(name, version) for name, version in _versions(details) if version]
-    if details.moment is not None:
-        facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
+    facts += collected_with(session).items()
     facts.append(("Captured", _captured(session, plan)))
     if several := session.processes:
         named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
         facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
     return facts
-
-
-def _versions(details: SessionDetails) -> list[tuple[str, str]]:
-    known = details.versions
-    ncu = known.get("Nsight Compute Target", "").partition(" ")[0]
-    return [
-        ("Nsight Compute", ncu),
-        ("CUDA", known.get("CUDA Version", "")),
-        ("Driver", known.get("Display Driver Version", "")),
-    ]
 
 
 def _captured(session: Session, plan: Plan) -> str:

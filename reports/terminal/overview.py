@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
-from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.text import WHOLE, block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import counters_of, unexplained, whose
-from gemmprof.reports.formatting import DASH, extent, fit, hertz, moment, nanoseconds, ratio, times
+from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
+from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
@@ -172,17 +171,10 @@ def headline(session: Session) -> str:
 def facts(session: Session) -> str:
     """Time on the GPU, clocks, ncu, date: what a reader needs to trust the rest."""
     total = sum(family.total_ns or 0.0 for family in session.by_time)
-    clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
-    details = session.kernels[0].profile.session
+    known = collected_with(session)
+    words = {"SM clock under the profiler": "SM clock ", "Nsight Compute": "ncu ", "Profiled": ""}
     parts = [f"{nanoseconds(total)} under the profiler"] if total else []
-    if clocks:
-        low, high = min(clocks), max(clocks)
-        parts.append(f"SM clock {hertz(low)}" + (f" to {hertz(high)}" if high > 1.005 * low else ""))
-    if version := details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute"):
-        parts.append(f"ncu {version.partition(' (')[0]}")
-    if details.moment is not None:
-        parts.append(moment(details.moment.isoformat()))
-    return " · ".join(parts)
+    return " · ".join([*parts, *(f"{word}{known[name]}" for name, word in words.items() if name in known)])
 
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
@@ -269,6 +261,3 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
                 ],
             )
     return [(name, title) for name, title in known.items() if not sections or name in sections]
-
-
-__all__ = ["DASH", "facts", "families_table", "front", "headline", "parts"]

@@ -266,7 +266,7 @@ def mcp_open(asked: Asked) -> Answer:
 
 def mcp_listing(asked: Asked) -> Answer:
     text = asked.tools.listing(asked.path.name, tokens=100_000)
-    row = r"^\| (?P<id>#\d+) \| (?P<launches>[\d,]+) \|[^|]*\|[^|]*\| `+(?P<name>.*?)`+ \|"
+    row = r"^\| (?P<id>#\d+) \| \d+ \| (?P<launches>[\d,]+) (?:\|[^|]*){3}\| `+(?P<name>.*?)`+ \|"
     return Answer(rows_in(text, row), "time", text)
 
 
