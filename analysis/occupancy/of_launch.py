@@ -69,12 +69,9 @@ class LaunchOccupancy:
         theoretical_warps, achieved_warps: the same in warps per SM.
         block_limits: what each resource admits (``registers``, ``shared_memory``, ``warps``, ``blocks``, from 9.0 on
             ``barriers``).
-        blocks_per_sm: the smallest of them.
         waves: how often the grid fills the GPU, as ncu's Waves Per SM.
         full_waves, last_wave_blocks, wave_blocks: whole waves, blocks in the partial one (0: none) and in a full one.
-        even_percent: occupancy that blocks of equal length would reach, spread evenly over the SMs.
         losses: where the points between theoretical and achieved went, largest first.
-        block_cycles: cycles that a block lives on average.
         calculated: what our calculator answers for this launch; None if it does not know the architecture.
         agrees: whether its blocks and occupancy equal ncu's.
         max_active_clusters, cluster_percent: clusters that fit the GPU at once and how many of those the grid fills,

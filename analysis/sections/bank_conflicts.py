@@ -40,8 +40,6 @@ class SharedOperation:
         name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``.
         title: the same in words, with the SASS opcodes.
         requests: warp-level instructions as Nsight Compute's rule counts them, None where no counter tells.
-        wavefronts: passes through the shared-memory data stage, None where no counter tells.
-        conflicts: wavefronts that bank conflicts added, None where no counter tells.
         part_of: name of the kind whose wavefronts include this one's, '' for a kind of its own.
         matrix_requests: matrix stores, whose wavefronts the counter of stores includes but ncu's count of requests
             does not; 0 for other kinds.
@@ -80,8 +78,6 @@ class SharedAccess(Counted):
 
     Attributes:
         executed: warp-level executions of the instruction(s) that touch shared memory, None if not collected.
-        wavefronts: passes taken.
-        ideal: passes that the same data would need without conflicts.
         operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 

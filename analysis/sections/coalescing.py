@@ -40,7 +40,6 @@ class GlobalOperation:
             value makes no sense (it is 0 for loads that are all asynchronous copies, and beyond the limit where
             reads of distributed shared memory are mixed in).
         bytes_per_sector_limit: the most that could be used (32), None if not collected.
-        l1_hit_rate: per cent of the sectors found in L1, None if not collected.
         part_of: name of the kind that already counts this one, '' for a kind of its own.
     """
 
@@ -66,8 +65,6 @@ class GlobalAccess(Counted):
     Attributes:
         executed: warp-level executions of the instruction(s) that touch global memory, None if not collected.
         sectors: 32-byte sectors touched ("theoretical": before any cache).
-        ideal: sectors that the same bytes would fill if they lay side by side.
-        tag_requests: L1 tag look-ups, None if not collected.
         operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 

@@ -20,8 +20,6 @@ class Branch(Counted):
 
     Attributes:
         executed: warp-level executions of the branch instruction(s), None if not collected.
-        divergent: executions after which the warp's threads went different ways.
-        threads_per_instruction: average threads active at the branch, None if not collected.
     """
 
     executed: int | None = figure("Executed")
@@ -42,8 +40,6 @@ class Divergence:
         threads_per_instruction: average active threads of an executed warp instruction (at most 32).
         threads_per_instruction_predicated_on: the same, threads switched off by a predicate not counted.
         warp_size: threads of a full warp.
-        branches: warp-level branch instructions, None if not collected.
-        branch_share: branches as per cent of all executed instructions, None if not collected.
         uniform_share: "branch efficiency", per cent of the branches after which the whole warp went one way; None
             if not collected or if the kernel executed no branch that could diverge (ncu stores 0 there, which would
             read as "always divergent").

@@ -56,12 +56,10 @@ class MemoryLink:
         label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``,
             ``wgmma``, ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read``
             or ``write``.
-        instructions: warp-level instructions.
         requests: requests at the L1 tag stage.
         bytes: bytes moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
             wavefront, which is what it could have moved.
         bytes_per_second: ``bytes`` over the kernel's duration.
-        percent_of_peak: per cent of the link's peak rate.
     """
 
     source: str

@@ -88,8 +88,6 @@ class RooflinePoint:
 
     Attributes:
         intensity: FLOP per byte of traffic at this level.
-        achieved: FLOP/s.
-        attainable: min(compute peak, intensity x bandwidth peak), FLOP/s.
         ridge: intensity where the two roofs meet.
         bound: ``memory`` left of the ridge, ``compute`` right of it.
     """

@@ -36,7 +36,6 @@ class Spills:
     """Local-memory traffic of one launch.
 
     Attributes:
-        loads, stores: warp-level local load and store instructions.
         load_sectors, store_sectors: 32-byte sectors at L1, None if not collected.
         load_hit_rate, store_hit_rate: per cent found in L1, None if not collected or without traffic.
         spilling_requests: local accesses that ncu attributes to register spilling; None where ncu does not tell
