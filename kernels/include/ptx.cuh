@@ -189,16 +189,6 @@ __device__ __forceinline__ float load_float_of(unsigned address) {
     return v;
 }
 
-// Four neighbours at an address of the cluster.
-__device__ __forceinline__ float4 load_quad_of(unsigned address) {
-    float4 v;
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-
 __device__ __forceinline__ void store_shared(unsigned address, float4 v) {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
                  : "memory");
