@@ -42,7 +42,8 @@ def keep_recorded(stack: ExitStack) -> None:
     if UNPACKED not in os.environ:  # the first process of a session
         os.environ[UNPACKED] = stack.enter_context(TemporaryDirectory(prefix="gemmprof-tests-"))
         stack.callback(os.environ.pop, UNPACKED)
-    unpack._decompress = _kept_unpacked(unpack._decompress)
+    # Read once: a command that a test runs in here may have an environment of its own.
+    unpack._decompress = _kept_unpacked(unpack._decompress, Path(os.environ[UNPACKED]))
     stack.enter_context(unpack.unpacked_once())
     ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
     engine.explain = _kept_explanations(engine.explain)
@@ -79,12 +80,12 @@ def _file(path: str | Path) -> tuple[str, str, int] | None:
     return str(path), str(place), place.stat().st_mtime_ns
 
 
-def _kept_unpacked(decompress: Callable[..., BinaryIO]) -> Callable[..., BinaryIO]:
+def _kept_unpacked(decompress: Callable[..., BinaryIO], folder: Path) -> Callable[..., BinaryIO]:
     def unpacked(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
         file = _file(path)
         if file is None:
             return decompress(path, packed, limit)
-        kept = Path(os.environ[UNPACKED]) / sha256(repr(file[1:]).encode()).hexdigest()
+        kept = folder / sha256(repr(file[1:]).encode()).hexdigest()
         if not kept.exists():
             beside = kept.with_suffix(f".{os.getpid()}")
             with decompress(path, packed, limit) as made, beside.open("wb") as copy:
