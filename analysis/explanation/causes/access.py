@@ -93,7 +93,14 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         variants=(
             Variant(
                 "neighbouring threads at neighbouring addresses",
-                Fix(resources=factors, latency=waits, stalled=gone),
+                Fix(
+                    resources=factors,
+                    latency=waits,
+                    stalled=gone,
+                    regular=share(
+                        float(work.global_sectors[wasteful].sum()), float(work.global_sectors.sum())
+                    ),
+                ),
             ),
             *_turned(work, wasteful),
         ),

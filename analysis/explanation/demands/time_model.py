@@ -69,6 +69,8 @@ class Fix:
         idle: factor on the share of the time before the first and behind the last instruction.
         stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
             this and what the terms save, the larger counts.
+        regular: share of the traffic that asks for whole sectors only then, as those accesses do whose rates are the
+            ceilings: what a launch needs beyond these goes away with the others.
         parts: the changes that were made at once, where there are several.
     """
 
@@ -87,6 +89,7 @@ class Fix:
     imbalance: float | None = None
     idle: float = 1.0
     stalled: float = 0.0
+    regular: float = 0.0
     parts: tuple[Fix, ...] = ()
 
     def together(self, other: Fix) -> Fix:
@@ -122,6 +125,7 @@ class Fix:
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
             stalled=max(self.stalled, other.stalled),
+            regular=max(self.regular, other.regular),
             parts=(*(self.parts or (self,)), *(other.parts or (other,))),
         )
 
@@ -276,7 +280,9 @@ class TimeModel:
         if not self.known:
             return 1.0
         terms = self.terms(fix)
-        inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
+        apart = _apart(terms)
+        scales = {key: min(one, one ** (1.0 - fix.regular)) for key, one in self.scales.items()}
+        inner = self._norm({key: term * scales.get(key, 1.0) for key, term in apart.items()})
         inner = min(inner, self.inner - fix.stalled) if fix.stalled else inner
         return self.work.idle_start * fix.idle + max(inner, self._least(terms))
 
