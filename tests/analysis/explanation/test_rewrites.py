@@ -136,7 +136,7 @@ def found(name: str, cause: str) -> Finding:
         ("qk_norm_block_per_head", "barriers", "warp"),
         # A row a thread on four warps an SM: with lanes along the row as many warps as fit.
         ("integral_rows_thread", "uncoalesced_access", "warp_per_row"),
-        # Records of five values: what DRAM takes beyond its ceiling, which is whole sectors', goes with the rest of them.
+        # Records of five values: what DRAM takes beyond its ceiling, that of whole sectors, goes with the rest of them.
         ("adagrad_records_of_five", "uncoalesced_access", "planes"),
         # 256 warps for 528 schedulers.
         ("decode_cache_warp_per_head", "small_grid", "warps"),
