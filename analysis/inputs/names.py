@@ -8,6 +8,7 @@ name differ; ``…`` stands for what they share.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -193,7 +194,14 @@ def _told_apart(names: Sequence[_Name]) -> list[str]:
     if len(names) == 1:
         return [_within(names[0], ROOM)]
     if len(set(map(_shape, names))) > 1:
-        return [_within(name, ROOM) for name in names]
+        shown = [_within(name, ROOM) for name in names]
+        for depth in range(1, 13):  # what two would share is shown as deep as tells them apart
+            count = Counter(shown)
+            if len(count) == len(names):
+                break
+            pairs = zip(names, shown, strict=True)
+            shown = [text if count[text] == 1 else _to_depth(name, depth) for name, text in pairs]
+        return shown
     texts = [""] * len(names)
     for pieces in zip(*names, strict=True):
         if isinstance(pieces[0], str):

@@ -168,6 +168,16 @@ def test_labels_of_recorded_kernels_are_short_and_distinct() -> None:
     assert max(map(len, found.values())) < 240 < max(map(len, found))
 
 
+def test_arguments_that_tell_two_kernels_apart_are_shown_and_no_return_type() -> None:
+    """Two of the optimizer's kernels differ in the number of arguments: what they share is left out all the same."""
+    session = load_session([DATA / "programs" / "train_all.ncu-rep.xz"], listed=True)
+    found = labels(kernel.profile.name for kernel in session.kernels)
+    assert len(set(found.values())) == len(found) == 43
+    assert not [
+        label for label in found.values() if label.startswith("void ") or label.endswith("(T1, T2, T3...)")
+    ]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text("ab<>(),[]{} :&1o…", max_size=14), max_size=6))
 def test_no_two_kernels_share_a_label(names: list[str]) -> None:

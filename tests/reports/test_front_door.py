@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -377,7 +378,9 @@ DOORS: dict[str, Callable[..., Answer]] = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dict[str, Any]]]:
     """What `find` says of the launches of a report, with the savings of every cause; asked once for all of them."""
     condition = " or ".join(["time > 0", *(f"{cause} >= 0" for cause in CAUSES if cause not in ALIASES)])
-    done = in_process.run(["gemmprof", "find", condition, *map(str, REPORTS), "--json"], check=True)
+    # What another version of the code kept is no answer of this one.
+    own = {**os.environ, "GEMMPROF_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    done = in_process.run(["gemmprof", "find", condition, *map(str, REPORTS), "--json"], env=own, check=True)
     launches = json.loads(done.stdout)["found"]
     return lambda path: [one for one in launches if one["report"] == str(path)]
 
