@@ -7,8 +7,7 @@
 // operands
 //    while the consumers store this one's sums.
 // 3. Tiles are walked in bands of GROUP rows of pairs, so that the blocks at work at one time share operands in L2.
-#include "../include/hgemm.cuh"
-#include "wgmma_tile.cuh"
+#include "tile_pairs.cuh"
 
 constexpr int CLUSTER = 2;
 constexpr int CONSUMERS = BM / 64;
@@ -26,18 +25,7 @@ static_assert(STAGES * 2 * BK * (BM + BN) + 1024 + 16 * STAGES <= 232448,
 
 namespace GEMMPROF_STAGE {
 
-// Tile pairs of C: `pairs_m` below each other, `tiles_n` side by side.
-struct Tiles {
-    int pairs_m, tiles_n;
-
-    // The place of the index-th pair: down a band of GROUP rows of pairs, then the next column of the band.
-    __device__ __forceinline__ void place(int index, int& pair_m, int& tile_n) const {
-        const int band = index / (GROUP * tiles_n), first = band * GROUP;
-        const int rows = min(GROUP, pairs_m - first), within = index - first * tiles_n;
-        pair_m = first + within % rows;
-        tile_n = within / rows;
-    }
-};
+struct Tiles : TilePairs {};
 
 template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void __launch_bounds__(THREADS, 1)
@@ -50,7 +38,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const unsigned full = tiles + STAGES * STAGE_BYTES, empty = full + 8 * STAGES;
 
     const int rank = int(ptx::cluster_rank());
-    const int count = places.pairs_m * places.tiles_n, clusters = int(gridDim.x) / CLUSTER;
+    const int count = places.rows * places.columns, clusters = int(gridDim.x) / CLUSTER;
     const int steps = gemmprof::ceil_div(K, BK);
     const int group = threadIdx.x / 128;
 
@@ -119,14 +107,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         CUtensorMap map_a, map_b;
         if (cudaError_t error = describe_operands<BM, BN, CLUSTER>(map_a, map_b, g)) return error;
-        const Tiles places = {gemmprof::ceil_div(g.m, BM * CLUSTER), gemmprof::ceil_div(g.n, BN)};
-        int device = 0, sms = 0;
-        if (cudaError_t error = cudaGetDevice(&device)) return error;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const std::int64_t count = std::int64_t(places.pairs_m) * places.tiles_n;
-        const unsigned clusters = unsigned(count < sms / CLUSTER ? count : sms / CLUSTER);
-        return gemmprof::launch_kernel(kernels[gemmprof::half_index(g) * kLayouts + layout_of(g)], clusters * CLUSTER,
-                                       CLUSTER, on, map_a, map_b, places, g.k, gemmprof::output_of(g));
+        const Tiles places = {{gemmprof::ceil_div(g.m, BM * CLUSTER), gemmprof::ceil_div(g.n, BN)}};
+        return launch_pairs(g, kernels, places, on, map_a, map_b);
     });
 }
 

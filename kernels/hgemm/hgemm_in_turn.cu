@@ -4,9 +4,9 @@
 // rows, and they take the tiles in turn. Two named barriers pass the tensor cores on: a consumer has its turn when the
 // other has issued all of its tile, and what that one then does, waiting for the last sums, packing and storing them,
 // costs the tensor cores no time. A consumer keeps twice the rows, so a tile has 192 columns and not 256.
-#include "../include/hgemm.cuh"
 #include "consumers.cuh"
 #include "staged_store.cuh"
+#include "tile_pairs.cuh"
 
 static_assert(BM == 128, "BM must be 128: a consumer warpgroup multiplies two times 64 rows");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: sums of 128 rows fit the registers");
@@ -20,18 +20,9 @@ namespace GEMMPROF_STAGE {
 using TILE = Tile<BM, BN, STAGES, 2, Consumers::kInTurn, false>;
 inline constexpr int SHARED_BYTES = TILE::shared_bytes;
 
-// Tile pairs of C: `rows` below each other, `columns` side by side.
-struct Tiles {
-    int rows, columns;
-    bool bulk;  // the copy engine stores C
-
-    // The place of the index-th pair: down a band of GROUP rows of pairs, then the next column of the band.
-    __device__ __forceinline__ void place(int index, int& row, int& column) const {
-        const int band = index / (GROUP * columns), first = band * GROUP;
-        const int height = min(GROUP, rows - first), within = index - first * columns;
-        row = first + within % height;
-        column = within / height;
-    }
+// The copy engine stores C where `bulk` is set.
+struct Tiles : TilePairs {
+    bool bulk;
 };
 
 template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
@@ -138,19 +129,12 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         CUtensorMap map_a, map_b, map_c = {};
         if (cudaError_t error = describe_operands<BM, BN, TILE::pair>(map_a, map_b, g)) return error;
-        const int rows = gemmprof::ceil_div(g.m, BM * TILE::pair), columns = gemmprof::ceil_div(g.n, BN);
-        const Tiles places = {rows, columns, stored_by_copies(g)};
+        const Tiles places = {
+            {gemmprof::ceil_div(g.m, BM * TILE::pair), gemmprof::ceil_div(g.n, BN)}, stored_by_copies(g)};
         if (places.bulk)
             if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, TILE::store_columns, 16))
                 return error;
-        int device = 0, sms = 0;
-        if (cudaError_t error = cudaGetDevice(&device)) return error;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const std::int64_t count = std::int64_t(rows) * columns;
-        const unsigned clusters = unsigned(count < sms / TILE::pair ? count : sms / TILE::pair);
-        const int kernel = gemmprof::half_index(g) * kLayouts + layout_of(g);
-        return gemmprof::launch_kernel(kernels[kernel], clusters * TILE::pair, TILE::pair, on, map_a, map_b, map_c,
-                                       places, g.k, gemmprof::output_of(g));
+        return launch_pairs(g, kernels, places, on, map_a, map_b, map_c);
     });
 }
 

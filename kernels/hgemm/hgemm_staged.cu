@@ -4,8 +4,8 @@
 // into shared memory, 64 columns at a time, and one lane starts the copy to C. A warp gives four instructions for what
 // took four shuffles and a store each, whole lines of C reach L2, and while the copy engine stores the first columns
 // the warp packs the next: two buffers a warp, taken in turn.
-#include "../include/hgemm.cuh"
 #include "staged_store.cuh"
+#include "tile_pairs.cuh"
 
 constexpr int CLUSTER = 2;
 constexpr int CONSUMERS = BM / 64;
@@ -32,18 +32,9 @@ struct Tile {
     using Ring = gemmprof::StoreRing<STORE_BUFFERS, STORE_BYTES>;
 };
 
-// Tile pairs of C: `pairs_m` below each other, `tiles_n` side by side.
-struct Tiles {
-    int pairs_m, tiles_n;
-    bool bulk;  // the copy engine stores C
-
-    // The place of the index-th pair: down a band of GROUP rows of pairs, then the next column of the band.
-    __device__ __forceinline__ void place(int index, int& pair_m, int& tile_n) const {
-        const int band = index / (GROUP * tiles_n), first = band * GROUP;
-        const int rows = min(GROUP, pairs_m - first), within = index - first * tiles_n;
-        pair_m = first + within % rows;
-        tile_n = within / rows;
-    }
+// The copy engine stores C where `bulk` is set.
+struct Tiles : TilePairs {
+    bool bulk;
 };
 
 template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
@@ -58,7 +49,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const unsigned full = staging + STAGING_BYTES, empty = full + 8 * STAGES;
 
     const int rank = int(ptx::cluster_rank());
-    const int count = places.pairs_m * places.tiles_n, clusters = int(gridDim.x) / CLUSTER;
+    const int count = places.rows * places.columns, clusters = int(gridDim.x) / CLUSTER;
     const int steps = gemmprof::ceil_div(K, BK);
     const int group = threadIdx.x / 128;
 
@@ -130,17 +121,12 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         CUtensorMap map_a, map_b, map_c = {};
         if (cudaError_t error = describe_operands<BM, BN, CLUSTER>(map_a, map_b, g)) return error;
-        const Tiles places = {gemmprof::ceil_div(g.m, BM * CLUSTER), gemmprof::ceil_div(g.n, BN), stored_by_copies(g)};
+        const Tiles places = {
+            {gemmprof::ceil_div(g.m, BM * CLUSTER), gemmprof::ceil_div(g.n, BN)}, stored_by_copies(g)};
         if (places.bulk)
             if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, Tile::store_columns, 16))
                 return error;
-        int device = 0, sms = 0;
-        if (cudaError_t error = cudaGetDevice(&device)) return error;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const std::int64_t count = std::int64_t(places.pairs_m) * places.tiles_n;
-        const unsigned clusters = unsigned(count < sms / CLUSTER ? count : sms / CLUSTER);
-        return gemmprof::launch_kernel(kernels[gemmprof::half_index(g) * kLayouts + layout_of(g)], clusters * CLUSTER,
-                                       CLUSTER, on, map_a, map_b, map_c, places, g.k, gemmprof::output_of(g));
+        return launch_pairs(g, kernels, places, on, map_a, map_b, map_c);
     });
 }
 

@@ -1,6 +1,7 @@
 // Stages 11 and 12: four tiles, and a model of time that chooses one and how a problem is divided.
 //
-// A stage defines SHARE_K and its kernel, named as the stage, before it includes this.
+// A stage defines its kernel, named as the stage, and SHARE_K, whether blocks may share a tile, before it includes this.
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -47,14 +48,25 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 // ------------------------------------------------------------------------------------------------------ host code
 
 #if GEMMPROF_PART == 0
-#include "launch_pieces.cuh"
+#include "../include/hgemm.cuh"
 
 namespace GEMMPROF_STAGE {
 
 const KernelList<2 * kLayouts * kTiles, PARTS> list;
 const gemmprof::KernelFacts (&kernels)[2 * kLayouts * kTiles] = list.all;
 
-#define GEMMPROF_TILE(NAME, STEP, BLOCK, ...) facts<NAME>(STEP, BLOCK),
+using Describe = cudaError_t(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g);
+
+struct TileFacts {
+    int bm, bn, pair, part_bytes;
+    bool in_turn;
+    double step, block;
+    Describe* describe;
+};
+
+#define GEMMPROF_TILE(NAME, STEP, BLOCK, ...) \
+    {NAME::bm, NAME::bn, NAME::pair, NAME::part_floats * 4, NAME::in_turn, STEP, BLOCK, \
+     describe_operands<NAME::bm, NAME::bn, NAME::pair>},
 const TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
 
@@ -86,7 +98,8 @@ Choice choose(const gemmprof::Gemm& g, int sms) {
     constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
     Choice best;
     for (int tile = 0; tile < kTiles; ++tile) {
-        const int most = tile_facts[tile].in_turn || !SHARE_K ? 1 : std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+        const TileFacts& facts = tile_facts[tile];
+        const int most = facts.in_turn || !SHARE_K ? 1 : std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits)
             for (const bool cut : {false, true}) {
                 const Choice choice = {tile, splits, cut};
@@ -102,8 +115,32 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
         if (cudaError_t error = cudaGetDevice(&device)) return error;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
         const Choice choice = choose(g, sms);
-        return launch_pieces(g, kernels + 2 * kLayouts * choice.tile, tile_facts[choice.tile], choice.splits, choice.cut,
-                             device, sms, on);
+        const TileFacts& tile = tile_facts[choice.tile];
+        CUtensorMap map_a, map_b, map_c = {};
+        if (cudaError_t error = tile.describe(map_a, map_b, g)) return error;
+        const bool bulk = choice.splits == 1 && stored_by_copies(g);
+        if (bulk)
+            if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, Large::store_columns, 16))
+                return error;
+        const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+        const int count = rows * columns, cluster = tile.pair * choice.splits, steps = gemmprof::ceil_div(g.k, BK);
+        const int places = sms / cluster;
+        const int clusters = choice.splits > 1 ? count : choice.cut ? places : std::min(count, places);
+        Schedule schedule = {};
+        schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
+        schedule.whole = count, schedule.steps = steps, schedule.bulk = bulk;
+        schedule.part = Shares::of(steps, choice.splits), schedule.by_cluster = Divisor::of(cluster);
+        schedule.by_band = Divisor::of(GROUP * columns), schedule.by_steps = Divisor::of(steps);
+        schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
+        const gemmprof::Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.part_bytes), on);
+        if (parts.complete != nullptr) {
+            schedule.whole = std::max(0, count / places - 1) * places;
+            schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
+            schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
+        }
+        const int kernel = (2 * choice.tile + gemmprof::half_index(g)) * kLayouts + layout_of(g);
+        return gemmprof::launch_kernel(kernels[kernel], clusters * cluster, cluster, on, map_a, map_b, map_c, schedule,
+                                       gemmprof::output_of(g));
     });
 }
 
