@@ -266,19 +266,9 @@ def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Pat
     try:
         assert answer(reports, reports / "cache", *arguments, scheduler.address)[0] == 2
         assert "has had no worker for 1 s" in (reports / "errors").read_text()
-    finally:
+        scheduler.kill("scheduler")
         scheduler.revive()
-
-
-@pytest.mark.campaign
-def test_a_scheduler_that_comes_back_knows_nothing_of_before(scheduler, reports: Path) -> None:
-    arguments = [*COMMANDS["explain"], "--wait", "60", "--cluster", scheduler.address]
-    scheduler.kill("worker-1")
-    scheduler.kill("worker-2")
-    scheduler.kill("scheduler")
-    try:
-        scheduler.revive()
-        process = begin(reports, reports / "cache", *arguments)
+        process = begin(reports, reports / "cache", *arguments[:-2], "60", "--cluster", scheduler.address)
         assert process.communicate(timeout=200)[0] and process.returncode == 2
     finally:
         scheduler.revive()
