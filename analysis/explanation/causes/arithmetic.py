@@ -322,6 +322,8 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     )
     if float(less[loads].sum()) > LITTLE * work.total_executed:
         return "redundant_loads", variant
+    # What no thread decides runs on the uniform datapath, which knows whole numbers alone.
+    integers |= work.where(lambda line: line.instruction_class == "uniform")
     return "integer_arithmetic" if 2.0 * float(less[integers].sum()) > float(
         less.sum()
     ) else "expensive_math", variant
