@@ -465,7 +465,10 @@ def sets_a_constant(sass: str) -> bool:
     return _CONSTANT.match(sass) is not None
 
 
-_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_WIDTHS = {
+    **{"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32},
+    **{"F64": 8, "F32X2": 8, "F32X4": 16},  # atomics name the type of what they add
+}
 
 
 _MATRICES = {"1": 4, "2": 8, "4": 16}

@@ -51,8 +51,9 @@ TRITON: Words = {
     ),
     "global_atomics": (
         "fewer atomics",
-        "Reduce within the program (tl.sum, tl.histogram) before tl.atomic_add, or write partial results and add them "
-        "in a second kernel.",
+        "Reduce within the program (tl.sum, tl.histogram) before tl.atomic_add, let one program walk all that goes to "
+        "a target, or write partial results and add them in a second kernel. Those that stay need no fence where "
+        'order does not matter (sem="relaxed").',
     ),
     "shared_atomics": (
         "reduction",

@@ -54,6 +54,9 @@ def test_info(text: str, opcode: str, key: str) -> None:
         ("LDSM.16.MT88.4", 16),
         ("LDSM.16.M88.2", 8),
         ("LDGSTS.E.BYPASS.128", 16),
+        ("REDG.E.ADD.F64.RN.STRONG.GPU", 8),
+        ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", 4),
+        ("ATOMG.E.ADD.F32x2.FTZ.RN.STRONG.GPU", 8),
     ],
 )
 def test_bytes_per_thread(opcode: str, size: int) -> None:

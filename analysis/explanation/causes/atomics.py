@@ -13,7 +13,7 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
 from gemmprof.analysis.explanation.demands.footprint import distinct
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import traffic
+from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.gpu.arch import WARP
 
@@ -26,6 +26,7 @@ BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
 ONE_OF_WARPS = 1.0 / 8.0  # ... when the warps of a block of 256 threads combine theirs
+DENSE = 0.8  # share of the bytes of its sectors that an atomic updates, from which on a warp adds a row of words
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -68,6 +69,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
     stays = max(COMBINED, stays)
     if stays > ALL_RANDOM:
+        yield from _owned(work, atomics)
         return
     retries = _retries(work, atomics)
     fix = _combined(work, atomics, retries, stays)
@@ -100,6 +102,56 @@ def _words(work: Work, atomics: Mask) -> float:
             apart = len(distinct(lanes[:WARP])) / len(lanes[:WARP])
             found[index] = max(found[index], apart * work.threads[index])
     return float(found.sum())
+
+
+def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
+    """Warps that add rows of neighbouring words, each to a row of its own, where rows of other warps go as well.
+
+    Fixed: a warp that owns the target walks the rows that go there, adds in registers and stores once. Each value is
+    made as often as now; the place, a fence around the atomic, and the launch of blocks come once a target.
+    """
+    flows, l2 = traffic(work), (work.profile.device.l2_bytes or 0) / SECTOR
+    words = sum(float(work.threads[at]) * work.sass[at].access_bytes for at in np.flatnonzero(atomics))
+    dense = words >= DENSE * SECTOR * float(work.global_sectors[atomics].sum())
+    if not dense or not (flows.atomics and l2 and flows.dram_read):
+        return
+    # No more targets than sectors that were fetched, nor than were written back or may be in L2 still.
+    stays = min(flows.dram_read, flows.dram_written + l2) / flows.atomics
+    once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
+    if stays > ALL_RANDOM or not once:
+        return
+    waiting = [
+        source
+        for at in np.flatnonzero(atomics)
+        for source in work.code.producers(int(at), work.sass[at].operands[-1])
+    ]
+    made = set(waiting)
+    while waiting:
+        more = work.code.sources(waiting.pop()) - made
+        made |= more
+        waiting += more
+    fix = _combined(work, atomics, np.zeros_like(atomics), stays)
+    keep = stays * keep_of(work)
+    keep[list(made)] = 1.0
+    launching = {"l2_atomics": 0.0, "block_launch": stays}
+    yield Candidate(
+        cause="global_atomics",
+        variants=(
+            Variant(
+                "a warp that owns the target adds in registers",
+                replace(fix, keep=keep, added={}, reasons={}, resources={**fix.resources, **launching}),
+            ),
+        ),
+        change=(
+            "Let a warp own each target: it walks the rows that go there (sorted, or by a list of offsets), adds them "
+            "up in registers and stores once."
+        ),
+        evidence=(
+            derived("sectors of atomics", flows.atomics, "sector"),
+            derived("sectors that they can have met at, at most", stays * flows.atomics, "sector"),
+        ),
+        attributed=np.where(atomics, work.threads, 0.0),
+    )
 
 
 def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:

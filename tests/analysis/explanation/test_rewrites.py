@@ -236,6 +236,23 @@ def test_blocks_that_each_add_to_one_word_are_too_many() -> None:
 
 
 @pytest.mark.parametrize(
+    "name, fix", [("triton_segment_sums_row_atomics", "rows"), ("embedding_bag_atomic_each_index", "warp")]
+)
+def test_rows_that_warps_add_to_the_same_targets_are_walked_by_the_owner(name: str, fix: str) -> None:
+    """Lanes update words of their own, but there are fewer targets than updates: the atomics and their fences go."""
+    _, came = study(name)
+    said = found(name, "global_atomics")
+    assert 0.5 * came[fix] < said.saves < came[fix]
+    assert {one.metric: one.value for one in said.evidence}["sectors of atomics"] > 4e6
+
+
+@pytest.mark.parametrize("name", ["moe_combine_atomics", "relax_edges_atomic_always"])
+def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -> None:
+    """Two rows a target cannot be told from one; words far apart would be gathered instead."""
+    assert "global_atomics" not in [one.cause for one in detect(work(study(name)[0]))]
+
+
+@pytest.mark.parametrize(
     "name, side, cause",
     [
         # Lanes of one source have combined theirs; all others go to words of their own.
