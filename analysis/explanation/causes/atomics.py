@@ -26,7 +26,7 @@ BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
 ONE_OF_WARPS = 1.0 / 8.0  # ... when the warps of a block of 256 threads combine theirs
-DENSE = 0.8  # share of the bytes of its sectors that an atomic updates, from which on a warp adds a row of words
+DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
