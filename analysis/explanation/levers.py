@@ -20,6 +20,13 @@ from gemmprof.model import KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
 
+# What helps other low occupancy, a smaller block, makes this worse.
+SHORT_PROGRAMS = (
+    "more work a program",
+    "Give each program more to do, by a larger BLOCK or a loop over several tiles: programs end sooner than the GPU "
+    "launches new ones.",
+)
+
 TRITON: Words = {
     "uncoalesced_access": (
         "contiguous axis",
@@ -268,7 +275,11 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     everything = tuple(found)
     measured = {one.cause for one in everything if one.variants[0].known is not None}
     for candidate in everything:
-        said, known = words.get(candidate.cause), candidate.variants[0].known is not None
+        known = candidate.variants[0].known is not None
+        said = words.get(candidate.cause)
+        fewer_blocks = "block_launch" in candidate.variants[0].fix.resources
+        if owner.key == "triton" and candidate.cause == "low_occupancy" and fewer_blocks:
+            said = SHORT_PROGRAMS
         path = _TAKEN_BY.get(owner.key, {}).get(candidate.cause)
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
@@ -343,8 +354,9 @@ _OPERATORS = tuple(
 # Share of the instructions that only copy a register, from which on nobody optimised the code: of 316 recorded kernels
 # the most have 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that many instructions says nothing.
 COPIES, CODE = 0.25, 64
+# A copy under a predicate is a choice that an optimiser made of a branch: code for a debugger branches.
 _COPY = re.compile(
-    r"(?:@!?U?P\d\s+)?(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
+    r"(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
 )
 
 

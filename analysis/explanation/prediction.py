@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant
-from gemmprof.analysis.explanation.demands.resources import is_float
+from gemmprof.analysis.explanation.demands.resources import FULL, TRAFFIC, is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Array
 from gemmprof.analysis.explanation.trust import SHORT
@@ -142,6 +142,11 @@ class Predictor:
         if self.room is None or measured:
             return found
         room = self.room
+        busiest = max((self.model.terms(fix).get(key, 0.0) for key in TRAFFIC), default=0.0)
+        if busiest >= FULL and _waits_alone(fix):
+            # What only shortens waits moves as much as before, and that takes its time.
+            ends = max(0.0, 1.0 - busiest)
+            found, room = found.at_most(ends), min(room, ends)
         if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
             room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
         return _prediction(variant, calibration().of_new_kernels(found.saves, room))
@@ -152,6 +157,12 @@ class Predictor:
         for one in fixes:
             fix = fix.together(one)
         return min(MOST, max(0.0, self.model.saves(fix)))
+
+
+def _waits_alone(fix: Fix) -> bool:
+    """Whether a change brings more warps or shorter waits, and every resource has as much to do as before."""
+    same = fix.keep is None and all(factor == 1.0 for factor in fix.resources.values())
+    return same and _warps_alone(replace(fix, latency=None, resources={}))
 
 
 def _warps_alone(fix: Fix) -> bool:

@@ -234,12 +234,14 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
     asked = float(sectors[loads].sum())
-    fetched = flows.missed - flows.copied
+    # What local memory moves is none of theirs.
+    stays = flows.copied + flows.local_read
+    fetched = flows.missed - stays
     # Of the wasteful ones what L1 fetches falls to the ideal; of the others nothing changes.
     of_sectors = min(1.0, share(fetched, float(work.global_sectors[loads].sum())))
     left = float(np.minimum(of_sectors * work.global_sectors, sectors)[loads].sum())
     left = min(fetched, asked, left) if left else min(fetched, asked)
-    missed = left + flows.copied
+    missed = left + stays
     # What L1 or L2 has put together already is not written in fewer sectors than its bytes fill.
     filled = min(flows.written, float(sectors[stores].sum()))
     written = max(filled, flows.written * _left(sectors, work.global_sectors, stores))

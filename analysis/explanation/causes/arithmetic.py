@@ -263,7 +263,9 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     alike = neighbours_alike(work)
     # Lanes share what their warp does again and again: of one execution a lane alone takes as long as all of them.
     times = np.where(
-        alike < WARP, np.minimum(alike, widest), np.minimum(alike, work.executed / work.launched_warps)
+        alike < WARP,
+        np.minimum(alike, widest),
+        np.minimum(alike, work.executed / max(1, work.launched_warps)),
     )
     # What all lanes have in common counts and finds places where no value is made of it, or no thread decides it.
     integers = work.where(lambda line: line.instruction_class == "integer")

@@ -145,7 +145,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     if dealt is None:
         return
     if dealt.blocks < work.sms:
-        if _divisible(work):
+        # Where mostly nothing runs, a launch takes what starting and ending one do, however it is cut.
+        if _divisible(work) and work.idle_start < 0.5:
             yield from _small_grid(work, dealt)
         return
     schedulers = work.sms * WARPS_A_CYCLE["issue"]

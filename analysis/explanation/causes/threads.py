@@ -332,6 +332,8 @@ def _lifted(work: Work) -> _Lifted | None:
     if launch.blocks < ALMOST * work.sms:
         return None
     if on_each < 0.9 * occupancy.blocks_per_sm:
+        if work.program is not None and not _repeated(work):
+            return None  # a thread does one thing and ends: there is nothing that more of them could share
         # Fewer blocks than would fit: the grid is the limit.
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
@@ -362,6 +364,11 @@ def _lifted(work: Work) -> _Lifted | None:
     )
 
 
+def _repeated(work: Work) -> bool:
+    """Whether warps run some instruction more than once: a loop whose rounds more warps could share."""
+    return float(work.executed.max(initial=0.0)) > 1.5 * work.launched_warps
+
+
 def _launch_bound(work: Work) -> bool:
     """Whether blocks are launched about as fast as they can be."""
     launching = work.loads.get("block_launch")
@@ -373,6 +380,12 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
     here = f"{now:.0f} of {most:.0f} warps fit an SM"
     if "shared_memory" in binding:
         used = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+        if "registers" in binding:
+            return (
+                f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. The "
+                f"carve-out of shared memory has no room for more, either: raise it, or use less ({used / 1024:.0f} "
+                "KiB a block now)."
+            )
         return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
     if "registers" in binding:
         return (

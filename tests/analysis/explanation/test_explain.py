@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_data import DATA, ReadRecorded
+from recorded_data import DATA, ROOT, ReadRecorded
 from scale import inputs
 
 from gemmprof import metrics
@@ -177,6 +177,19 @@ def test_nothing_but_other_memory_helps_what_waits_for_the_host() -> None:
     assert [one.cause for one in findings] == ["memory_latency"]
     assert findings[0].variants[0].name == "memory of the GPU" and findings[0].saves > 0.8
     assert explain(own).findings[0].cause == "narrow_access"
+
+
+def test_what_starts_and_ends_is_not_cut_into_more_blocks(recorded: ReadRecorded) -> None:
+    """Of 3.2 microseconds no SM works for more than half: other blocks would not make the launch shorter."""
+    loss = next(one for one in recorded("train_100", source=False) if "nll_loss_backward" in one.name)
+    assert work(loss).idle_start > 0.5 and not explain(loss).findings
+
+
+def test_both_limits_are_named(recorded: ReadRecorded) -> None:
+    """240 registers leave room for one block, whatever shared memory has."""
+    kernels = read_report(ROOT / "gemmprof" / "recorded" / "reports" / "profile-03.ncu-rep.xz")
+    (said,) = (one for one in explain(kernels[3]).findings if one.cause == "low_occupancy")
+    assert "registers" in said.change and "carve-out" in said.change
 
 
 def test_no_recorded_code_is_called_a_debug_build(recorded: ReadRecorded, report_name: str) -> None:

@@ -39,6 +39,7 @@ from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import detect, explain
+from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Finding, Instances, KernelProfile
 
@@ -563,3 +564,32 @@ def test_whole_numbers_on_the_uniform_datapath_are_no_precise_functions() -> Non
     assert {one.cause for one in detect(launch)} & {"expensive_math", "integer_arithmetic"} == {
         "integer_arithmetic"
     }
+
+
+def test_choices_of_registers_are_no_debug_build() -> None:
+    """600 comparisons whose results are copied under predicates: nobody who optimises nothing writes that."""
+    rank = study("median_5x5_insertion", "rank")[0]
+    assert not is_debug_build(rank)
+
+
+def test_nothing_is_cut_finer_where_a_thread_does_one_thing() -> None:
+    (kernel,) = (one for one in read_report(DATA / "flaws_cluster.ncu-rep.xz") if "neighbour_sum" in one.name)
+    assert "low_occupancy" not in {one.cause for one in explain(kernel).findings}
+    # Rounds of a loop are what more warps could share.
+    insertion = study("nearest_16_insertion", "registers")[0]
+    assert "low_occupancy" in {one.cause for one in explain(insertion).findings}
+
+
+def test_short_programs_of_triton_get_more_to_do() -> None:
+    """Blocks of a warp, launched as fast as can be: a smaller one would make it worse."""
+    said = {
+        one.cause: one.change for one in explain(study("triton_embedding_row_each", "one_warp")[0]).findings
+    }
+    assert "larger BLOCK" in said["low_occupancy"] and "smaller" not in said["low_occupancy"]
+
+
+def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
+    """L2 delivers at 97 % of what it can: more loads under way, or more warps, do not make it faster."""
+    causes = {one.cause for one in explain(study("fd_25_point_direct", "four")[0]).findings}
+    assert "redundant_loads" in causes
+    assert not causes & {"memory_latency", "low_occupancy"}

@@ -42,5 +42,5 @@ def test_latency_by_elimination_is_the_limit_but_nothing_is_at_it(step: dict[int
 
 def test_one_block_in_words(step: dict[int, Explanation]) -> None:
     assert "1 leaves 131 of 132 SMs" in next(
-        finding.change for finding in step[69].findings if finding.cause == "small_grid"
+        finding.change for finding in step[77].findings if finding.cause == "small_grid"
     )
