@@ -412,11 +412,11 @@ def run(stage: str, dtype: str, repetitions: int) -> dict[str, list[Row]]:
         name: [measure(stage, shape, dtype, repetitions, library, flush) for shape in shapes]
         for name, shapes in groups.items()
     }
-    # A vector times a matrix can be no faster than a copy of as many bytes.
-    copied = torch.empty_like(flush)
-    copy = 2 * FLUSH_BYTES / medians([lambda: copied.copy_(flush)], repetitions, copied)[0]
-    for row in itertools.chain(*results.values()):
-        if min(row.m, row.n) == 1:
+    if vectors := [row for row in itertools.chain(*results.values()) if min(row.m, row.n) == 1]:
+        # A vector times a matrix can be no faster than a copy of as many bytes.
+        copied = torch.empty_like(flush)
+        copy = 2 * FLUSH_BYTES / medians([lambda: copied.copy_(flush)], repetitions, copied)[0]
+        for row in vectors:
             moved = getattr(torch, dtype).itemsize * (row.m * row.k + row.k * row.n + row.m * row.n)
             of_copy = f"{moved / row.ours / copy:.2f} of the speed of a copy, {copy / 1e6:.2f} TB/s"
             print(f"{row.m} x {row.n} x {row.k}: {of_copy}")

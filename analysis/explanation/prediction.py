@@ -142,11 +142,13 @@ class Predictor:
         if self.room is None or measured:
             return found
         room = self.room
-        busiest = max((self.model.terms(fix).get(key, 0.0) for key in TRAFFIC), default=0.0)
-        if busiest >= FULL and _waits_alone(fix):
+        if _waits_alone(fix):
             # What only shortens waits moves as much as before, and that takes its time.
-            ends = max(0.0, 1.0 - busiest)
-            found, room = found.at_most(ends), min(room, ends)
+            terms = self.model.terms(fix)
+            busiest = max((terms.get(key, 0.0) for key in TRAFFIC), default=0.0)
+            if busiest >= FULL:
+                ends = max(0.0, 1.0 - busiest)
+                found, room = found.at_most(ends), min(room, ends)
         if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
             room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
         return _prediction(variant, calibration().of_new_kernels(found.saves, room))

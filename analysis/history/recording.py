@@ -96,7 +96,7 @@ def tally(points: Iterable[Kept], last: int = LAST) -> Tally:
     return Tally(len(found), sum(one.inside for one in found))
 
 
-# --- What one run or report says of its kernels, as the points of -----------------------------------------------------
+# --- What one run or report says of its kernels -----------------------------------------------------------------------
 
 
 # The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed

@@ -34,7 +34,7 @@ from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import MAX_BYTES, Item, WireError, decode
 
-# --- The worker and the cache -----------------------------------------------------------------------------------------
+# --- The cache --------------------------------------------------------------------------------------------------------
 # A small cache on disk for what only the native reader knows: disassembly and units.
 #
 # Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the

@@ -37,12 +37,8 @@ _LATENCY_OF_GROUP = {
     "control": "instruction fetch",
 }
 
-_OF_THE_GRID = {
-    "small_grid",
-    "low_occupancy",
-    "tail_effect",
-    "workload_imbalance",
-}  # causes that more blocks remove
+# Causes that more blocks remove.
+_OF_THE_GRID = {"small_grid", "low_occupancy", "tail_effect", "workload_imbalance"}
 
 
 @dataclass(frozen=True, slots=True)

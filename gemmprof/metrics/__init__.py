@@ -5,9 +5,9 @@ that exist only on some architectures stand under ``optional``. One module a gro
 their names together, so that a reader writes ``metrics.DURATION`` wherever it is at home.
 """
 
-from gemmprof.metrics.compute import *  # noqa: F403  # noqa: F403
+from gemmprof.metrics.compute import *  # noqa: F403
 from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403
-from gemmprof.metrics.source import *  # noqa: F403  # noqa: F403
-from gemmprof.metrics.throughput import *  # noqa: F403  # noqa: F403
+from gemmprof.metrics.source import *  # noqa: F403
+from gemmprof.metrics.throughput import *  # noqa: F403

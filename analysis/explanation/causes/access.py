@@ -141,7 +141,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
 
     Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them; the loop
     runs as many instructions, what stands outside it as many times more as there are lanes to a row, and sums of the
-    lanes are exchanged at its end. Boldly, so many times the warps are resident, as far as an SM holds them.
+    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them.
     """
     code = work.code
     forms = {index: one.form for index, one in checked_forms(work).items()}

@@ -273,7 +273,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     found = (times > 1.0) & ((alike < WARP) | values) & ran & work.where(lambda line: not line.space)
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
     found &= ~work.where(lambda line: pipe(line) == TENSOR)
-    loads = work.where(lambda line: line.is_load and line.space == "global") & ran & (alike > 1.0)
+    loads = work.global_loads & ran & (alike > 1.0)
     loads &= ~code.chased
     loads[[row for one in arrays(work) for row in one.rows]] = (
         False  # what these share is counted (`redundant_loads`)

@@ -11,6 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.demands.footprint import distinct
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
@@ -120,16 +121,12 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
     if stays > ALL_RANDOM or not once:
         return
-    waiting = [
+    values = (
         source
         for at in np.flatnonzero(atomics)
         for source in work.code.producers(int(at), work.sass[at].operands[-1])
-    ]
-    made = set(waiting)
-    while waiting:
-        more = work.code.sources(waiting.pop()) - made
-        made |= more
-        waiting += more
+    )
+    made = reached(values, work.code.sources)
     fix = _combined(work, atomics, np.zeros_like(atomics), stays)
     keep = stays * keep_of(work)
     keep[list(made)] = 1.0

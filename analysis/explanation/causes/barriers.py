@@ -204,16 +204,19 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     met = WARP * float(work.executed[steps & waits.bars].sum())
     if 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
         return  # most threads read in every step: a sort, or a scan
-    loads = work.where(lambda line: line.is_load and line.space == "global") & ran & code.by_thread
-    of_values = loads.copy()
-    waiting = [int(at) for at in np.flatnonzero(loads)]
-    while waiting:
-        for use in code.readers[waiting.pop()]:
-            if not of_values[use] and ran[use] and not steps[use]:
-                of_values[use] = True
-                waiting.append(use)
+    loads = work.global_loads & ran & code.by_thread
     if not loads.any():
         return
+    others = ran & ~steps
+    of_values = np.zeros_like(loads)
+    of_values[
+        list(
+            flow.reached(
+                np.flatnonzero(loads).tolist(),
+                lambda at: [use for use in code.readers[at] if others[use]],
+            )
+        )
+    ] = True
     for loop in code.loops:
         if of_values[loop.first : loop.last + 1].any():
             of_values[loop.first : loop.last + 1] = True

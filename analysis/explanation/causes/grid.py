@@ -190,7 +190,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     of_blocks = max(1.0, imbalance * blocks / work.sms)
     uneven = of_blocks > UNEVEN_BLOCKS
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
-    warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
+    warps = _times_the_warps(work, possible or 1.0)
     yield Candidate(
         cause="small_grid",
         variants=(
@@ -224,17 +224,17 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     )
 
 
+def _times_the_warps(work: Work, possible: float) -> float:
+    """How many times the warps are resident if as many as are possible are; never fewer."""
+    return max(1.0, possible / max(1.0, work.resident_warps or 1.0))
+
+
 def _few_warps(work: Work, dealt: _Dealt, schedulers: float) -> Candidate:
     """Fewer warps than schedulers: those without one issue nothing, as SMs without a block do."""
     possible = float(dealt.per_sm * work.warps_of_block)
     return Candidate(
         cause="small_grid",
-        variants=(
-            Variant(
-                "as many warps as fit",
-                Fix(warps=max(1.0, possible / max(1.0, work.resident_warps or 1.0))),
-            ),
-        ),
+        variants=(Variant("as many warps as fit", Fix(warps=_times_the_warps(work, possible))),),
         change=(
             f"Launch more warps: {work.launched_warps:,} leave {schedulers - work.launched_warps:,.0f} of "
             f"{schedulers:,.0f} schedulers without one. Cut the work finer, or split the longest dimension over "

@@ -69,7 +69,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if work.program is None:
         return
     flows = traffic(work)
-    loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    loads = work.global_loads & (work.executed > 0)
     loads &= ~work.code.chased  # a list's next place is nowhere else
     # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
@@ -236,7 +236,7 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
         return
     mine = np.zeros(len(work.sass), dtype=bool)
     mine[rows] = True
-    loads, stores = _global_loads(work), work.where(lambda line: line.is_store and line.space == "global")
+    loads, stores = work.global_loads, work.where(lambda line: line.is_store and line.space == "global")
     once = held * launch.blocks / SECTOR
     read, written = (
         share(float(work.global_sectors[mine & kind].sum()), float(work.global_sectors[kind].sum()))
@@ -310,7 +310,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     keep[list(serving(work, rows))] = stays
     for at, left in _computed_again(work, mine, stays).items():
         keep[at] = min(keep[at], left)
-    loads = _global_loads(work)
+    loads = work.global_loads
     again = float((work.global_sectors * (1.0 - keep))[loads].sum())
     # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
     launch = work.profile.launch
@@ -432,7 +432,7 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
         keep: share of each load that stays.
         missed: sectors that L1 fetches then, as many as now if None.
     """
-    loads = _global_loads(work)
+    loads = work.global_loads
     asked = float((work.global_sectors * keep)[loads].sum())
     fetched = traffic(work).missed if missed is None else missed
     then = latency.load_cycles(work, hit=max(0.0, 1.0 - share(fetched, asked)))
@@ -443,7 +443,7 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
     """The same where registers hold the values: their loop is unrolled then, and its loads are under way together."""
     code = work.code
     found = waits.copy()
-    loads = [int(at) for at in np.flatnonzero(_global_loads(work))]
+    loads = [int(at) for at in np.flatnonzero(work.global_loads)]
     for one in mine:
         for row in one.rows:
             loop = code.loop_of(row)
@@ -514,7 +514,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
     waits = _first_waits(work, keep)
-    loads = _global_loads(work)
+    loads = work.global_loads
     waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
     missed = _of_larger_tiles(work, known, flows, axis, OUTPUTS)
 
@@ -665,7 +665,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     footprint = accessible / SECTOR if accessible else None
     found = None
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
-    loads = _global_loads(work)
+    loads = work.global_loads
     wasted = max(1.0, share(float(work.global_sectors[loads].sum()), float(work.global_ideal[loads].sum())))
     if footprint and flows.dram_read > AGAIN * footprint * wasted:
         found = _read_again(work, flows, footprint)
@@ -726,7 +726,7 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
     if not asked:
         return None
     looked_up = keep < 1.0
-    loads = _global_loads(work)
+    loads = work.global_loads
     # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
     lookups = float(work.global_sectors[looked_up].sum())
     others = max(flows.missed - lookups, float(work.global_ideal[loads & ~looked_up].sum()))
@@ -774,21 +774,17 @@ def _fetches(work: Work, flows: Traffic) -> Array | None:
         return None
     if _by_copies(flows):
         return tensor_copies(work) * work.executed
-    return np.where(_global_loads(work), work.global_sectors, 0.0)
+    return np.where(work.global_loads, work.global_sectors, 0.0)
 
 
 def _by_copies(flows: Traffic) -> bool:
     return flows.copied > 0.5 * flows.missed
 
 
-def _global_loads(work: Work) -> Mask:
-    return work.where(lambda line: line.is_load and line.space == "global")
-
-
 def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
     """More was read from DRAM than there is: what is allocated suffices."""
     again = flows.dram_read / footprint
-    loads = _global_loads(work)
+    loads = work.global_loads
     factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
     return Candidate(
         cause="cache_locality",

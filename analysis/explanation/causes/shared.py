@@ -195,7 +195,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     local = work.where(lambda line: line.space == "local") & (work.executed > 0)
     if not local.any():
         return
-    loads = work.where(lambda line: line.is_load and line.space == "global")
+    loads = work.global_loads
     flows = traffic(work)
     keep = keep_of(work)
     keep[local] = 0.0

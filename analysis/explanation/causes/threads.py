@@ -116,7 +116,7 @@ def _lanes_of_a_row(work: Work) -> float:
     A row to a warp: its lanes load the row's elements side by side, few of them have any, once or twice a warp, and
     exchange their sums in the end.
     """
-    loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    loads = work.global_loads & (work.executed > 0)
     shuffles = work.where(lambda line: line.opcode == "SHFL") & (work.executed > 0)
     warps = float(work.executed[0]) if len(work.executed) else 0.0
     if not loads.any() or not shuffles.any() or not warps:

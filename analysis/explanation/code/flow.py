@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
@@ -24,6 +24,18 @@ SEARCH = 400  # instructions that a backward search looks at before it gives up
 
 # A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
+
+
+def reached(start: Iterable[int], onward: Callable[[int], Iterable[int]]) -> set[int]:
+    """These instructions, and all that one comes to from them, step by step."""
+    found = set(start)
+    waiting = list(found)
+    while waiting:
+        for at in onward(waiting.pop()):
+            if at not in found:
+                found.add(at)
+                waiting.append(at)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +281,9 @@ class Program:
 
     def _spread(self, found: list[bool], places: range) -> None:
         """Mark what reads something marked, until nothing is new."""
-        waiting = [at for at, marked in enumerate(found) if marked]
-        while waiting:
-            for reader in self.readers[waiting.pop()]:
-                if reader in places and not found[reader]:
-                    found[reader] = True
-                    waiting.append(reader)
+        marked = (at for at, one in enumerate(found) if one)
+        for at in reached(marked, lambda at: [use for use in self.readers[at] if use in places]):
+            found[at] = True
 
     @cached_property
     def functions(self) -> tuple[tuple[int, int], ...]:

@@ -159,7 +159,7 @@ def lines_under_way(work: Work) -> float | None:
     if size is None or work.program is None or not work.elapsed or not work.loads:
         return None
     hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
-    loads = work.where(lambda line: line.is_load and line.space == "global")
+    loads = work.global_loads
     cycles = load_cycles(work)
     held = float((np.where(loads, work.global_tags, 0.0) * cycles).sum()) * (1.0 - min(1.0, hit))
     return held / work.sms / (size / LINE) / work.elapsed
@@ -188,7 +188,7 @@ def sent_together(work: Work, gone: Mask, stays: Mask) -> Array:
         stays: the same, and stays.
     """
     code = work.code
-    loads = work.where(lambda line: line.is_load and line.space == "global")
+    loads = work.global_loads
     now = under_way(work, loads)
     found = np.ones(len(loads))
     for loop in (*code.loops, None):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.flow import LONG, SEARCH
+from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 # Share of the storing warps' time in loops without these stores, from which on the stores come behind the
@@ -90,13 +90,8 @@ def _on_the_way(work: Work, stores: Mask) -> Mask:
 
 def _reached(start: Mask, edges: Sequence[Sequence[int]]) -> Mask:
     """These instructions and all that lie behind them."""
-    found = start.copy()
-    waiting = np.flatnonzero(start).tolist()
-    while waiting:
-        for at in edges[waiting.pop()]:
-            if not found[at]:
-                found[at] = True
-                waiting.append(at)
+    found = np.zeros_like(start)
+    found[list(reached(np.flatnonzero(start).tolist(), edges.__getitem__))] = True
     return found
 
 

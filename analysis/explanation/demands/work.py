@@ -273,6 +273,11 @@ class Work:
             self.instructions, [calls.get(line.address - base, ()) for line in self.instructions]
         )
 
+    @property
+    def global_loads(self) -> Mask:
+        """Loads from global memory."""
+        return self.where(lambda line: line.is_load and line.space == "global")
+
     @cached_property
     def barriers(self) -> Mask:
         """The barriers of a block that ran."""
