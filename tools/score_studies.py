@@ -567,13 +567,14 @@ def section() -> list[str]:
     failed = len({one.study for one in first[BLIND]["h200"] if one.first == FAILED})
     out = sum(bool(study["fixes"]) for study in recorded) - int(h200["studies"])
 
-    def beside(name: str, card: str = "") -> str:
-        return f" ({card}{h100[name]})"
+    def beside(name: str, before: str = "") -> str:
+        return f" ({before}{h100[name]})"
 
     return [
         f"**On {h200['studies']} kernels as people write them, seen for the first time: {h200[error]} points mean "
-        f"error{beside(error, h100['studies'] + ' of them on an H100: ')}, skill {h200[skill]}{beside(skill)}, first cause right on {h200[right]}"
-        f"{beside(right)}, {h200[inside]} of the outcomes inside the interval{beside(inside)}.**",
+        f"error{beside(error, h100['studies'] + ' of them on an H100: ')}, skill {h200[skill]}{beside(skill)}, "
+        f"first cause right on {h200[right]}{beside(right)}, {h200[inside]} of the outcomes inside "
+        f"the interval{beside(inside)}.**",
         "",
         "These are *studies* ([corpus.md](corpus.md#studies)): one flaw, two or three ways to remove it, written and "
         "recorded by hands",
