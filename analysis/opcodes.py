@@ -6,9 +6,12 @@ instruction without modifiers and predicates: ``LDG`` of ``@!P0 LDG.E.128 R4, [R
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,330 +57,17 @@ MATH_CLASSES = ("tensor", "fp32", "fp64", "fp16", "special")
 # Scalar fused multiply-adds (no tensor core).
 FUSED_MULTIPLY_ADD = ("FFMA", "FFMA2", "FFMA32I", "DFMA", "HFMA2", "HFMA2_32I", "HFMA2_MMA", "FHFMA", "UFFMA")
 
-_FLOAT = {
-    "fp32": {
-        "FADD": "add",
-        "FADD2": "packed add of two",
-        "FADD32I": "add, immediate",
-        "FCHK": "range check before a division",
-        "FCMP": "compare and select",
-        "FFMA": "fused multiply-add",
-        "FFMA2": "packed fused multiply-add of two",
-        "FFMA32I": "fused multiply-add, immediate",
-        "FHADD": "add of mixed FP32 and FP16",
-        "FHFMA": "fused multiply-add of mixed FP32 and FP16",
-        "FMNMX": "minimum or maximum",
-        "FMNMX3": "minimum or maximum of three",
-        "FMUL": "multiply",
-        "FMUL2": "packed multiply of two",
-        "FMUL32I": "multiply, immediate",
-        "FSEL": "select",
-        "FSET": "compare, result in a register",
-        "FSETP": "compare, result in a predicate",
-        "FSWZ": "add across lanes",
-        "FSWZADD": "add across lanes",
-        "RRO": "range reduction before a special function",
-    },
-    "fp64": {
-        "DADD": "add",
-        "DFMA": "fused multiply-add",
-        "DMNMX": "minimum or maximum",
-        "DMUL": "multiply",
-        "DSET": "compare, result in a register",
-        "DSETP": "compare, result in a predicate",
-    },
-    "fp16": {
-        "HADD2": "add of two",
-        "HADD2_32I": "add of two, immediate",
-        "HFMA2": "fused multiply-add of two",
-        "HFMA2_32I": "fused multiply-add of two, immediate",
-        "HFMA2_MMA": "fused multiply-add of two on the tensor pipe",
-        "HMNMX2": "minimum or maximum of two",
-        "HMUL2": "multiply of two",
-        "HMUL2_32I": "multiply of two, immediate",
-        "HSET2": "compare of two, result in a register",
-        "HSETP2": "compare of two, result in predicates",
-        "VHMNMX": "minimum or maximum of three, packed halves",
-    },
-    "special": {"MUFU": "reciprocal, square root, sine, exponential and the like"},
-    "tensor": {
-        "BGMMA": "warpgroup matrix multiply-add, 1-bit",
-        "BMMA": "matrix multiply-add, 1-bit",
-        "DMMA": "matrix multiply-add, FP64",
-        "HGMMA": "warpgroup matrix multiply-add, FP16, BF16 or TF32",
-        "HMMA": "matrix multiply-add, FP16, BF16 or TF32",
-        "IGMMA": "warpgroup matrix multiply-add, integer",
-        "IMMA": "matrix multiply-add, integer",
-        "OMMA": "matrix multiply-add, FP4",
-        "QGMMA": "warpgroup matrix multiply-add, FP8",
-        "QMMA": "matrix multiply-add, FP8, FP6 or FP4",
-        "UTCHMMA": "tensor-memory matrix multiply-add, FP16, BF16 or TF32",
-        "UTCIMMA": "tensor-memory matrix multiply-add, integer",
-        "UTCMXQMMA": "tensor-memory matrix multiply-add, block-scaled FP8",
-        "UTCOMMA": "tensor-memory matrix multiply-add, FP4",
-        "UTCQMMA": "tensor-memory matrix multiply-add, FP8, FP6 or FP4",
-    },
-}
 
-_INTEGER = {
-    "integer": {
-        "BFE": "extract bits",
-        "BFI": "insert bits",
-        "BMSK": "make a bit mask",
-        "BREV": "reverse bits",
-        "FLO": "find leading one",
-        "IABS": "absolute value",
-        "IADD": "add",
-        "IADD2": "add",
-        "IADD3": "add of three",
-        "IADD32I": "add, immediate",
-        "ICMP": "compare and select",
-        "IDP": "dot product of bytes",
-        "IDP4A": "dot product of four bytes",
-        "IMAD": "multiply-add (the compiler also moves registers with it)",
-        "IMAD32I": "multiply-add, immediate",
-        "IMADSP": "multiply-add of parts",
-        "IMNMX": "minimum or maximum",
-        "IMUL": "multiply",
-        "IMUL32I": "multiply, immediate",
-        "ISAD": "sum of absolute differences",
-        "ISCADD": "scaled add",
-        "ISCADD32I": "scaled add, immediate",
-        "ISET": "compare, result in a register",
-        "ISETP": "compare, result in a predicate",
-        "LEA": "address: shift and add",
-        "LOP": "logic of two",
-        "LOP3": "logic of three",
-        "LOP32I": "logic of two, immediate",
-        "POPC": "count ones",
-        "SGXT": "extend the sign",
-        "SHF": "funnel shift",
-        "SHL": "shift left",
-        "SHR": "shift right",
-        "VABSDIFF": "absolute difference",
-        "VABSDIFF4": "absolute difference of four bytes",
-        "VADD": "video add",
-        "VIADD": "add",
-        "VIADDMNMX": "add, then minimum or maximum",
-        "VIMNMX": "minimum or maximum",
-        "VIMNMX3": "minimum or maximum of three",
-        "VMAD": "video multiply-add",
-        "VMNMX": "video minimum or maximum",
-        "XMAD": "16-bit multiply-add",
-    },
-    "conversion": {
-        "F2F": "float to float",
-        "F2FP": "floats to a packed pair",
-        "F2I": "float to integer",
-        "F2IP": "floats to packed integers",
-        "FRND": "round to an integer value",
-        "I2F": "integer to float",
-        "I2FP": "integer to float, on the FP32 pipe",
-        "I2I": "integer to integer",
-        "I2IP": "integers to a packed pair",
-    },
-    "move": {
-        "B2R": "barrier state to register",
-        "BMOV": "move a convergence barrier",
-        "CS2R": "special register (clock) to register",
-        "CSET": "condition to register",
-        "CSETP": "condition to predicate",
-        "GETLMEMBASE": "read the base of local memory",
-        "LEPC": "read the program counter",
-        "MOV": "move",
-        "MOV32I": "move an immediate",
-        "MOVM": "move a matrix, transposed, between lanes",
-        "P2R": "predicates to register",
-        "PLOP3": "logic of predicates",
-        "PRMT": "permute bytes",
-        "PSET": "predicate to register",
-        "PSETP": "combine predicates",
-        "R2B": "register to barrier",
-        "R2P": "register to predicates",
-        "RPCMOV": "move the return program counter",
-        "S2R": "special register (thread or block index) to register",
-        "SEL": "select",
-        "SETCTAID": "set the block index",
-        "SETLMEMBASE": "set the base of local memory",
-    },
-    "warp": {
-        "CREDUX": "reduction over a warp to a uniform register",
-        "ELECT": "elect one thread of the warp",
-        "MATCH": "find lanes with equal values",
-        "REDUX": "integer reduction over a warp",
-        "SHFL": "shuffle between lanes",
-        "VOTE": "vote over a warp",
-        "VOTEU": "vote over a warp to a uniform register",
-    },
-    "uniform": {
-        "R2UR": "register to uniform register",
-        "S2UR": "special register to uniform register",
-        "UCLEA": "constant address",
-        "UFRND": "round",
-        "UI2FP": "integer to float",
-        "UIMAD": "multiply-add",
-        "UP2UR": "predicates to register",
-        "UR2UP": "register to predicates",
-        "UR2UR": "move through a uniform register index",
-        "USETMAXREG": "give back or take registers (setmaxnreg)",
-        "UVIRTCOUNT": "set a virtual resource count",
-    },
-}
-
-# Opcodes that the uniform datapath has as well, under the same name behind a U.
-_UNIFORM_FP32 = "FADD FFMA FMNMX FMUL FSEL FSET FSETP"
-_UNIFORM = (
-    "BMSK BREV F2F F2FP F2I FLO I2F I2I I2IP IABS IADD3 IMNMX ISETP LEA LEPC LOP LOP3 LOP32I MOV PLOP3 POPC "
-    "PRMT PSETP SEL SGXT SHF SHL SHR VIADD VIMNMX VIMNMX3"
-)
-_SCALAR = {opcode: meaning for known in _INTEGER.values() for opcode, meaning in known.items()}
-_INTEGER["uniform"] |= {f"U{opcode}": f"FP32 {_FLOAT['fp32'][opcode]}" for opcode in _UNIFORM_FP32.split()}
-_INTEGER["uniform"] |= {f"U{opcode}": _SCALAR[opcode] for opcode in _UNIFORM.split()}
-
-_MEMORY = {
-    "global_load": {"LD": "load, generic address", "LDG": "load"},
-    "global_store": {"ST": "store, generic address", "STG": "store"},
-    "shared_load": {"LDS": "load", "LDSM": "load matrix fragments (ldmatrix)"},
-    "shared_store": {
-        "STAS": "asynchronous store to distributed shared memory",
-        "STS": "store",
-        "STSM": "store matrix fragments (stmatrix)",
-        "UMEMSETS": "fill shared memory",
-    },
-    "local": {"LDL": "load from local memory", "STL": "store to local memory"},
-    "constant": {
-        "LDC": "load a constant",
-        "LDCU": "load a constant to a uniform register",
-        "ULDC": "load a constant to a uniform register",
-    },
-    "async_copy": {
-        "ARRIVES": "signal a barrier when copies arrive",
-        "LDGDEPBAR": "close a group of asynchronous copies",
-        "LDGSTS": "copy global to shared (cp.async)",
-        "UBLKCP": "bulk copy",
-        "UBLKPF": "bulk prefetch",
-        "UBLKRED": "bulk reduction",
-        "UTMACCTL": "cache control of a tensor map",
-        "UTMACMDFLUSH": "flush tensor-copy commands",
-        "UTMALDG": "tensor copy, global to shared (TMA)",
-        "UTMAPF": "tensor prefetch (TMA)",
-        "UTMAREDG": "tensor reduction to global (TMA)",
-        "UTMASTG": "tensor copy, shared to global (TMA)",
-    },
-    "atomic": {
-        "ATOM": "atomic, generic address",
-        "ATOMG": "atomic on global memory",
-        "ATOMS": "atomic on shared memory",
-        "RED": "reduction without result",
-        "REDAS": "asynchronous reduction on distributed shared memory",
-        "REDG": "reduction on global memory without result",
-    },
-    "texture": {
-        "SUATOM": "surface atomic",
-        "SULD": "surface load",
-        "SUQUERY": "surface query",
-        "SURED": "surface reduction",
-        "SUST": "surface store",
-        "TEX": "texture fetch",
-        "TEXS": "texture fetch",
-        "TLD": "texture load",
-        "TLD4": "texture gather",
-        "TLD4S": "texture gather",
-        "TLDS": "texture load",
-        "TMML": "texture level of detail",
-        "TXA": "texture anisotropic fetch",
-        "TXD": "texture fetch with derivatives",
-        "TXQ": "texture query",
-    },
-    "tensor_memory": {
-        "LDT": "load tensor memory",
-        "LDTM": "load tensor memory to registers",
-        "STT": "store tensor memory",
-        "STTM": "store registers to tensor memory",
-        "UTCATOMSWS": "allocate or free tensor memory",
-        "UTCBAR": "signal a barrier when tensor work is done",
-        "UTCCP": "copy shared memory to tensor memory",
-        "UTCLDSWS": "load tensor-core state",
-        "UTCSHIFT": "shift rows of tensor memory",
-        "UTCSTSWS": "store tensor-core state",
-    },
-    "cache": {
-        "CCTL": "cache control",
-        "CCTLL": "cache control, local memory",
-        "CCTLT": "cache control, texture",
-        "CGAERRBAR": "error barrier of a cluster",
-        "ERRBAR": "error barrier",
-        "FENCE": "memory fence between proxies",
-        "MEMBAR": "memory fence",
-        "QSPC": "ask for the memory space of an address",
-    },
-}
-
-_CONTROL = {
-    "synchronisation": {
-        "ACQBULK": "wait for bulk data of an earlier launch",
-        "ACQSHMINIT": "wait for the initialisation of shared memory",
-        "BAR": "block barrier (__syncthreads)",
-        "DEPBAR": "wait for outstanding results",
-        "ENDCOLLECTIVE": "end of a collective",
-        "NANOSLEEP": "sleep",
-        "PREEXIT": "let the next launch begin",
-        "SYNCS": "shared-memory barrier (mbarrier)",
-        "UCGABAR_ARV": "arrive at the cluster barrier",
-        "UCGABAR_WAIT": "wait at the cluster barrier",
-        "WARPGROUP": "fence before, or wait for, warpgroup matrix multiply-adds",
-        "WARPSYNC": "synchronise the warp",
-    },
-    "control": {
-        "BPT": "breakpoint or trap",
-        "BRA": "branch",
-        "BREAK": "leave a convergence region",
-        "BRK": "leave a loop",
-        "BRX": "branch, computed target",
-        "BRXU": "branch, computed uniform target",
-        "BSSY": "begin a convergence region",
-        "BSYNC": "converge",
-        "CAL": "call",
-        "CALL": "call",
-        "CONT": "continue a loop",
-        "EXIT": "end of the thread",
-        "JCAL": "call",
-        "JMP": "jump",
-        "JMX": "jump, computed target",
-        "JMXU": "jump, computed uniform target",
-        "KILL": "end of the thread",
-        "LONGJMP": "long jump",
-        "PBK": "prepare leaving a loop",
-        "PCNT": "prepare continuing a loop",
-        "PEXIT": "prepare the end",
-        "PLONGJMP": "prepare a long jump",
-        "PRET": "prepare a return",
-        "RET": "return",
-        "RTT": "return from a trap",
-        "SSY": "set the convergence point",
-        "SYNC": "converge",
-        "YIELD": "let another warp run",
-    },
-    "other": {
-        "NOP": "no operation",
-        "PMTRIG": "trigger a performance monitor",
-        "UGETNEXTWORKID": "take the next block of a cancelled launch",
-        "VIRTCOUNT": "set a virtual resource count",
-    },
-}
-
-# Every known opcode.
-OPCODES: dict[str, OpcodeInfo] = {
-    opcode: OpcodeInfo(opcode, key, meaning)
-    for table in (_FLOAT, _INTEGER, _MEMORY, _CONTROL)
-    for key, members in table.items()
-    for opcode, meaning in members.items()
-}
+@cache
+def known() -> Mapping[str, OpcodeInfo]:
+    """Every known opcode, by its name; the table beside this file has them."""
+    table = Path(__file__).with_name("opcodes.csv").read_text("utf-8")
+    return {row[0]: OpcodeInfo(*row) for row in csv.reader(table.splitlines()[1:])}
 
 
 def members(*classes: str) -> tuple[str, ...]:
     """The opcodes of these classes."""
-    return tuple(item.opcode for item in OPCODES.values() if item.instruction_class in classes)
+    return tuple(item.opcode for item in known().values() if item.instruction_class in classes)
 
 
 def opcode_of(sass: str) -> str:
@@ -394,7 +84,7 @@ def info(opcode: str) -> OpcodeInfo:
     bare = opcode.partition(".")[0].strip().upper()
     if bare == "HFMA2" and ".MMA" in opcode.upper():
         bare = "HFMA2_MMA"
-    return OPCODES.get(bare) or OpcodeInfo(bare, "other", "")
+    return known().get(bare) or OpcodeInfo(bare, "other", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,8 @@ def occupancy_table(
         "shared_memory_config": shared_memory_config,
         "block_barriers": block_barriers,
     }
-    columns = _columns(configurations, given)
-    size = _common_length(columns)
-    labels = configurations.index if isinstance(configurations, pd.DataFrame) else range(size)
+    table = _table(configurations, given)
+    labels = table.index
 
     @cache
     def answer(*values: Any) -> Occupancy | OccupancyError:
@@ -108,9 +107,8 @@ def occupancy_table(
         except OccupancyError as error:
             return error
 
-    found = [
-        answer(*row) for row in zip(*(_values(name, columns[name], size) for name in INPUTS), strict=True)
-    ]
+    columns = (_values(name, table[name]) for name in INPUTS)
+    found = [answer(*row) for row in zip(*columns, strict=True)]
     if invalid == "raise":
         for label, one in zip(labels, found, strict=True):
             if isinstance(one, OccupancyError):
@@ -148,69 +146,47 @@ def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame
     return pd.DataFrame({name: values[name] for name in dict.fromkeys(order)}, index=labels, copy=False)
 
 
-def _columns(configurations: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every input by name: the argument, else the column, else the default."""
-    columns: dict[str, Any] = {}
+def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
+    """Every input as a column: the argument, else the column of that name, else the default."""
+    columns: dict[str, Any] = dict(_DEFAULTS)
     for name in INPUTS:
         if given[name] is not None:
             columns[name] = given[name]
         elif configurations is not None and name in configurations:
             columns[name] = configurations[name]
-        elif name in _DEFAULTS:
-            columns[name] = _DEFAULTS[name]
-        else:
+        elif name not in columns:
             raise OccupancyError(
                 f"the configurations have no '{name}'",
                 remedies=[f"give columns or arguments named {', '.join(INPUTS[:3])}"],
                 found=", ".join(map(str, configurations)) if configurations is not None else "",
             )
-    return columns
-
-
-def _is_single(name: str, value: Any) -> bool:
-    """Whether a value holds for every row. (8, 6) and a 0-d array are single, a list of two numbers is not."""
-    if name == "compute_capability" and isinstance(value, tuple) and len(value) == 2:
-        return all(isinstance(part, int) for part in value)
-    return isinstance(value, str) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
-
-
-def _common_length(columns: Mapping[str, Any]) -> int:
-    lengths = {name: len(value) for name, value in columns.items() if not _is_single(name, value)}
+    # A pair of numbers is one architecture, a list of two numbers two values.
+    single = {name: one for name, one in columns.items() if isinstance(one, tuple) or np.ndim(one) == 0}
+    several = {name: pd.Series(one) for name, one in columns.items() if name not in single}
+    lengths = {name: len(column) for name, column in several.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         raise OccupancyError("the arrays have different lengths", found=shown)
-    return next(iter(lengths.values()), 1)
+    size = next(iter(lengths.values()), 1)
+    index = configurations.index if isinstance(configurations, pd.DataFrame) else pd.RangeIndex(size)
+    return pd.DataFrame(
+        {name: [single[name]] * size if name in single else several[name].tolist() for name in INPUTS},
+        index=index,
+        dtype=object,
+    )
 
 
-def _values(name: str, value: Any, size: int) -> list[Any]:
-    """A column of this length as the calculator takes its values: whole floats as int, missing carve-outs as None."""
-    if _is_single(name, value):
-        single = value if value is None or name == INPUTS[0] else _whole_numbers(name, np.asarray([value]))[0]
-        return [parse_compute_capability(single) if name == INPUTS[0] else single] * size
-    if name != INPUTS[0]:
-        return _whole_numbers(name, np.asarray(value))
-    known = cache(parse_compute_capability)
-    listed = value if isinstance(value, (list, tuple)) else np.asarray(value).tolist()
-    found = []
-    for row, item in enumerate(listed):
-        if item is None or item != item:
-            raise OccupancyError(f"row {row:,} has no compute capability")
-        found.append(known(tuple(item) if isinstance(item, list) else item))
-    return found
-
-
-def _whole_numbers(name: str, array: Any) -> list[int | None]:
-    """The values of an array of whole numbers; floats pass where they are whole (a column with gaps is float)."""
-    if array.dtype.kind not in "iufO":
-        raise OccupancyError(f"{name} holds {array.dtype}, not whole numbers")
+def _values(name: str, column: pd.Series[Any]) -> list[Any]:
+    """A column as the calculator takes its values: whole floats, which columns with gaps have, as int."""
+    if name == INPUTS[0]:
+        known = cache(parse_compute_capability)
+        return [known(tuple(one) if isinstance(one, list) else one) for one in column]
     found: list[int | None] = []
-    for row, (item, missing) in enumerate(zip(array.tolist(), pd.isna(array), strict=True)):
-        if missing and name == "shared_memory_config":
+    for row, one in enumerate(column):
+        if name == "shared_memory_config" and pd.isna(one):
             found.append(None)
-        elif isinstance(item, int) and not isinstance(item, bool):
-            found.append(item)
-        elif isinstance(item, float) and item.is_integer():
-            found.append(int(item))
+        elif type(one) is not bool and isinstance(one, (int, float)) and one == one // 1:
+            found.append(int(one))
         else:
-            raise OccupancyError(f"{name} in row {row:,}: {item!r} is not a whole number")
+            raise OccupancyError(f"{name} in row {row:,}: {one!r} is not a whole number")
     return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code import sequences
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -397,14 +397,12 @@ def _of_nothing(work: Work, upper: set[int]) -> set[int]:
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:
     """What gives an operand of a division, and what it is the absolute value of."""
-    given = set(sources)
-    waiting = list(given)
-    while waiting:
-        at = waiting.pop()
-        if "IABS" in work.sass[at].opcode or work.sass[at].full.startswith("IMAD.MOV"):
-            waiting += work.code.sources(at) - given
-            given |= work.code.sources(at)
-    return given
+
+    def moved(at: int) -> Iterable[int]:
+        line = work.sass[at]
+        return work.code.sources(at) if "IABS" in line.opcode or line.full.startswith("IMAD.MOV") else ()
+
+    return reached(sources, moved)
 
 
 def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:

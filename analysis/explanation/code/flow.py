@@ -151,22 +151,16 @@ class Program:
         return tuple(map(tuple, found))
 
     @cached_property
-    def depends_on(self) -> tuple[bool, ...]:
+    def depends_on(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result may differ between two threads: it goes back to a thread's or block's
         number, to memory, or to what the threads of a warp exchange.
         """
-        found = [_differs(line) for line in self.sass]
-        self._spread(found, range(len(self.sass)))
-        return tuple(found)
+        return self._going_back_to(_differs)
 
     @cached_property
-    def by_block(self) -> tuple[bool, ...]:
+    def by_block(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result may differ between the threads of one number in two blocks."""
-        found = [
-            _differs(line) and not any("SR_TID" in operand for operand in line.operands) for line in self.sass
-        ]
-        self._spread(found, range(len(self.sass)))
-        return tuple(found)
+        return self._going_back_to(lambda line: _differs(line) and "SR_TID" not in line.text)
 
     @cached_property
     def by_thread(self) -> npt.NDArray[np.bool_]:
@@ -174,21 +168,22 @@ class Program:
 
         A global load gives all threads the same where they read one place.
         """
-        found = [
-            (line.opcode in ("S2R", "S2UR") and any(one in line.text for one in ("SR_TID", "SR_LANEID")))
-            or line.space in ("shared", "local")
-            or line.opcode in _EXCHANGES
-            for line in self.sass
-        ]
-        self._spread(found, range(len(self.sass)))
-        return np.array(found, dtype=bool)
+        return self._going_back_to(
+            lambda line: (
+                (line.opcode in ("S2R", "S2UR") and any(one in line.text for one in ("SR_TID", "SR_LANEID")))
+                or line.space in ("shared", "local")
+                or line.opcode in _EXCHANGES
+            )
+        )
 
     @cached_property
     def by_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
-        found = [
-            bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES for line in self.sass
-        ]
+        return self._going_back_to(_brings_data)
+
+    def _going_back_to(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+        """Which instructions these are, or get something from these."""
+        found = [begins(line) for line in self.sass]
         self._spread(found, range(len(self.sass)))
         return np.array(found, dtype=bool)
 
@@ -201,15 +196,7 @@ class Program:
             for at in inside:
                 line = self.sass[at]
                 # A value that the same round has not computed yet comes from the round before.
-                found[at] = (
-                    bool(line.space and line.space != "constant")
-                    or line.opcode in _EXCHANGES
-                    or any(
-                        at <= source <= loop.last
-                        for name in line.reads
-                        for source in self.producers(at, name)
-                    )
-                )
+                found[at] = _brings_data(line) or any(at <= source <= loop.last for source in self.sources(at))
             self._spread(found, inside)
             self.masks[key] = np.array(found, dtype=bool)
         return self.masks[key]
@@ -441,6 +428,10 @@ def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
                         ring.add(opened.popitem()[0])
                     if len(ring) > 1 or at in after[at]:
                         yield ring
+
+
+def _brings_data(line: Sass) -> bool:
+    return bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES
 
 
 def _differs(line: Sass) -> bool:

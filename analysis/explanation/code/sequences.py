@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import share
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -443,24 +443,19 @@ def feeding(work: Work, rows: set[int]) -> list[int]:
 def _loaded_for(work: Work, call: int) -> set[int]:
     """The loads from memory that the arguments of a call go back to."""
     code = work.code
-    waiting = [at for at in range(max(0, call - ARGUMENTS), call) if not work.sass[at].space]
-    found: set[int] = set()
-    seen = set(waiting)
-    while waiting:
-        at = waiting.pop()
-        for name in work.sass[at].reads:
-            for source in code.producers(at, name):
-                if work.sass[source].space and work.sass[source].space != "constant":
-                    found.add(source)
-                elif source not in seen and not _is_called(work, source):
-                    seen.add(source)
-                    waiting.append(source)
-    return found
+    moves = [at for at in range(max(0, call - ARGUMENTS), call) if not work.sass[at].space]
+    called = {at for first, last in code.functions for at in range(first, last + 1)}
 
+    def is_load(at: int) -> bool:
+        return work.sass[at].space not in ("", "constant")
 
-def _is_called(work: Work, index: int) -> bool:
-    """Whether an instruction belongs to a function that is called."""
-    return any(first <= index <= last for first, last in work.code.functions)
+    before = reached(
+        moves,
+        lambda at: (
+            () if is_load(at) else (one for one in code.sources(at) if is_load(one) or one not in called)
+        ),
+    )
+    return set(filter(is_load, before))
 
 
 def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> Array:
@@ -756,17 +751,13 @@ def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
 def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:
     """Whether what these instructions give is the same in all threads, or stays in each of these loops."""
     code = work.code
-    seen = set(sources)
-    waiting = list(seen)
-    while waiting:
-        at = waiting.pop()
-        if not code.depends_on[at]:
-            continue
-        if any(loop is None or (at in loop and code.varies(loop)[at]) for loop in loops):
-            return False
-        waiting += code.sources(at) - seen
-        seen |= code.sources(at)
-    return True
+    behind = reached(sources, lambda at: code.sources(at) if code.depends_on[at] else ())
+    return not any(
+        loop is None or (at in loop and code.varies(loop)[at])
+        for at in behind
+        if code.depends_on[at]
+        for loop in loops
+    )
 
 
 def _whole_exponent(work: Work, rows: list[int]) -> bool:

@@ -139,8 +139,8 @@ def test_the_first_impossible_row_is_named() -> None:
         ({"threads_per_block": [128, 256], "registers_per_thread": [32, 32, 32]}, "different lengths"),
         ({"threads_per_block": [128.5, 256], "registers_per_thread": 32}, "row 0: .*128.5.* whole number"),
         ({"threads_per_block": [128, np.nan], "registers_per_thread": 32}, "row 1"),
-        ({"threads_per_block": ["128", "256"], "registers_per_thread": 32}, "not whole numbers"),
-        ({"threads_per_block": [True, False], "registers_per_thread": 32}, "not whole numbers"),
+        ({"threads_per_block": ["128", "256"], "registers_per_thread": 32}, "row 0: '128' is not a whole"),
+        ({"threads_per_block": [True, False], "registers_per_thread": 32}, "row 0: True is not a whole"),
         ({"threads_per_block": [128, 256]}, "no 'registers_per_thread'"),
     ],
 )
