@@ -24,11 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
 MINIMUM_BEFORE = 8  # runs that must stand before a step: fewer do not say what the noise is
 
@@ -95,8 +93,6 @@ def find_steps(
     Returns:
         the steps; () where the series is quiet or too short.
     """
-    import numpy as np
-
     raw = np.asarray(values, dtype=np.float64)
     usable = np.isfinite(raw) & (raw > 0)
     where = np.flatnonzero(usable)
@@ -139,8 +135,6 @@ def _beside_drift(
     Explanations are held against each other by Schwarz's criterion: steps alone, drift alone, both. A drift is a line,
     or a line and a wave of a year; a series of less than half a year has no wave that could be told from a line.
     """
-    import numpy as np
-
     span = places / YEAR
     columns = [span]
     if span[-1] - span[0] > 0.5:
@@ -193,8 +187,6 @@ def _fitted(
     Args:
         drift: (values, columns), without a constant; no column for levels alone.
     """
-    import numpy as np
-
     edges = np.array([0, *cuts])
     counts = np.diff([*edges, len(logs)])
     table = np.column_stack([logs, drift])
@@ -214,8 +206,6 @@ def _fitted(
 
 def _weakest_first(level: npt.NDArray[np.float64], cuts: Sequence[int]) -> list[int]:
     """The cuts by how much worse one level instead of the two beside it would be (Ward 1963)."""
-    import numpy as np
-
     edges = np.array([0, *cuts])
     counts = np.diff([*edges, len(level)]).astype(np.float64)
     means = np.add.reduceat(level, edges) / counts
@@ -232,16 +222,12 @@ def _size(logs: npt.NDArray[np.float64], cut: int) -> float:
 
 def _median(values: npt.NDArray[np.float64]) -> float:
     """The median of finite values (``numpy.median`` takes three times as long over a few hundred)."""
-    import numpy as np
-
     ordered = np.sort(values)
     return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2)
 
 
 def noise_scale(logs: npt.NDArray[np.float64]) -> float:
     """Standard deviation of one value, from differences of neighbours: steps are few among them."""
-    import numpy as np
-
     differences = np.sort(np.abs(np.diff(logs)))
     # The mean of the smallest nine tenths of |N(0, 2 s^2)| is 0.6574 sqrt(2) s; a median would jump between the few
     # values that quantised times take.
@@ -254,8 +240,6 @@ def long_run_noise(logs: npt.NDArray[np.float64]) -> float:
     Of an autoregression with correlation r neighbours differ by 2 (1 - r) and next neighbours by 2 (1 - r²) variances:
     their ratio tells r, and steps, which are few, hardly touch it.
     """
-    import numpy as np
-
     noise = noise_scale(logs)
     if len(logs) < 2 * FEWEST or not noise:
         return noise
@@ -277,8 +261,6 @@ def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 
     It is the first look of `find_steps` without its robust parts, and lets no row pass that has a step.
     """
-    import numpy as np
-
     logs = np.log(matrix)
     count = logs.shape[1]
     differences = np.abs(np.diff(logs, axis=1))
@@ -304,8 +286,6 @@ def _winsorised(logs: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.f
 
     Which level is a value's own is not known near a step, so it may follow any of the three.
     """
-    import numpy as np
-
     half = LEVEL_WINDOW // 2
     padded = np.concatenate([np.full(half, np.nan), logs, np.full(half, np.nan)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, LEVEL_WINDOW)
@@ -317,8 +297,6 @@ def _winsorised(logs: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.f
 
 def _cuts(values: npt.NDArray[np.float64], start: int, stop: int, noise: float) -> list[int]:
     """Positions of the steps between ``start`` and ``stop``."""
-    import numpy as np
-
     count = stop - start
     before = MINIMUM_BEFORE if start == 0 else MINIMUM_AFTER
     if count < before + MINIMUM_AFTER:
@@ -341,8 +319,6 @@ def _cuts(values: npt.NDArray[np.float64], start: int, stop: int, noise: float) 
 
 def _agree(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], noise: float) -> bool:
     """Whether nearly all values of the shorter side lie beyond the other side's level: two disturbed runs do not."""
-    import numpy as np
-
     level_before, level_after = _median(before), _median(after)
     direction = 1.0 if level_after > level_before else -1.0
     short, level = (after, level_before) if len(after) <= len(before) else (before, level_after)
@@ -366,8 +342,6 @@ class Level:
 
 def levels(times_ns: Sequence[float], steps: Sequence[Step]) -> tuple[float, tuple[Level, ...]]:
     """The relative noise of one run (one standard deviation), and the levels between the steps, oldest first."""
-    import numpy as np
-
     known = np.asarray([time for time in times_ns if time > 0], dtype=np.float64)
     noise = max(noise_scale(np.log(known)), NOISE_FLOOR)
     edges = [0, *(step.position for step in steps), len(times_ns)]
@@ -380,8 +354,6 @@ def levels(times_ns: Sequence[float], steps: Sequence[Step]) -> tuple[float, tup
 
 def medians(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The median of each column's numbers, NaN for a column without any (numpy's nanmedian, 20 times faster)."""
-    import numpy as np
-
     ordered = np.sort(rows, axis=0)  # NaN goes to the end
     known = len(rows) - np.count_nonzero(np.isnan(rows), axis=0)
     columns = np.arange(rows.shape[1])

@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmprof.analysis.history.changepoints import (
     MINIMUM_AFTER,
@@ -21,10 +23,6 @@ from gemmprof.analysis.history.changepoints import (
 )
 from gemmprof.analysis.history.points import CLOCKS, TEXTS, Point, Series
 from gemmprof.base.amounts import number
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 CLOCK_RESOLUTION_NS = 32.0  # ncu's durations are multiples of this
 
@@ -84,8 +82,6 @@ class _Level:
 
 
 def _level(series: Series, start: int, stop: int) -> _Level:
-    import numpy as np
-
     rows = series.numbers[start:stop]
     typical = medians(rows)
     texts = {name: _mode(text for text in series.texts[name][start:stop] if text) for name in TEXTS}
@@ -127,8 +123,6 @@ def _clocks(before: _Level, after: _Level, step: Step) -> str:
 
 def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
     """Counters whose medians differ by more than they vary, largest change first."""
-    import numpy as np
-
     was, now = before.typical, after.typical
     own = np.maximum(before.spread, after.spread)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -174,8 +168,6 @@ def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[
         times: of all series.
         last: only steps within so many last runs.
     """
-    import numpy as np
-
     starts = np.cumsum(times.counts) - times.counts
     found = {}
     for at in _not_quiet(times, starts):
@@ -188,7 +180,6 @@ def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[
 
 def _not_quiet(times: Times, starts: npt.NDArray[np.int64]) -> list[int]:
     """Positions of the series that the quick look does not call quiet."""
-    import numpy as np
 
     def look(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         length = int(times.counts[rows[0]])
@@ -209,8 +200,6 @@ def _not_quiet(times: Times, starts: npt.NDArray[np.int64]) -> list[int]:
 
 def _of_equal_length(counts: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
     """Positions of series with equally many times, a few at a time; those too short for a step are left out."""
-    import numpy as np
-
     for length in np.unique(counts[counts >= MINIMUM_BEFORE + MINIMUM_AFTER]):
         rows = np.flatnonzero(counts == length)
         for first in range(0, len(rows), AT_A_TIME):

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +102,6 @@ class Series:
 
 def series_of(points: Sequence[Point]) -> Series:
     """These points as a series."""
-    import numpy as np
-
     counters = sorted({name for point in points for name in point.counters})
     rows = [
         [point.sm_clock_hz, point.memory_clock_hz, *(point.counters.get(name) for name in counters)]

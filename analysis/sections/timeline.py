@@ -13,21 +13,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure
 from gemmprof.analysis.history.changepoints import find_steps
+from gemmprof.analysis.reading.samples import Series, series_of
 from gemmprof.analysis.sections.warp_states import reason
 from gemmprof.model import KernelProfile, NotCollected
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from gemmprof.analysis.reading.samples import Series
-
-    Array = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 
 NAME = "timeline"
 TITLE = "The launch over time"
@@ -219,9 +217,6 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     """The launch over time; not collected without samples within it."""
     if not profile.sampled:
         return GROUP.not_collected(profile.metrics)
-    # numpy and the series are loaded for launches that have samples alone.
-    from gemmprof.analysis.reading.samples import series_of
-
     wanted = {
         name
         for name in profile.sampled
@@ -270,8 +265,6 @@ def _duration(one: Series, profiled: float | None) -> float:
 def _on_grid(
     profile: KernelProfile, series: Mapping[str, Series], duration: float, interval: float, within: int
 ) -> Timeline:
-    import numpy as np
-
     columns = max(1, min(COLUMNS, within))
 
     def grid(one: Series | None, values: Array | None = None, *, inside: bool = True) -> Array | None:
@@ -345,8 +338,6 @@ def _columns(one: Series, values: Array, duration: float, columns: int, *, insid
 
     ``inside`` says that only the launch itself is counted: its SMs' work, not a memory's traffic.
     """
-    import numpy as np
-
     stamped = one.stamps > 0
     start, found = one.since_start[stamped].astype(np.float64), values[stamped]
     width = np.diff(start, append=start[-1] + np.median(np.diff(start)) if len(start) > 1 else start[-1] + 1)
@@ -372,8 +363,6 @@ def _columns(one: Series, values: Array, duration: float, columns: int, *, insid
 
 def _rate(one: Series | None, grid: Any) -> Array | None:
     """What a counter counts in a nanosecond."""
-    import numpy as np
-
     if one is None:
         return None
     width = np.diff(one.stamps, append=one.stamps[-1]).astype(np.float64)
@@ -388,8 +377,6 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
 
     The second is whether it is exact.
     """
-    import numpy as np
-
     of_peak, per_active = _first(series, metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
     if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -407,8 +394,6 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
 
 def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Array | None:
     """SM clock in GHz where most SMs have work."""
-    import numpy as np
-
     active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or share is None:
         return None
@@ -421,16 +406,12 @@ def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Arra
 
 def _runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Stretches of columns for which something holds, as first and behind the last."""
-    import numpy as np
-
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _bursts(blocks: Array, sms: int | None) -> list[tuple[int, int]]:
     """Stretches in which new blocks begin together; none where they trickle in, which shows no waves."""
-    import numpy as np
-
     # The first fills every place that the SMs have: those behind it may have a block an SM.
     densest = float(np.nanmax(blocks, initial=0.0))
     dense = np.nan_to_num(blocks) > NO_BLOCKS * min(densest, sms or densest)
@@ -452,8 +433,6 @@ def _in_step(blocks: Array, bursts: Sequence[tuple[int, int]], sms: int | None) 
     The first fills every place that the SMs have, the last may have fewer. The counter comes in portions of up to 32
     blocks, so that blocks that trickle in look like small bursts.
     """
-    import numpy as np
-
     if not bursts or sms is None:
         return False
     sizes = [float(np.nansum(blocks[a:b])) for a, b in bursts]
@@ -468,8 +447,6 @@ def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
 
     None where they are not what the kernel keeps busy (half of the time above half of their peak).
     """
-    import numpy as np
-
     lane = next((lane for lane in lanes if lane.key == "tensor"), None)
     if lane is None or len(lane.values) < 20:
         return None
@@ -488,8 +465,6 @@ def _even_end(lanes: Sequence[Lane], share: Array | None, phases: Sequence[Phase
     Work is instructions issued: where few SMs keep a memory as busy as all do, nothing is lost. None where the launch
     does more than one thing, so that instructions are no measure of work.
     """
-    import numpy as np
-
     lane = next((lane for lane in lanes if lane.key == "issue"), None)
     steady = next((phase for phase in phases if phase.name == "steady"), None)
     if (
@@ -524,8 +499,6 @@ def _phases(
     A persistent kernel (one wave of blocks) that keeps the tensor cores busy begins and ends with a prologue and an
     epilogue: SMs have work, the tensor cores none.
     """
-    import numpy as np
-
     found = {lane.key: np.array(lane.values) for lane in lanes}
     columns = len(next(iter(found.values()))) if found else 0
     if not columns:
@@ -574,8 +547,6 @@ def _phases(
 
 def _with_clocks(phases: tuple[Phase, ...], clock: Array | None) -> tuple[Phase, ...]:
     """The phases; those at a lower clock than another say so."""
-    import numpy as np
-
     if clock is None:
         return phases
     columns = len(clock)
@@ -598,8 +569,6 @@ def _cuts(
     What each block does in turn is no phase of the launch. Where blocks come in waves, levels are therefore means of
     whole waves; else the seams are left out, in which blocks end and others begin.
     """
-    import numpy as np
-
     columns = np.arange(first, last)
     begins = [a for a, _ in bursts if first <= a < last]
     if not waves and len(bursts) > 1:
@@ -648,15 +617,11 @@ def _cuts(
 
 
 def _sms(share: Array) -> str:
-    import numpy as np
-
     return f"{100 * float(np.nan_to_num(share).mean()):.0f} % of SMs have work"
 
 
 def _does(found: Mapping[str, Array], a: int, b: int) -> str:
     """What the busiest parts of the GPU do in these columns."""
-    import numpy as np
-
     titles = {key: title for key, title, _ in _LANES}
     busy = [
         (float(np.nanmean(values[a:b])), key)

@@ -196,7 +196,9 @@ class Program:
             for at in inside:
                 line = self.sass[at]
                 # A value that the same round has not computed yet comes from the round before.
-                found[at] = _brings_data(line) or any(at <= source <= loop.last for source in self.sources(at))
+                found[at] = _brings_data(line) or any(
+                    at <= source <= loop.last for source in self.sources(at)
+                )
             self._spread(found, inside)
             self.masks[key] = np.array(found, dtype=bool)
         return self.masks[key]
