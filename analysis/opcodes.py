@@ -16,11 +16,25 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class OpcodeInfo:
-    """An opcode with its class (key of `CLASSES`) and its meaning in a few words."""
+    """What is true of an opcode whatever its modifiers are: a row of the table beside this file.
+
+    Attributes:
+        opcode: its name.
+        instruction_class: key of `CLASSES`.
+        pipe: that it occupies on compute capability 9.0; ``fma_heavy`` is the half of ``fma`` that multiplies integers.
+        space: the memory that it accesses, '' for none.
+        waited_for: how its result is waited for: on the ``long`` scoreboard, on the ``short`` one, '' for a fixed time.
+        result: ``stored`` in memory, ``none``, or '' for one in registers.
+        meaning: in a few words, '' if gemmprof does not know it.
+    """
 
     opcode: str
-    instruction_class: str
-    meaning: str
+    instruction_class: str = "other"
+    pipe: str = "alu"
+    space: str = ""
+    waited_for: str = ""
+    result: str = ""
+    meaning: str = ""
 
 
 # Title of each class, in the order of the pages.
@@ -80,11 +94,13 @@ def opcode_of(sass: str) -> str:
 
 @lru_cache(maxsize=4096)
 def info(opcode: str) -> OpcodeInfo:
-    """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if it is unknown."""
+    """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if nobody knows it."""
     bare = opcode.partition(".")[0].strip().upper()
     if bare == "HFMA2" and ".MMA" in opcode.upper():
         bare = "HFMA2_MMA"
-    return known().get(bare) or OpcodeInfo(bare, "other", "")
+    return known().get(bare) or OpcodeInfo(
+        bare, pipe="uniform" if bare.startswith("U") else "alu" if bare else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

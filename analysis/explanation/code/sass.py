@@ -14,12 +14,6 @@ from functools import lru_cache
 
 from gemmprof.analysis import opcodes
 
-GLOBAL = "global"
-SHARED = "shared"
-LOCAL = "local"
-CONSTANT = "constant"
-TEXTURE = "texture"
-
 _REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
 _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
 JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")  # opcodes that name the address of another instruction
@@ -27,101 +21,13 @@ TARGET = r"0x([0-9a-f]{6,})"  # how that address stands in their text
 _TARGET = re.compile(TARGET)
 _PREDICATE = re.compile(r"U?P(\d|T)")
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
-_STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
-_NO_RESULT = _STORES | {
-    *(
-        "BRA",
-        "BRX",
-        "JMP",
-        "EXIT",
-        "BAR",
-        "BSSY",
-        "BSYNC",
-        "BREAK",
-        "CALL",
-        "RET",
-        "NOP",
-        "MEMBAR",
-        "DEPBAR",
-        "ERRBAR",
-    ),
-    *(
-        "LDGSTS",
-        "LDGDEPBAR",
-        "CCTL",
-        "YIELD",
-        "WARPSYNC",
-        "NANOSLEEP",
-        "FENCE",
-        "CGAERRBAR",
-        "UTMALDG",
-        "UTMASTG",
-    ),
-    *("UTMACCTL", "UTMAPF", "UTMACMDFLUSH", "UBLKCP", "SYNCS", "KILL", "PREEXIT", "ACQBULK", "UCGABAR_ARV"),
-    *(
-        "UCGABAR_WAIT",
-        "ARRIVES",
-        "WARPGROUP",
-        "BMOV",
-        "ENDCOLLECTIVE",
-        "UTMAREDG",
-        "BPT",
-        "RPCMOV",
-        "USETMAXREG",
-    ),
-}
 _PAIRS = re.compile(
     r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64|"
     r"HMMA\.\S*\.F16\b"
 )
+# Their first operand is a predicate, and their second is a result, too.
+_TWO_RESULTS = ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3", "SYNCS")
 _QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
-_MEMORY_SPACES = {
-    **dict.fromkeys(("LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG", "LDGSTS"), GLOBAL),
-    **dict.fromkeys(("LDS", "STS", "ATOMS", "REDS", "LDSM", "STSM"), SHARED),
-    **dict.fromkeys(("LDL", "STL"), LOCAL),
-    **dict.fromkeys(("LDC", "LDCU"), CONSTANT),
-    **dict.fromkeys(("TEX", "TLD", "TLD4", "TMML", "TXD", "TXQ", "SULD"), TEXTURE),
-}
-ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG", "ATOMS", "REDS"})
-_LONG = frozenset(
-    {
-        "LDG",
-        "LDL",
-        "LD",
-        "ATOM",
-        "ATOMG",
-        "TEX",
-        "TLD",
-        "TLD4",
-        "SULD",
-        "TMML",
-        "TXD",
-        "LDGSTS",
-        "UTMALDG",
-        "UBLKCP",
-    }
-)
-_SHORT = frozenset(
-    {"LDS", "LDSM", "ATOMS", "MUFU", "SHFL", "LDC", "LDCU", "S2R", "S2UR", "F2F", "F2I", "I2F", "FRND"}
-) | {
-    *(
-        "POPC",
-        "FLO",
-        "BREV",
-        "R2UR",
-        "VOTE",
-        "VOTEU",
-        "REDUX",
-        "MATCH",
-        "I2I",
-        "B2R",
-        "CS2R",
-        "DADD",
-        "DMUL",
-        "DFMA",
-    ),
-    *("DSETP", "UPOPC", "UFLO", "STS", "STL", "STG", "QSPC", "ELECT", "BMOV", "CREDUX", "FSWZADD"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +117,11 @@ def parse(text: str) -> Sass:
     if opcode in JUMPS:
         found = _TARGET.findall(rest)
         target = int(found[-1], 16) if found else None
-    writes, reads = _registers(opcode, full, operands)
+    known = opcodes.info(opcode)
+    writes, reads = _registers(known, full, operands)
     if guard:
         reads = (*reads, guard)
-    space = _MEMORY_SPACES.get(opcode, "")
-    atomic, store = opcode in ATOMICS, opcode in _STORES
+    atomic, store = known.instruction_class == "atomic", known.result == "stored"
     return Sass(
         text=text.strip(),
         opcode=opcode,
@@ -227,12 +133,12 @@ def parse(text: str) -> Sass:
         operands=operands,
         target=target,
         when=when,
-        space=space,
+        space=known.space,
         is_atomic=atomic,
         is_store=store,
-        is_load=bool(space) and not store and not atomic and opcode != "LDGSTS",
-        long_latency=opcode in _LONG,
-        short_latency=opcode in _SHORT,
+        is_load=bool(known.space) and not store and not atomic and opcode != "LDGSTS",
+        long_latency=known.waited_for == "long",
+        short_latency=known.waited_for == "short",
     )
 
 
@@ -262,19 +168,21 @@ def _names(operand: str, width: int = 1) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _result_width(opcode: str, full: str) -> int:
+def _result_width(known: opcodes.OpcodeInfo, full: str) -> int:
     """Registers that the result takes."""
-    if opcode in _MEMORY_SPACES or opcode in ("S2R", "ULDC"):
+    if known.space or known.opcode in ("S2R", "ULDC"):
         return max(1, opcodes.bytes_per_thread(full) // 4)
     if _PAIRS.match(full):
         return 2
-    return 4 if _QUADS.match(opcode) else 1
+    return 4 if _QUADS.match(known.opcode) else 1
 
 
-def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _registers(
+    known: opcodes.OpcodeInfo, full: str, operands: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Registers written and read."""
-    if opcode in _NO_RESULT or not operands:
-        width = max(1, opcodes.bytes_per_thread(full) // 4) if opcode in _STORES else 1
+    if known.result or not operands:
+        width = max(1, opcodes.bytes_per_thread(full) // 4) if known.result == "stored" else 1
         # The last operand of a store is its data.
         reads = [name for operand in operands[:-1] for name in _names(operand)]
         reads += _names(operands[-1], width) if operands else []
@@ -282,12 +190,14 @@ def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple
     count = 1
     first_is_predicate = _ANY_PREDICATE.fullmatch(operands[0]) is not None
     for operand in operands[1:]:
-        if _PREDICATE.fullmatch(operand) is None and not (first_is_predicate and count == 1 and _two(opcode)):
+        if _PREDICATE.fullmatch(operand) is None and not (
+            first_is_predicate and count == 1 and known.opcode in _TWO_RESULTS
+        ):
             break
         if first_is_predicate and count == 2:
             break
         count += 1
-    width = _result_width(opcode, full)
+    width = _result_width(known, full)
     writes = [
         name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)
     ]
@@ -302,20 +212,3 @@ def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple
         )
     ]
     return tuple(writes), tuple(dict.fromkeys(reads))
-
-
-def _two(opcode: str) -> bool:
-    """Opcodes whose first operand is a predicate and whose second is the result too."""
-    return opcode in (
-        "ATOMG",
-        "ATOM",
-        "SHFL",
-        "LOP3",
-        "ULOP3",
-        "MATCH",
-        "VOTE",
-        "VOTEU",
-        "ATOMS",
-        "PLOP3",
-        "SYNCS",
-    )
