@@ -50,9 +50,8 @@ class Candidate:
         attributed: share of the flaw by instruction; None for a flaw of the launch.
         least: the cause is not a finding below this share of the time.
         rank: a general name for the same loss (``low_occupancy`` beside ``memory_latency``) steps behind a
-            more specific one.
+            more specific one, as another way to the same.
         yields: ... where that one saves this share of it.
-        follows: and is still a finding, behind it, if it saves no more.
         another_arithmetic: whatever is written instead computes something else, or less precisely: a list of its own.
     """
 
@@ -64,7 +63,6 @@ class Candidate:
     least: float = 0.02
     rank: int = SPECIFIC
     yields: float = 0.55
-    follows: bool = False
     another_arithmetic: bool = False
 
     @property

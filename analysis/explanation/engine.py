@@ -82,7 +82,6 @@ def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
 
 MOST = 8  # findings of one launch
 SHARES = 3  # of what the time consists of, so many are named
-ALIKE = 1.15  # names that save the same within this factor: the specific one leads, the other follows
 
 
 def explain(profile: KernelProfile) -> Explanation:
@@ -169,10 +168,6 @@ class Weighed:
         """What it saves."""
         return self.variants[0][1]
 
-    def at_most(self, saves: float) -> Weighed:
-        """The same with no variant that saves more."""
-        return replace(self, variants=tuple((variant, one.at_most(saves)) for variant, one in self.variants))
-
     def told(self, predictor: Predictor) -> Weighed:
         """The same as records say that it comes true."""
         return replace(
@@ -188,7 +183,7 @@ def detect(found: Work) -> tuple[Candidate, ...]:
 
 def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     """Candidates that save enough, most saved first; general names behind specific ones that explain the
-    same.
+    same, as another way to it.
     """
     worth = []
     for candidate in offered(found, detect(found)):
@@ -216,12 +211,10 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
         )
         if rival < candidate.yields * saves:
             kept.append(one)
-        elif candidate.follows and saves < ALIKE * rival:
-            kept.append(one.at_most(rival))
-        elif saves > rival:
+        else:
             ways.append(replace(one, another_way_to=leader.cause))
     kept.sort(key=lambda one: (-one.prediction.saves, -one.candidate.rank))
-    for way in ways:
+    for way in reversed(ways[: max(0, MOST - len(kept))]):
         # Behind what it would save as well: two names of one loss are not two losses.
         behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
         kept.insert(behind[0] + 1 if behind else len(kept), way)

@@ -403,7 +403,6 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         # With few warps resident, wider accesses are one way of many to have more bytes in flight.
         # A word of four bytes is what most kernels move: any other flaw is the better name.
         rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY if not _few_warps(work) else ANY_WARPS,
-        follows=True,
         yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
     )
 
@@ -450,7 +449,6 @@ def _vectors(work: Work, narrow: Mask) -> Candidate | None:
         ),
         attributed=work.executed * (1.0 - keep),
         rank=SPECIFIC if narrowest < FULL_WORD else LATENCY,
-        follows=True,
         yields=0.5 if narrowest < FULL_WORD else 0.3,
     )
 

@@ -67,13 +67,6 @@ class TestWeighing:
             patched.setattr(engine, "detect", lambda _: candidates)
             return [(one.candidate.cause, one.prediction) for one in engine.weigh(found, Told(found, told))]
 
-    def test_a_follower_keeps_its_saving_within_its_interval(self) -> None:
-        lead = Candidate("specific", (Variant("specific", Fix()),), "", rank=SPECIFIC)
-        follower = Candidate("general", (Variant("general", Fix()),), "", rank=LATENCY, follows=True)
-        (_, _), (cause, general) = self.weighed((lead, follower), (0.7, 0.6, 0.8), (0.79, 0.75, 0.85))
-        assert cause == "general" and general.saves == 0.7
-        assert general.low <= general.saves <= general.high
-
     def test_the_variant_that_saves_most_stands_for_the_finding(self) -> None:
         found = made("EXIT ;")
         several = Candidate("specific", (Variant("tile", Fix()), Variant("registers", Fix())), "")
@@ -82,23 +75,30 @@ class TestWeighing:
             patched.setattr(engine, "detect", lambda _: (several,))
             (one,) = engine.weigh(found, Told(found, told))
         assert [variant.name for variant, _ in one.variants] == ["registers", "tile"]
-        assert one.prediction.saves == 0.6 and one.at_most(0.4).prediction.saves == 0.4
+        assert one.prediction.saves == 0.6
 
     def test_a_general_name_steps_behind_a_specific_one_that_explains_the_same(self) -> None:
         lead = Candidate("specific", (Variant("specific", Fix()),), "", rank=SPECIFIC)
         behind = Candidate("general", (Variant("general", Fix()),), "", rank=LATENCY)
-        assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.29, 0.2, 0.4))] == [
-            "specific"
-        ]
-        # What saves more than the specific one is another way to the same, behind it.
-        assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.5, 0.4, 0.6))] == [
-            "specific",
-            "general",
-        ]
+        # Whether it saves less or more, it is another way to the same, with all that it saves itself.
+        for alone in (0.29, 0.5):
+            found = self.weighed((lead, behind), (0.3, 0.2, 0.4), (alone, 0.2, 0.6))
+            assert [cause for cause, _ in found] == ["specific", "general"] and found[1][1].saves == alone
         assert [cause for cause, _ in self.weighed((lead, behind), (0.2, 0.1, 0.3), (0.5, 0.4, 0.6))] == [
             "general",
             "specific",
         ]
+
+    def test_other_ways_take_no_place_from_what_is_a_loss_of_its_own(self) -> None:
+        own = tuple(Candidate(f"own {number}", (Variant(f"own {number}", Fix()),), "") for number in range(7))
+        ways = tuple(
+            Candidate(f"way {number}", (Variant(f"way {number}", Fix()),), "", rank=LATENCY)
+            for number in range(3)
+        )
+        told = [(0.3 + 0.01 * number, 0.0, 1.0) for number in range(7)]
+        found = self.weighed((*own, *ways), *told, *((0.3 + 0.02 * one, 0.0, 1.0) for one in range(3)))
+        causes = [cause for cause, _ in found]
+        assert causes == ["own 6", "way 2", *(f"own {number}" for number in reversed(range(6)))]
 
     def test_no_more_than_a_reader_takes_in(self) -> None:
         many = tuple(Candidate(str(number), (Variant(str(number), Fix()),), "") for number in range(12))
