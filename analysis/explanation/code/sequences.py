@@ -203,8 +203,8 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
             at for at in few if any(use not in few and work.executed[use] for use in work.code.readers[at])
         ]
         looked_up += float(work.executed[read].sum())
-    for root, divided in _reciprocal_roots(work, slices):
-        once[list(root[0])] = np.minimum(once[list(root[0])], RECIPROCAL_ROOT / len(root[0]))
+    for root, divided, instructions in _reciprocal_roots(work, slices):
+        once[list(root[0])] = np.minimum(once[list(root[0])], instructions / len(root[0]))
         once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
         once[[*root[1], *divided[1]]] = 0.0
     for span, calls, again in _called_again(work):
@@ -480,10 +480,15 @@ _Slice = tuple[list[int], list[int]]
 
 def _reciprocal_roots(
     work: Work, slices: Sequence[tuple[str, list[int], list[int]]]
-) -> Iterator[tuple[_Slice, _Slice]]:
-    """Roots of which nothing but products are used that something is divided by: `rsqrtf` gives those at once."""
+) -> Iterator[tuple[_Slice, _Slice, int]]:
+    """Roots that something is divided by, or whose argument is, in products with one another: `rsqrtf` gives those at
+    once, and the root itself, where it is used, by one more product. How many instructions that takes comes last.
+    """
     code = work.code
     roots = [(rows, guards) for name, rows, guards in slices if name == "sqrtf"]
+    arguments = [
+        {at for name in work.sass[rows[0]].reads for at in code.producers(rows[0], name)} for rows, _ in roots
+    ]
     for name, rows, guards in slices:
         if name not in ("division", "reciprocal"):
             continue
@@ -497,14 +502,16 @@ def _reciprocal_roots(
                 for one in work.sass[at].reads
                 for on in code.producers(at, one)
             }
-        for root in roots:
+        for root, argument in zip(roots, arguments, strict=True):
             result = root[0][-1]
-            if result in sources and all(
-                use in sources or use in rows
+            if result not in sources and not (argument and argument <= sources):
+                continue
+            needed = any(
+                use not in sources and use not in rows
                 for use in code.consumers(result)
                 if use not in root[0] and work.executed[use]  # a slow path that never ran needs nothing
-            ):
-                yield root, (rows, guards)
+            )
+            yield root, (rows, guards), RECIPROCAL_ROOT + needed
 
 
 def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:
