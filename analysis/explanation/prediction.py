@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant
-from gemmprof.analysis.explanation.demands.resources import FULL, TRAFFIC, is_float
-from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
-from gemmprof.analysis.explanation.demands.work import Array
+from gemmprof.analysis.explanation.code.flow import BARRIER
+from gemmprof.analysis.explanation.demands.resources import is_float
+from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, LINK, Fix, TimeModel
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
+from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.gpu.arch import WARP
 
@@ -99,7 +101,12 @@ def room(model: TimeModel) -> float | None:
         return None
     floats = float(work.threads[work.where(is_float)].sum()) / (WARP * work.total_executed)
     units = (work.loads[key].share for key in ("dram", "tensor") if key in work.loads)
-    return max(0.0, 1.0 / work.imbalance - max((floats, *units)) - SHORT / work.duration)
+    return max(0.0, 1.0 / work.imbalance - max((floats, *units)) - _ends(work))
+
+
+def _ends(work: Work) -> float:
+    """Share of the time that starting and ending a launch takes."""
+    return SHORT / work.duration if work.duration else 0.0
 
 
 class Predictor:
@@ -143,12 +150,11 @@ class Predictor:
             return found
         room = self.room
         if _waits_alone(fix):
-            # What only shortens waits moves as much as before, and that takes its time.
+            # What warps execute and move beside their waits stays, so do the launch's start and end: that takes time.
             terms = self.model.terms(fix)
-            busiest = max((terms.get(key, 0.0) for key in TRAFFIC), default=0.0)
-            if busiest >= FULL:
-                ends = max(0.0, 1.0 - busiest)
-                found, room = found.at_most(ends), min(room, ends)
+            busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
+            ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
+            found, room = found.at_most(ends), min(room, ends)
         if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
             room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
         return _prediction(variant, calibration().of_new_kernels(found.saves, room))
@@ -162,9 +168,9 @@ class Predictor:
 
 
 def _waits_alone(fix: Fix) -> bool:
-    """Whether a change brings more warps or shorter waits, and every resource has as much to do as before."""
-    same = fix.keep is None and all(factor == 1.0 for factor in fix.resources.values())
-    return same and _warps_alone(replace(fix, latency=None, resources={}))
+    """Whether a change brings more warps, shorter waits or fewer meetings, and all other work stays."""
+    same = fix.keep is None and all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
+    return same or BARRIER in fix.reasons
 
 
 def _warps_alone(fix: Fix) -> bool:

@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.flow import LONG, SHORT, WAIT, producers
 from gemmprof.analysis.explanation.demands.resources import is_float
-from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import places
 from gemmprof.analysis.explanation.prediction import Calibration, Prediction, Predictor, room
@@ -187,7 +187,22 @@ class TestTimeModel:
         (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
         predictor, found = Predictor(TimeModel(work(profile))), Prediction(0.1, 0.05, 0.2)
         assert predictor.told(Variant("warps", Fix(warps=1.25)), found).saves < 0.2
-        assert predictor.told(Variant("and less", Fix(warps=1.25, idle=0.9)), found).saves > 0.2
+        less = Fix(warps=1.25, resources={"dram": 0.9})
+        assert predictor.told(Variant("and less", less), found).saves > 0.2
+
+    @pytest.mark.parametrize(
+        "waits", [Fix(idle=0.9), Fix(reasons={"barrier": 0.5}), Fix(reasons={"no_instruction": 0.1})]
+    )
+    def test_all_other_work_stays_where_waits_go_away(self, waits: Fix) -> None:
+        """No more is told than the busiest unit and the launch's start and end leave."""
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        model = TimeModel(work(profile))
+        predictor, found = Predictor(model), Prediction(0.1, 0.05, 0.2)
+        busiest = max(term for key, term in model.terms(Fix()).items() if key not in ESTIMATED)
+        assert predictor.room is not None and predictor.room > 1.0 - busiest
+        assert predictor.told(Variant("waits", waits), found).saves < 1.0 - busiest
+        work_too = replace(waits, keep=np.full(len(model.work.executed), 0.9), reasons={})
+        assert predictor.told(Variant("work, too", work_too), found).saves > 1.0 - busiest
 
     def test_what_was_measured_elsewhere_is_told_as_it_is(self) -> None:
         (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
