@@ -26,6 +26,7 @@ from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     LOOK_UP,
+    RUNS,
     STRIDED,
     Form,
     checked_forms,
@@ -59,12 +60,13 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
     What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what
     a thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
-    together), in shared memory, or by making one pass of several; a thread computes four neighbours' results, and
-    loads, addresses, loop and blocks are as many as these need together; a block loads what differs once and reads
-    shared memory, with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not,
-    and wait as long. Loads whose address does not change in a loop leave it. An array that a thread, or a block that
-    meets in between, loads and stores round by round lies in registers or in shared memory meanwhile. What all lanes of
-    a warp load and compute alike, one does for 32; what several do, a thread does for a vector of results.
+    together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several; a
+    thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together;
+    a block loads what differs once and reads shared memory, with the stores, passes and barriers that this takes. Loads
+    that stay are those that L1 had not, and wait as long. Loads whose address does not change in a loop leave it. An
+    array that a thread, or a block that meets in between, loads and stores round by round lies in registers or in
+    shared memory meanwhile. What all lanes of a warp load and compute alike, one does for 32; what several do, a thread
+    does for a vector of results.
     """
     if work.program is None:
         return
@@ -301,10 +303,13 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     if not mine:
         return
     keep = keep_of(work)
+    forms = checked_forms(work)
     values = 0.0
     for one in mine:
         keep[list(one.rows)] = one.thread / one.asked
-        values += one.thread * max(1.0, one.width / 4.0)
+        # Registers have no index: what a run's length tells, they cannot hold.
+        runs = any(forms[row].form.kind == RUNS for row in one.rows)
+        values += np.inf if runs else one.thread * max(1.0, one.width / 4.0)
     rows = {row for one in mine for row in one.rows}
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
     keep[list(serving(work, rows))] = stays

@@ -17,6 +17,7 @@ import numpy as np
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     FAR,
+    RUNS,
     SECTOR,
     STRIDED,
     UNIFORM,
@@ -86,7 +87,36 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
             groups.setdefault((_common(form), form.width), []).append(form)
     found = [array for forms in groups.values() if (array := _array(work, forms)) is not None]
     known = {row for array in found for row in array.rows}
-    return (*found, *(array for array in _by_bits(work) if known.isdisjoint(array.rows)))
+    others = (*_by_bits(work), *_walked_again(work))
+    return (*found, *(array for array in others if known.isdisjoint(array.rows)))
+
+
+def _walked_again(work: Work) -> Iterator[Reuse]:
+    """Runs whose beginnings were loaded (a row of a sparse matrix, a list): a thread that begins one anew in each round
+    of a loop around it loads the same again.
+    """
+    for index, one in checked_forms(work).items():
+        form = one.form
+        if form.kind == RUNS and form.space == "global" and work.sass[index].is_load:
+            passes = _passes(work, form)
+            if passes > 1.0:
+                asked = float(work.executed[index]) / work.launched_warps
+                block = asked / passes * work.profile.launch.threads_per_block
+                warp = asked / passes * WARP
+                yield Reuse((index,), form.width, asked, asked / passes, warp, warp, 0.0, block, {}, 0.0, {})
+
+
+def _passes(work: Work, form: Form) -> float:
+    """How often a thread comes by the same place: the rounds of the loops around that the address does not follow."""
+    return float(
+        np.prod(
+            [
+                rounds(work, loop)
+                for loop in work.code.loops_around[form.index]
+                if loop.first not in form.loops and not _written(work, form, loop)
+            ]
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -195,7 +225,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     for form in forms:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
-        passes = beyond = 1.0
+        beyond = 1.0
         for loop in code.loops_around[form.index]:
             step = steps.get(loop.first)
             if step:
@@ -207,9 +237,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
                 walked.append(times := int(min(MOST_ROUNDS, most, round(often))))
                 beyond *= max(1.0, often / times)
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
-            elif loop.first not in form.loops and not _written(work, form, loop):
-                passes *= rounds(work, loop)
-        told += float(work.executed[form.index]) / warps / passes
+        told += float(work.executed[form.index]) / warps / _passes(work, form)
         farther = max(farther, beyond)
         places.append(where[:, None] + moved[None, :])
     rows = tuple(form.index for form in forms)
