@@ -373,10 +373,9 @@ class Lookup:
         # Sorted as the library lists them: what it says of a derived metric depends on those asked about before.
         names = sorted(set(self.frame.strings))
         try:
-            content = kernel_report(self.frame, workload, (), names)
+            content = chip_report(self.frame, workload, names)
         except WireError as error:
             raise damaged(self.frame.path, "a launch of it cannot be read", str(error)) from None
-        # What the native reader sees is the chip and these names, no values.
         key = cache_key("units", module_version(), content)
         answer = load(key, dict[str, str])
         if answer is None or answer.keys() != set(names):
@@ -471,54 +470,83 @@ class Lookup:
         )
 
 
-def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: Iterable[str] = ()) -> bytes:
-    """A report with this launch alone, without what was measured.
+def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item]) -> bytes:
+    """A report with this launch of a kernel alone, without what was measured.
 
     Args:
         frame: the report that it is taken from.
-        workload: the launch; something else than a kernel keeps its device alone.
+        workload: the launch.
         sources: the items that hold its code.
-        names: metrics that shall exist in it, with the value 0, so that their units can be asked for.
+
+    Raises:
+        WireError: if the launch is damaged.
+    """
+    kept = decode(messages.KernelIdentity, frame.read(workload.start, workload.end), most=MAX_BYTES)
+    kept.DiscardUnknownFields()  # what was measured or advised
+    # The chip, and the address of the code.
+    names = _keep_metrics(frame, kept, list(kept.metrics), (m.DEVICE_ATTRIBUTE_PREFIX, m.FUNCTION_PCS))
+    return _one_launch(frame, kept, names, workload.process, sources)
+
+
+def chip_report(frame: Frame, workload: Item, names: Iterable[str]) -> bytes:
+    """A report that says nothing but the chip of this launch, which decides on the units of these metrics.
+
+    The same for all reports that were collected alike on GPUs of one model, so that one answer serves them all.
+
+    Args:
+        frame: the report that it is taken from.
+        workload: the launch.
+        names: metrics that shall exist in it, with the value 0.
 
     Raises:
         WireError: if the launch is damaged.
     """
     data = frame.read(workload.start, workload.end)
     if workload.kind == "kernel":
-        kept = decode(messages.KernelIdentity, data, most=MAX_BYTES)
-        kept.DiscardUnknownFields()  # what was measured or advised
-        found = list(kept.metrics)
-        kept.ClearField("metrics")
-    else:
-        kept = _placeholder()
-        # Where the three other kinds hold their metrics.
-        found = list(decode(messages.RangeResult, data, most=MAX_BYTES).metrics)
-    numbers: dict[str, int] = {}
-    for content in found:
-        metric = decode(messages.Metric, content, most=MAX_BYTES)
-        name = frame.strings[metric.name] if metric.name < len(frame.strings) else ""
-        if name == m.FUNCTION_PCS or name.startswith(m.DEVICE_ATTRIBUTE_PREFIX):
-            # The address of the code, and the chip, which decides on units. Elements are kept as they are.
-            renamed = messages.Metric(name=numbers.setdefault(name, len(numbers)))
-            kept.metrics.append(content + renamed.SerializeToString())
+        found = decode(messages.KernelIdentity, data, most=MAX_BYTES).metrics
+    else:  # where the three other kinds hold their metrics
+        found = decode(messages.RangeResult, data, most=MAX_BYTES).metrics
+    kept = _placeholder()
+    numbers = _keep_metrics(frame, kept, found, (m.DEVICE_ATTRIBUTE_PREFIX,))
     for name in names:
         if name not in numbers:
             numbers[name] = len(numbers)
             zero = messages.Metric(name=numbers[name], value=messages.Value(whole=0))
             kept.metrics.append(zero.SerializeToString())
-    process = workload.process
+    return _one_launch(frame, kept, numbers, 1, ())
+
+
+def _keep_metrics(
+    frame: Frame, kept: messages.KernelIdentity, found: Iterable[bytes], beginnings: tuple[str, ...]
+) -> dict[str, int]:
+    """Leave the launch those of these metrics whose names begin so; their places in its table of names."""
+    kept.ClearField("metrics")
+    numbers: dict[str, int] = {}
+    for content in found:
+        metric = decode(messages.Metric, content, most=MAX_BYTES)
+        name = frame.strings[metric.name] if metric.name < len(frame.strings) else ""
+        if name.startswith(beginnings):  # elements are kept as they are
+            renamed = messages.Metric(name=numbers.setdefault(name, len(numbers)))
+            kept.metrics.append(content + renamed.SerializeToString())
+    return numbers
+
+
+def _one_launch(
+    frame: Frame, kept: messages.KernelIdentity, names: Iterable[str], process: int, sources: Iterable[Item]
+) -> bytes:
+    """The report that holds this launch, which knows metrics by these names, and these items of code."""
     parts = [ncu_frame.head_bytes(frame.version)]
     parts += [
         ncu_frame.block_bytes([frame.read(item.start, item.end)], kind="source", process=process)
         for item in sources
     ]
     launch = kept.SerializeToString()
-    parts.append(ncu_frame.block_bytes([launch], kind="kernel", process=process, strings=numbers))
+    parts.append(ncu_frame.block_bytes([launch], kind="kernel", process=process, strings=names))
     return b"".join(parts)
 
 
 def _placeholder() -> messages.KernelIdentity:
-    """The fields that a launch must have, where the workload is none."""
+    """The fields that a launch must have."""
     one = messages.Dimensions(x=1, y=1, z=1).SerializeToString()
     name = b"workload"
     return messages.KernelIdentity(

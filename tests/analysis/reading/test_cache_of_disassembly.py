@@ -14,7 +14,7 @@ from recorded_data import DATA
 
 from gemmprof.analysis.reading import lookup
 from gemmprof.analysis.reading.frame import Module
-from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.reading.report import read_report, units_of_report
 
 REPORT = DATA / "flaws_cluster.ncu-rep.xz"
 
@@ -65,6 +65,21 @@ def test_other_code_under_the_same_name_and_address_is_asked_for_anew(
         "NOP 1 ;",
         "NOP 3 ;",
     ]
+
+
+def test_reports_that_were_collected_alike_on_one_kind_of_gpu_are_asked_about_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    entries = tmp_path / "disassembly"
+    first = units_of_report(REPORT)
+    assert len(list(entries.iterdir())) == 1
+    monkeypatch.setattr(lookup, "NativeReader", None)  # nobody is asked again
+    assert units_of_report(DATA / "flaws_divergence.ncu-rep.xz") == first
+    monkeypatch.undo()
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    other = units_of_report(DATA / "partial_two_metrics.ncu-rep.xz")
+    assert len(list(entries.iterdir())) == 2 and other.keys() < first.keys()
 
 
 def test_the_older_half_goes_where_there_are_too_many(
