@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from called_stages import CALLED, as_noted
 from scale import few
 
 
@@ -22,10 +23,16 @@ def nvcc() -> None:
 
 @pytest.fixture(scope="session", params=few(["sm_90", "every architecture"], ["sm_90"]))
 def built(nvcc, request):
-    """The whole ladder, compiled and linked with this environment's torch."""
+    """Stages that tests call and those that are not what the tables' lines were made from, compiled for one
+    architecture and linked with this environment's torch; in the campaign all, for every architecture.
+    """
     pytest.importorskip("torch")
     from gemmprof.gpu.arch import BUILT
     from gemmprof.kernels.build import build
+    from gemmprof.kernels.catalog import all_variants
+    from gemmprof.kernels.targets import require_nvcc
 
-    everything = [limits.label for limits in BUILT]
-    return build(architectures=["9.0"] if request.param == "sm_90" else everything)
+    if request.param != "sm_90":
+        return build(architectures=[limits.label for limits in BUILT])
+    rest = as_noted(require_nvcc()) - set(CALLED)
+    return build(architectures=["9.0"], names=[v.name for v in all_variants() if v.name not in rest])

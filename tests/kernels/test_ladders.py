@@ -17,6 +17,7 @@ from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
 from gemmprof.kernels.main_kernel import is_main
 from gemmprof.kernels.operators import operator_name
+from gemmprof.kernels.targets import why_skipped
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.measure.operands import random_operands
 from gemmprof.profiler.measure.verification import tolerance, verify
@@ -54,10 +55,20 @@ def test_the_build_compiles_each_stage_for_what_it_is_written_for(tiny):
     assert all(is_main(kernel.name) for kernel in naive.kernels)
 
 
-def test_a_stage_for_another_gpu_is_left_out_with_the_reason(tiny):
+REASON = "it is written for sm_90a, this is sm_80"
+
+
+def test_what_is_written_for_another_gpu_has_a_reason():
+    assert why_skipped(("9.0a",), ["80"]) == REASON
+    assert not why_skipped(("9.0a",), ["80", "90"]) and not why_skipped((), ["80"])
+
+
+@pytest.mark.campaign
+def test_a_stage_for_another_gpu_is_left_out_with_the_reason(nvcc):
+    pytest.importorskip("torch")
     result = build(architectures=["8.0"], ladders=[TINY])
     assert set(result.stages) == {"tiny_naive"}
-    assert result.skipped == {"tiny_hopper": "it is written for sm_90a, this is sm_80"}
+    assert result.skipped == {"tiny_hopper": REASON}
 
 
 def operands(torch, a="float16", b="float16", c="float16"):

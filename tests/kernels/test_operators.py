@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from called_stages import CALLED
+from scale import CAMPAIGN
 
 from gemmprof.base.errors import BuildError, UsageError
 from gemmprof.gpu.dtypes import element_type
@@ -19,7 +21,7 @@ def extension(built):
     return operators.load(built)
 
 
-@pytest.fixture(params=DTYPES)
+@pytest.fixture(params=DTYPES if CAMPAIGN else CALLED)
 def name(request, extension):
     return request.param
 

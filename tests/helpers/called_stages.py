@@ -1,0 +1,15 @@
+"""Which stages tests compile: those that they call, and those that are not what the tables' lines were made from."""
+
+from __future__ import annotations
+
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.kernels import compiled_resources
+
+CALLED = ("naive", "block2d", "vectorized", "hgemm_wgmma", "fp8gemm_promoted")
+"""Stages whose operators tests call without a GPU: one of each type of operands, and those that tests name."""
+
+
+def as_noted(nvcc: Tool) -> set[str]:
+    """Stages whose lines were made by this compiler from what their sources are now."""
+    lines = compiled_resources.MADE_FROM.read_text(encoding="utf-8").splitlines()
+    return {name for name, value in compiled_resources.made_from(nvcc).items() if f"{name},{value}" in lines}
