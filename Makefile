@@ -24,7 +24,7 @@ TESTS  ?= tests
 # Some images forbid Python to keep what it compiled: each of the processes that tests start would compile all of it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: docs report test campaign lint test-gpu campaign-gpu record record-noise record-pairs ceilings bench clean
+.PHONY: docs everything report test campaign lint test-gpu campaign-gpu record record-noise record-pairs ceilings bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,11 @@ lint: $(VENV)/.installed-lint
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
+
+# All of that by one call of pip, which builds gemmprof and looks for what it needs once: what CI begins with.
+everything: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[test,lint,docs]'
+	@touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-lint $(VENV)/.installed-docs
 
 # The documentation as a site in build/site; a broken link fails it.
 docs: $(VENV)/.installed-docs

@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -marks[item].kwargs["seconds"] if marks[item] else 0)
         return
     others = {"gpu"} if "campaign" in config.option.markexpr else {"gpu", "campaign"}
-    left_out = [item for item in items if any(mark.name in others for mark in item.iter_markers())]
+    left_out = {item for item in items if any(mark.name in others for mark in item.iter_markers())}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]

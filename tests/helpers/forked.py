@@ -1,4 +1,4 @@
-"""The command in a process of its own that need not load its modules: forked from one that has.
+"""The command, and dask's, in a process of its own that need not load its modules: forked from one that has.
 
 Loading is half of what such a process does. Tests of the start itself (the environment, what is imported and when)
 begin one anew.
@@ -13,6 +13,8 @@ import importlib
 import json
 import os
 import pkgutil
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -44,22 +46,71 @@ def run(
     *words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, load: Sequence[str] = ()
 ) -> Ended:
     """Run ``gemmprof WORD…`` in this folder and environment (default: the tests'), with these modules loaded, too."""
-    job = {
-        "load": load,
-        "words": [str(word) for word in words],
-        "cwd": str(cwd),
-        "env": dict(os.environ if env is None else env),
-    }
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        link = _nursery()
-        files = array.array("i", [out.fileno(), err.fileno()])
-        link.sendmsg([json.dumps(job).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
-        code, memory, seconds = json.loads(link.recv(MOST_BYTES))
+        files = out.fileno(), err.fileno()
+        code, memory, seconds = _asked(files, words=words, cwd=cwd, env=env, load=load)
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode("utf-8"))
     return Ended(code, texts[0], texts[1], memory, seconds)
+
+
+class Begun:
+    """A process that goes on while its test does, as far as `subprocess.Popen` is like it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)  # nobody has waited for it: the number is still its own
+
+    def poll(self) -> int | None:
+        """A number once it has ended."""
+        return 0 if select.select([self._handle], [], [], 0)[0] else None
+
+    def wait(self) -> None:
+        """Return when it has ended."""
+        select.select([self._handle], [], [])
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._handle, number)  # type: ignore[attr-defined]
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def begin(module: str, *words: str | Path, cwd: Path, log: Path, env: Mapping[str, str]) -> Begun:
+    """Begin ``python -m MODULE WORD…``, whose output goes to the end of this file."""
+    with log.open("ab") as file:
+        files = file.fileno(), file.fileno()
+        pid, *_ = _asked(files, words=words, cwd=cwd, env=env, load=[module], module=module)
+    return Begun(pid)
+
+
+def _asked(
+    files: tuple[int, int],
+    *,
+    words: Sequence[str | Path],
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    load: Sequence[str],
+    module: str = "",
+) -> tuple[int, int, float]:
+    """What the process that has loaded the modules answers: of a module that begins, its process's number first."""
+    job = {
+        "load": load,
+        "module": module,
+        "words": [str(word) for word in words],
+        "cwd": str(cwd),
+        "env": dict(os.environ if env is None else env),
+    }
+    link = _nursery()
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+    link.sendmsg([json.dumps(job).encode()], rights)
+    first, memory, seconds = json.loads(link.recv(MOST_BYTES))
+    return first, memory, seconds
 
 
 @cache
@@ -85,10 +136,12 @@ def _serve(link: socket.socket) -> int:
             if not module.name.endswith(("__main__", "pytest_plugin", "native_reader")):
                 importlib.import_module(module.name)
     gc.freeze()  # what is there already is neither looked at nor copied
+    begun: set[int] = set()
     while True:
         message, files, _, _ = socket.recv_fds(link, MOST_BYTES, 2)
         if not message:
             return 0
+        begun = {child for child in begun if os.waitpid(child, os.WNOHANG) == (0, 0)}
         job = json.loads(message)
         for name in job["load"]:
             importlib.import_module(name)
@@ -96,9 +149,13 @@ def _serve(link: socket.socket) -> int:
         if not child:
             link.close()
             return _command(job, files)
-        _, status, used = os.wait4(child, 0)
         for file in files:
             os.close(file)
+        if job["module"]:
+            begun.add(child)
+            link.send(json.dumps((child, 0, 0.0)).encode())
+            continue
+        _, status, used = os.wait4(child, 0)
         answer = os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime
         link.send(json.dumps(answer).encode())
 
@@ -111,7 +168,13 @@ def _command(job: dict[str, Any], files: list[int]) -> int:
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
-    sys.argv = ["gemmprof", *job["words"]]
+    sys.argv = [job["module"] or "gemmprof", *job["words"]]
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if "dask" in sys.modules:  # it has read the environment of the process that it was loaded in
+        sys.modules["dask"].config.refresh()
+    if job["module"]:
+        sys.modules[job["module"]].main()
+        return 0
     from gemmprof.__main__ import entry
 
     return entry()

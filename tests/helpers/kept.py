@@ -1,4 +1,4 @@
-"""Recorded reports are unpacked once, and decoded and explained once a worker, however many tests ask for them.
+"""Recorded reports are unpacked and explained once, and decoded once a worker, however many tests ask for them.
 
 What a report holds does not change while its file does not: profiles are frozen, and an explanation follows from one
 alone. Reports that a test writes are read anew each time, and so is everything where reading is what is tested
@@ -8,6 +8,7 @@ alone. Reports that a test writes are read anew each time, and so is everything 
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -34,16 +35,19 @@ MOST_LAUNCHES = 4000
 
 
 UNPACKED = "GEMMPROF_TESTS_UNPACKED"
-"""Names the folder that all workers of a session keep unpacked reports in (0.8 GB of all that are recorded)."""
+"""Names the folder in which workers of a session keep what all need: explanations and unpacked reports (0.8 GB)."""
+
+
+_shared: list[Path] = []
 
 
 def keep_recorded(stack: ExitStack) -> None:
     """Keep what is read of the recorded reports until the stack is closed."""
     if UNPACKED not in os.environ:  # the first process of a session
         os.environ[UNPACKED] = stack.enter_context(TemporaryDirectory(prefix="gemmprof-tests-"))
-        stack.callback(os.environ.pop, UNPACKED)
-    # Read once: a command that a test runs in here may have an environment of its own.
-    unpack._decompress = _kept_unpacked(unpack._decompress, Path(os.environ[UNPACKED]))
+        stack.callback(os.environ.pop, UNPACKED, None)
+    _shared.append(Path(os.environ[UNPACKED]))  # tests put another environment in place of this one
+    unpack._decompress = _kept_unpacked(unpack._decompress)
     stack.enter_context(unpack.unpacked_once())
     ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
     engine.explain = _kept_explanations(engine.explain)
@@ -68,6 +72,7 @@ def read_anew() -> Iterator[None]:
 
 _launches: OrderedDict[Any, KernelProfile] = OrderedDict()
 _ids: dict[int, KernelProfile] = {}
+_names: dict[int, str] = {}
 _explanations: dict[int, Explanation] = {}
 _results: dict[int, dict[str, Any]] = {}
 
@@ -80,18 +85,35 @@ def _file(path: str | Path) -> tuple[str, str, int] | None:
     return str(path), str(place), place.stat().st_mtime_ns
 
 
-def _kept_unpacked(decompress: Callable[..., BinaryIO], folder: Path) -> Callable[..., BinaryIO]:
+def _plain(value: Any) -> object:
+    """What tells one of what is wanted from another, in every process."""
+    if isinstance(value, (set, frozenset, tuple)):
+        return tuple(sorted(value))
+    return getattr(value, "__qualname__", value)
+
+
+def _name(*of: object) -> str:
+    return sha256(repr(of).encode()).hexdigest()
+
+
+@contextmanager
+def _written(kept: Path) -> Iterator[Path]:
+    """A file that is there, whole, once it is written; another worker may have been as far."""
+    beside = kept.with_suffix(f".{os.getpid()}")
+    yield beside
+    beside.replace(kept)
+
+
+def _kept_unpacked(decompress: Callable[..., BinaryIO]) -> Callable[..., BinaryIO]:
     def unpacked(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
         file = _file(path)
         if file is None:
             return decompress(path, packed, limit)
-        kept = folder / sha256(repr(file[1:]).encode()).hexdigest()
+        kept = _shared[0] / _name(file[1:])
         if not kept.exists():
-            beside = kept.with_suffix(f".{os.getpid()}")
-            with decompress(path, packed, limit) as made, beside.open("wb") as copy:
+            with _written(kept) as beside, decompress(path, packed, limit) as made, beside.open("wb") as copy:
                 made.seek(0)
                 shutil.copyfileobj(made, copy, 1 << 20)
-            beside.replace(kept)  # another worker may have been as far
         return kept.open("rb", buffering=0)
 
     return unpacked
@@ -101,27 +123,23 @@ def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[...
     def profiles(self: ReportReader, **wanted: Any) -> Iterator[KernelProfile]:
         file, only = _file(self.path), wanted.pop("only", None)
         places = range(len(self)) if only is None else sorted(set(only) & set(range(len(self))))
-        # A function that closes over something may choose otherwise next time.
-        chosen = getattr(wanted.get("source"), "__closure__", None) is not None
+        cells = [cell.cell_contents for cell in getattr(wanted.get("source"), "__closure__", None) or ()]
+        # A function that closes over more than a word may choose otherwise next time.
+        chosen = any(not isinstance(cell, (bool, str)) for cell in cells)
         if file is None or chosen or len(places) > MOST_LAUNCHES // 4:
             yield from read(self, **wanted, only=only)
             return
-        key = (
-            *file,
-            *(
-                (name, tuple(sorted(value)) if isinstance(value, (set, frozenset, tuple)) else value)
-                for name, value in sorted(wanted.items())
-            ),
-        )
+        key = (*file, *cells, *((name, _plain(value)) for name, value in sorted(wanted.items())))
         missing = {place for place in places if (key, place) not in _launches}
         for profile in read(self, **wanted, only=missing) if missing else ():
             _launches[key, profile.index] = _ids[id(profile)] = profile
+            _names[id(profile)] = _name(key, profile.index)
         found = [_launches[key, place] for place in places]
         for place in places:
             _launches.move_to_end((key, place))
         while len(_launches) > MOST_LAUNCHES:
             profile = _launches.popitem(last=False)[1]
-            for kept in (_ids, _explanations, _results):
+            for kept in (_ids, _names, _explanations, _results):
                 kept.pop(id(profile), None)  # type: ignore[attr-defined]
         yield from found
 
@@ -149,7 +167,13 @@ def _kept_explanations(explain: Callable[..., Explanation]) -> Callable[..., Exp
         if _anew or settings or _ids.get(id(profile)) is not profile:
             return explain(profile, *settings)
         if id(profile) not in _explanations:
-            _explanations[id(profile)] = explain(profile)
+            kept = _shared[0] / _names[id(profile)]
+            if kept.exists():
+                _explanations[id(profile)] = pickle.loads(kept.read_bytes())
+            else:
+                _explanations[id(profile)] = explain(profile)
+                with _written(kept) as beside:
+                    beside.write_bytes(pickle.dumps(_explanations[id(profile)]))
         return _explanations[id(profile)]
 
     return explained

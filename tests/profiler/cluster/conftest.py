@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import forked
 import pytest
 from profiler_fakes import real_report
 from recorded_data import ROOT
@@ -32,11 +31,11 @@ class Farm:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.folder, self.environment = folder, environment
         self.file = folder / "scheduler.json"
-        self.workers: dict[int, subprocess.Popen[bytes]] = {}
+        self.workers: dict[int, forked.Begun] = {}
         self.started = 0
         self._scheduler = self._schedule("0")
 
-    def _schedule(self, port: str) -> subprocess.Popen[bytes]:
+    def _schedule(self, port: str) -> forked.Begun:
         return self._run(
             "dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show",
             "--scheduler-file", str(self.file),
@@ -52,13 +51,12 @@ class Farm:
         for gpu in list(self.workers):
             self.start(gpu)
 
-    def _run(self, module: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
+    def _run(self, module: str, *arguments: str, **more: str) -> forked.Begun:
         self.started += 1
-        with (self.folder / f"{self.started}.log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", f"distributed.cli.{module}", *arguments],
-                stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **self.environment, **more},
-            )  # fmt: skip
+        return forked.begin(
+            f"distributed.cli.{module}", *arguments, cwd=Path.cwd(), log=self.folder / f"{self.started}.log",
+            env={**os.environ, **self.environment, **more},
+        )  # fmt: skip
 
     @property
     def address(self) -> str:

@@ -61,7 +61,7 @@ class Scheduler:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"{protocol}://127.0.0.1:{self.port}"
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes] | forked.Begun] = {}
         for name in ("scheduler", "worker-1", "worker-2"):
             self.start(name)
 
@@ -73,11 +73,19 @@ class Scheduler:
             else ["dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1",
                   "--local-directory", str(self.folder / name)]
         )  # fmt: skip
-        with (self.folder / f"{name}.log").open("ab") as log:
+        module, log = f"distributed.cli.{arguments[0]}", self.folder / f"{name}.log"
+        variables = {
+            **os.environ, "PYTHONPATH": str(self.code), "GEMMPROF_CACHE": str(self.folder / "cache")
+        }  # fmt: skip
+        if self.code == ROOT:
+            self.processes[name] = forked.begin(
+                module, *arguments[1:], cwd=Path.cwd(), log=log, env=variables
+            )
+            return
+        with log.open("ab") as file:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-P", "-m", f"distributed.cli.{arguments[0]}", *arguments[1:]],
-                stdout=log, stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": str(self.code), "GEMMPROF_CACHE": str(self.folder / "cache")},
+                [sys.executable, "-P", "-m", module, *arguments[1:]],
+                stdout=file, stderr=subprocess.STDOUT, env=variables,
             )  # fmt: skip
 
     def kill(self, name: str) -> None:
