@@ -8,7 +8,7 @@ An analysis is a module with five names::
     RESULT = SpeedOfLight                    # its frozen result dataclass
     def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected: ...
 
-To add one: write the module and its template, add it to `ANALYSES`; and its metric group, if it reads what no other
+To add one: write the module and its template, add it to `_MODULES`; and its metric group, if it reads what no other
 analysis does, to `gemmprof.metrics.GROUPS`.
 """
 
@@ -18,8 +18,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from gemmprof.base.amounts import brief, nanoseconds
 from gemmprof.base.errors import UsageError
@@ -32,13 +33,11 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.sections.verdict import Verdict
 
-    ANALYSES: tuple[Analysis, ...]  # every analysis, in the order of the pages
-
 Result = TypeVar("Result")
 
 
 class Analysis(Protocol):
-    """What `ANALYSES` holds: a module (or object) with these five names."""
+    """What `analyses` holds: a module (or object) with these five names."""
 
     @property
     def NAME(self) -> str: ...  # noqa: D102
@@ -52,54 +51,23 @@ class Analysis(Protocol):
     def analyse(self) -> Any: ...  # noqa: D102
 
 
+# In the order of the pages.
+_MODULES = (
+    *("sections.speed_of_light", "sections.timeline", "sections.roofline", "sections.launch_statistics"),
+    *("sections.instruction_mix", "occupancy.of_launch", "sections.scheduler", "sections.warp_states"),
+    *("sections.memory_chart", "sections.coalescing", "sections.bank_conflicts", "sections.divergence"),
+    *("sections.spills", "sections.source_view", "sections.rules"),
+)
+
+
 @cache
-def _analyses() -> tuple[Analysis, ...]:
-    # Late: a list of launches, which needs none of them, would wait for all.
-    from gemmprof.analysis.occupancy import of_launch
-    from gemmprof.analysis.sections import (
-        bank_conflicts,
-        coalescing,
-        divergence,
-        instruction_mix,
-        launch_statistics,
-        memory_chart,
-        roofline,
-        rules,
-        scheduler,
-        source_view,
-        speed_of_light,
-        spills,
-        timeline,
-        warp_states,
-    )
-
-    return (
-        speed_of_light,
-        timeline,
-        roofline,
-        launch_statistics,
-        instruction_mix,
-        of_launch,
-        scheduler,
-        warp_states,
-        memory_chart,
-        coalescing,
-        bank_conflicts,
-        divergence,
-        spills,
-        source_view,
-        rules,
-    )
-
-
-def __getattr__(name: str) -> tuple[Analysis, ...]:
-    if name != "ANALYSES":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _analyses()
+def analyses() -> tuple[Analysis, ...]:
+    """Every analysis, in the order of the pages; loaded late, for a list of launches needs none of them."""
+    return tuple(cast(Analysis, import_module(f"gemmprof.analysis.{name}")) for name in _MODULES)
 
 
 class Results(Mapping[str, Any]):
-    """The result of each analysis by its ``NAME``, in the order of `ANALYSES`, made when it is first looked at."""
+    """The result of each analysis by its ``NAME``, in the order of `analyses`, made when it is first looked at."""
 
     def __init__(self, profile: KernelProfile, made: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._profile = profile.in_names_of_today()
@@ -117,7 +85,7 @@ class Results(Mapping[str, Any]):
         return iter(_analyses_by_name())
 
     def __len__(self) -> int:
-        return len(_analyses())
+        return len(analyses())
 
     def __contains__(self, name: object) -> bool:
         return name in _analyses_by_name()
@@ -133,7 +101,7 @@ class Results(Mapping[str, Any]):
 
 @cache
 def _analyses_by_name() -> dict[str, Analysis]:
-    return {analysis.NAME: analysis for analysis in _analyses()}
+    return {analysis.NAME: analysis for analysis in analyses()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +110,7 @@ class KernelAnalysis:
 
     Attributes:
         profile: the launch as the report holds it.
-        results: result of each analysis by its ``NAME``, in the order of `ANALYSES`; `NotCollected` where the
+        results: result of each analysis by its ``NAME``, in the order of `analyses`; `NotCollected` where the
             report lacks the metrics.
         slimmed: True where the profile's instance values were dropped after the analyses, to save memory.
     """
@@ -209,15 +177,9 @@ class KernelAnalysis:
         found: Verdict = self._made["verdict"]
         return found
 
-    def complete(self) -> KernelAnalysis:
-        """The same with everything made."""
-        dict(self.results)
-        _ = self.verdict
-        return self
-
     def slim(self) -> KernelAnalysis:
         """The same with everything made and without instance values, which take most of the memory."""
-        self.complete()
+        _ = self.verdict
         return replace(
             self, profile=replace(self.profile, instances={}), results=dict(self.results), slimmed=True
         )
@@ -253,7 +215,7 @@ class KernelAnalysis:
 
 @cache
 def _names_by_type() -> dict[type[Any], str]:
-    return {analysis.RESULT: analysis.NAME for analysis in _analyses()}
+    return {analysis.RESULT: analysis.NAME for analysis in analyses()}
 
 
 def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:

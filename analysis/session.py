@@ -304,12 +304,6 @@ def load_session(
         )
 
 
-def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
-    """The report files that these inputs stand for, and why others of the inputs could not be read."""
-    found, failures = selected_reports(paths)
-    return list(found), failures
-
-
 def selected_reports(
     paths: Iterable[str | os.PathLike[str]], selection: Selection = EVERYTHING
 ) -> tuple[dict[Path, set[int] | None], tuple[GemmprofError, ...]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.figure import declared, figures, formula_of
-from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
+from gemmprof.analysis.kernel_analysis import analyse, analyses
 from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
@@ -96,7 +96,7 @@ def figure_rows() -> str:
                         at = re.sub(r"\[0x[^]]*\]", "[here]", formula)
                         formulas.setdefault(f"{analysis}.{key}", f"`{at}`")
     rows = ["| figure | on the page | what it says | formula |", "|---|---|---|---|"]
-    order = [analysis.NAME for analysis in ANALYSES]
+    order = [analysis.NAME for analysis in analyses()]
     for key, item in sorted(declarations.items(), key=lambda pair: order.index(pair[0].partition(".")[0])):
         formula = (formulas.get(key, "") or item.how).replace("|", "\\|")
         rows.append(f"| `{key}` | {item.title} | {item.meaning} | {formula} |")

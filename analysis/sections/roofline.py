@@ -140,13 +140,6 @@ class Roofline:
         counted = {roof.key for roof in self.compute_roofs if roof.achieved is not None}
         return False if self.tensor_counted and counted.issuperset((FP32, FP64, FP16)) else None
 
-    def point(self, key: str, level: str) -> RooflinePoint | None:
-        """The point of this precision and memory level, or None."""
-        for point in self.points:
-            if point.compute.key == key and point.memory.level == level:
-                return point
-        return None
-
     @property
     def main(self) -> ComputeRoof | None:
         """The arithmetic that the kernel does most of relative to its roof; None if it does none."""

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _values(word: str, command: str) -> list[str]:
     """What may stand behind an option that lists no choices in its help, because they are many or not all there are."""
-    from gemmprof.analysis.kernel_analysis import ANALYSES
+    from gemmprof.analysis.kernel_analysis import analyses
     from gemmprof.gpu.arch import LIMITS, PRODUCTS
     from gemmprof.kernels import catalog
     from gemmprof.metrics.lean import GROUPS
@@ -62,7 +62,7 @@ def _values(word: str, command: str) -> list[str]:
     of_ncu = dict.fromkeys(section for group in GROUPS.values() for section in group.sections)
     stages = [stage for ladder in catalog.LADDERS for stage in ladder.stages]
     return {
-        "--section": [analysis.NAME for analysis in ANALYSES] if command == "show" else [*of_ncu],
+        "--section": [analysis.NAME for analysis in analyses()] if command == "show" else [*of_ncu],
         "--stage": list(dict.fromkeys(stage.name for stage in stages)),
         "--arch": [limits.label for limits in LIMITS.values()],
         "--gpu": [product.name for product in PRODUCTS],

@@ -232,10 +232,10 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
                 found.update((Path(folder) / name, None) for name in sorted(files) if is_report_name(name))
             continue
         from gemmprof.analysis.reading.unpack import no_such_file
-        from gemmprof.analysis.session import reports_of
+        from gemmprof.analysis.session import selected_reports
 
         try:
-            reports, failures = reports_of([path])
+            reports, failures = selected_reports([path])
         except GemmprofError as error:
             problems.append(error)
             continue

@@ -1,6 +1,6 @@
 """The sections of a kernel page: which there are, in which order, and what each partial template is given.
 
-Every analysis of `ANALYSES` is a section, drawn by ``templates/analysis_<NAME>.html``; one that stands nowhere in
+Every analysis of `analyses` is a section, drawn by ``templates/analysis_<NAME>.html``; one that stands nowhere in
 `ORDER` comes after the others, one without a partial is shown by ``analysis_generic.html``. Sections that are no
 analysis of a single launch (the comparison, the traffic model, the access patterns, the raw metrics) are listed
 here with what makes them.
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from gemmprof.analysis.comparison.outcome import compare_launches
-from gemmprof.analysis.kernel_analysis import ANALYSES
+from gemmprof.analysis.kernel_analysis import analyses
 from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.figures import drawings
@@ -127,7 +127,7 @@ def _results(
     page: KernelPage, before: KernelPage | None, *, other_report: bool
 ) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
-    found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in ANALYSES]
+    found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in analyses()]
     if before is not None:
         where = (
             before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"

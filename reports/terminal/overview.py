@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family
-from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.text import WHOLE, block
@@ -249,7 +249,7 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
     """
     import difflib
 
-    known = {analysis.NAME: analysis.TITLE for analysis in ANALYSES}
+    known = {analysis.NAME: analysis.TITLE for analysis in analyses()}
     for name in sections:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

@@ -13,7 +13,7 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
@@ -44,7 +44,7 @@ BARE = KernelProfile(
 
 def check(analysis: KernelAnalysis) -> None:
     """Every result has its type, and absence is always said with a way out."""
-    for module in ANALYSES:
+    for module in analyses():
         result = analysis.results[module.NAME]
         assert isinstance(result, (module.RESULT, NotCollected)), module.NAME
         if isinstance(result, NotCollected):
@@ -54,10 +54,10 @@ def check(analysis: KernelAnalysis) -> None:
 
 
 def test_names_are_unique_and_registered() -> None:
-    names = [module.NAME for module in ANALYSES]
+    names = [module.NAME for module in analyses()]
     assert len(set(names)) == len(names)
-    assert len({module.RESULT for module in ANALYSES}) == len(names)
-    for module in ANALYSES:
+    assert len({module.RESULT for module in analyses()}) == len(names)
+    for module in analyses():
         assert module.GROUP in metrics.GROUPS.values()
         assert module.TITLE
 

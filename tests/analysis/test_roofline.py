@@ -77,8 +77,7 @@ def test_formulas() -> None:
     assert point.headroom == pytest.approx(4.0)
     assert point.percent == pytest.approx(25.0)
     assert result.main is compute
-    assert result.point(roofline.FP32, roofline.DRAM) is point
-    assert result.point(roofline.FP64, roofline.DRAM) is None
+    assert (point.compute.key, point.memory.level) == (roofline.FP32, roofline.DRAM)
 
 
 def test_right_of_the_ridge_the_compute_roof_holds() -> None:
@@ -318,7 +317,7 @@ def test_how_busy_the_pipe_was_tells_where_the_code_has_one_kind_of_product(
     result = with_code(capability, "GPU", TENSOR_BUSY, sass)
     [roof] = [roof for roof in result.compute_roofs if roof.key.startswith(roofline.TENSOR_PREFIX)]
     assert roof.peak == pytest.approx(rate * 100 * 1.5e9) and roof.percent == pytest.approx(40.0)
-    assert result.point(roof.key, roofline.DRAM) is not None
+    assert (roof.key, roofline.DRAM) in {(one.compute.key, one.memory.level) for one in result.points}
 
 
 def test_without_code_the_operations_are_those_that_ncu_takes_for_an_instruction() -> None:

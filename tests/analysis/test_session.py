@@ -22,7 +22,7 @@ from gemmprof.analysis.reading import unpack
 from gemmprof.analysis.reading.lookup import NativeReader, NativeReaderMissing
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
-from gemmprof.analysis.session import load_session, reports_of
+from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
 from gemmprof.runs.directory import Run, load_recorded_run, load_run, report_record, save_run
@@ -92,7 +92,7 @@ def test_a_run_names_no_file_outside_its_folder(run: Run, tmp_path: Path) -> Non
     session = load_session([run.directory])
     assert ["outside" in failure.message for failure in session.failures] == [True]
     assert len(session.kernels) == 3  # the other stages' report
-    reports, failures = reports_of([run.directory])
+    reports, failures = selected_reports([run.directory])
     assert [path.name for path in reports] == ["all.ncu-rep.xz"] and len(failures) == 1
 
 

@@ -13,7 +13,7 @@ from page_sessions import HOSTILE
 from recorded_data import DATA
 
 from gemmprof.analysis.explanation.code.sass import TARGET
-from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
+from gemmprof.analysis.kernel_analysis import analyse, analyses
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.model import KernelProfile
@@ -155,7 +155,7 @@ def test_a_kernel_page_has_every_section(pages: Path, ladder: Session) -> None:
 
 def test_every_analysis_has_its_partial() -> None:
     partials = set(environment().list_templates())
-    assert {f"analysis_{item.NAME}.html" for item in ANALYSES} <= partials
+    assert {f"analysis_{item.NAME}.html" for item in analyses()} <= partials
 
 
 def test_each_section_opens_with_a_sentence(pages: Path) -> None:

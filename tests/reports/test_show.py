@@ -14,7 +14,7 @@ import pytest
 from recorded_data import DATA, ReadRecorded
 from scale import few
 
-from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
+from gemmprof.analysis.kernel_analysis import analyse, analyses
 from gemmprof.reports.terminal.section_tables import rows
 
 
@@ -72,7 +72,7 @@ def test_a_section_is_printed_alone_and_a_roofline_as_by_its_command() -> None:
 def test_json_holds_families_and_sections() -> None:
     record = json.loads(show(LADDER, "--json", "--all").stdout)
     assert [family["count"] for family in record["families"]] == [1, 1, 1]
-    assert set(record["kernels"][0]["sections"]) == {analysis.NAME for analysis in ANALYSES}
+    assert set(record["kernels"][0]["sections"]) == {analysis.NAME for analysis in analyses()}
     light = record["kernels"][0]["sections"]["speed_of_light"]["rows"]
     duration = next(row for row in light if row["name"] == "Duration under the profiler")
     assert duration["value"] == "4.42 ms"

@@ -20,7 +20,7 @@ import pytest
 from reports_in_bytes import blocks
 from scale import few, inputs
 
-from gemmprof.analysis.session import load_session, reports_of
+from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import ReportError, RunError, UsageError
 from gemmprof.cli import main
 from gemmprof.model import Problem
@@ -158,7 +158,7 @@ def test_a_link_out_of_the_run_is_not_followed(suffix: str, run: Path, tmp_path:
         outside.write_bytes(lzma.decompress(file.read_bytes()))
         file.unlink()
     (run / f"{name}{suffix}").symlink_to(outside)
-    reports, failures = reports_of([run])
+    reports, failures = selected_reports([run])
     assert ["outside its folder" in failure.message for failure in failures] == [True]
     assert not [report for report in reports if report.name.startswith(Path(name).name)]
 
@@ -241,7 +241,7 @@ def test_a_report_that_is_a_pipe_is_refused(run: Path) -> None:
     report = unpacked(run)
     report.unlink()
     os.mkfifo(report)
-    _, failures = reports_of([run])
+    _, failures = selected_reports([run])
     assert [
         isinstance(failure, ReportError) and "no regular file" in failure.message for failure in failures
     ] == [True]

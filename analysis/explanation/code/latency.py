@@ -57,11 +57,6 @@ class Unloaded:
 
     by_reason: dict[str, Array]
 
-    @property
-    def total(self) -> float:
-        """All of it, 0 … 1."""
-        return float(sum(self.sums.values()))
-
     @cached_property
     def sums(self) -> dict[str, float]:
         """Share of the warps' time by state."""

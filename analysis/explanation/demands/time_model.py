@@ -295,12 +295,6 @@ class TimeModel:
         """Share of the time that a change saves; negative where it costs."""
         return 1.0 - self.time(fix)
 
-    def limit(self, fix: Fix = NOTHING) -> tuple[str, float]:
-        """The largest term and its share of the time."""
-        terms = self.terms(fix)
-        key = max(terms, key=lambda name: terms[name])
-        return key, terms[key]
-
 
 def barrier_cycles(work: Work) -> float:
     """Cycles that a warp of this launch waits at a barrier which all warps of its block reach at once."""

@@ -201,10 +201,6 @@ class Work:
             sum(float(values.sum()) for values in self.raw_samples.values()) if counted is None else counted
         )
 
-    def stalled(self, *reasons: str) -> float:
-        """Share of the warps' time in these states."""
-        return sum(float(self.samples[name].sum()) for name in reasons if name in self.samples)
-
     @cached_property
     def reason_shares(self) -> dict[str, float]:
         """Share of the warps' time by state: of the samples, else as counted."""
