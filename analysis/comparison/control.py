@@ -1,6 +1,6 @@
 """The noise of one's own machine, learnt from repeated reports of one unchanged program: a control.
 
-What is usual elsewhere (`noise_classes`) is scaled: by how much more or less the control's launches scatter within a
+What is usual elsewhere (`usual_noise`) is scaled: by how much more or less the control's launches scatter within a
 process, and its processes lie apart. How often the verdicts err with it is tried on the control itself, each kernel
 judged by what the others teach.
 """
@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gemmprof.analysis.comparison.judgement import Batch, estimate, judge, location_variance
-from gemmprof.analysis.comparison.noise import NoiseModel
-from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
+from gemmprof.analysis.comparison.noise import NoiseModel, usual_noise
 from gemmprof.analysis.comparison.records import batches
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json
@@ -87,7 +86,7 @@ def learn(side: Side) -> Control:
                 "profile it again, each time in a process of its own: --learn-noise FILE a.ncu-rep b.ncu-rep"
             ],
         )
-    elsewhere = TIMED if timed else UNDER_NCU
+    elsewhere = usual_noise(timed)
     trials = list(_trials(kernels, elsewhere))
     origin = side.kernels[0].origin
     return Control(

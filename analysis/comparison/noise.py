@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
 from gemmprof.base import amounts
 
@@ -120,6 +122,13 @@ class NoiseModel:
         )
         largest = self.largest * (LARGEST_OF_SHORT if nanoseconds < SHORT_NS else 1.0)
         return Noise(name, middle, self.factor, largest, self.between_floor, self.between_share)
+
+
+@cache
+def usual_noise(timed: bool = False) -> NoiseModel:
+    """What `tools/learn_noise.py` wrote: of times measured without the profiler, or of durations that ncu measured."""
+    learnt = json.loads(Path(__file__).with_name("noise.json").read_text("utf-8"))
+    return NoiseModel(**learnt["timed" if timed else "under_ncu"])
 
 
 BUSY_PERCENT = 60.0  # below this, neither compute nor memory is what limits (as in ncu's rule SOLBottleneck)

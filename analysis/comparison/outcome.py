@@ -23,7 +23,7 @@ from gemmprof.analysis.comparison.judgement import (
 )
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.matching import match as paired
-from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
+from gemmprof.analysis.comparison.noise import usual_noise
 from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between, measures
 from gemmprof.analysis.comparison.reasons import (
     Reason,
@@ -355,7 +355,7 @@ def _estimate(one: Compared, control: Control | None) -> tuple[Estimate, Compare
         return None
     seconds = math.exp(left[0].centre)
     mine = control is not None and control.timed == timed
-    model = control.noise if control is not None and mine else TIMED if timed else UNDER_NCU
+    model = control.noise if control is not None and mine else usual_noise(timed)
     noise = model.of(seconds * 1e9, "" if timed else before.limit)
     return estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
 

@@ -134,29 +134,37 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         apart = [*told_apart[middle.family]]
         if each_launch and seen[key[:-1]] > 0:
             apart.append(f"({key[-1]})")
-        found.append(
-            KernelRecord(
-                name=middle.name,
-                label=identity.label,
-                grid=middle.launch.grid,
-                block=middle.launch.block,
-                key=key,
-                launches=len(launches),
-                times=(times_of(launches),),
-                origin=origin_of(middle),
-                limit=limit_of_launch(middle),
-                code=Code(digest) if digest else None,
-                metrics=ranges_of(launches),
-                measures=measures(analysis),
-                rules=tuple(dict.fromkeys(rule.rule for rule in analysis.profile.rules)),
-                findings=_findings(analysis),
-                place=(os.fspath(path), middle.index),
-                nvtx=middle.nvtx,
-                family=identity.number,
-                apart=" ".join(apart),
-            )
-        )
+        record = _of_launches(identity.label, key, launches, analysis, digest)
+        found.append(replace(record, nvtx=middle.nvtx, family=identity.number, apart=" ".join(apart)))
     return found
+
+
+def _of_launches(
+    label: str,
+    key: tuple[str, ...],
+    launches: Sequence[KernelProfile],
+    middle: KernelAnalysis,
+    digest: str,
+) -> KernelRecord:
+    """The launches of one kernel in one process, with the quantities of one of them."""
+    profile = middle.profile
+    return KernelRecord(
+        name=profile.name,
+        label=label,
+        grid=profile.launch.grid,
+        block=profile.launch.block,
+        key=key,
+        launches=len(launches),
+        times=(times_of(launches),),
+        origin=origin_of(profile),
+        limit=limit_of_launch(profile),
+        code=Code(digest) if digest else None,
+        metrics=ranges_of(launches),
+        measures=measures(middle),
+        rules=tuple(dict.fromkeys(rule.rule for rule in profile.rules)),
+        findings=_findings(middle),
+        place=(profile.report, profile.index),
+    )
 
 
 def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
@@ -252,27 +260,16 @@ def _of_stage(
             record, measures=Measures(seconds=timing.timed[0] if timing and timing.timed else None)
         )
     profile = analysis.profile
-    seconds = None if result.timing is None else result.timing.median
-    origin = replace(origin_of(profile), versions={**versions, **profile.session.versions})
-    launch = times_of([profile])
+    digest = digests.get((profile.report, profile.index), "")
+    record = _of_launches(label, key, [profile], analysis, digest)
+    (launch,) = record.times
     if timing is not None:
         launch = replace(launch, timed=timing.timed, repetitions=timing.repetitions)
-    return KernelRecord(
-        name=profile.name,
-        label=label,
-        grid=profile.launch.grid,
-        block=profile.launch.block,
-        key=key,
-        launches=1,
+    return replace(
+        record,
         times=(launch,),
-        origin=origin,
-        limit=limit_of_launch(profile),
-        code=Code(digest) if (digest := digests.get((profile.report, profile.index))) else None,
-        metrics=ranges_of([profile]),
-        measures=replace(measures(analysis), seconds=seconds),
-        rules=tuple(dict.fromkeys(rule.rule for rule in profile.rules)),
-        findings=_findings(analysis),
-        place=(profile.report, profile.index),
+        origin=replace(record.origin, versions={**versions, **profile.session.versions}),
+        measures=replace(record.measures, seconds=timing.timed[0] if timing and timing.timed else None),
     )
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.code.flow import Program, program
 from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.model import Instruction
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.sections.source_view import SourceView
 
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)\b(\.64)?")
 _SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")

@@ -15,7 +15,7 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.comparison.control import learn, read_control
-from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
+from gemmprof.analysis.comparison.noise import usual_noise
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Times
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.base.errors import GemmprofError, UsageError
@@ -47,14 +47,14 @@ def control(noise: float, between: float, *, kernels: int = 20, processes: int =
 
 def test_a_noisier_machine_is_learnt_and_so_is_a_quieter() -> None:
     loud, usual, quiet = (learn(control(noise, 0.05)).noise for noise in (3.0, 0.5, 0.1))
-    assert loud.middle > 3 * UNDER_NCU.middle and loud.largest > UNDER_NCU.largest
-    assert usual.middle == pytest.approx(UNDER_NCU.middle, rel=0.15)
-    assert quiet.middle < 0.4 * UNDER_NCU.middle and quiet.largest == UNDER_NCU.largest
+    assert loud.middle > 3 * usual_noise().middle and loud.largest > usual_noise().largest
+    assert usual.middle == pytest.approx(usual_noise().middle, rel=0.15)
+    assert quiet.middle < 0.4 * usual_noise().middle and quiet.largest == usual_noise().largest
 
 
 def test_processes_that_lie_apart_are_learnt_and_alarm_no_more() -> None:
     found = learn(control(0.1, 2.0))
-    assert found.noise.between_floor > 3 * UNDER_NCU.between_floor
+    assert found.noise.between_floor > 3 * usual_noise().between_floor
     assert (found.compared, found.kernels, found.processes) == (60, 20, 3)
     assert found.alarms <= 4 and "60 comparisons of the control with itself" in found.words()
 
@@ -69,7 +69,7 @@ def test_recorded_reports_are_learnt_from_and_compared_with(tmp_path: Path) -> N
     kept = tmp_path / "noise.json"
     learning = run("diff", "--learn-noise", kept, *BASE)
     assert learning.returncode == 0 and "0 false alarms in 35 comparisons" in learning.stdout
-    assert read_control(kept).noise.middle == pytest.approx(UNDER_NCU.middle, rel=0.2)
+    assert read_control(kept).noise.middle == pytest.approx(usual_noise().middle, rel=0.2)
     document = json.loads(run("diff", BASE[0], MORE, "--noise", kept, "--json").stdout)
     assert document["notes"][0].startswith("Noise of this machine") and "35 kernels" in document["notes"][0]
     again = run("diff", "--learn-noise", kept, *BASE)

@@ -13,7 +13,7 @@ from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.gate import GateResult, Waiver, check
 from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
 from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
-from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
+from gemmprof.analysis.comparison.noise import usual_noise
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
 from gemmprof.analysis.comparison.quantify import Measures
 from gemmprof.analysis.comparison.reasons import changed_counters, reasons
@@ -229,7 +229,7 @@ def with_clocks(of: KernelRecord, hz: float, cycles: float) -> KernelRecord:
 
 class TestVerdicts:
     def test_what_would_have_shown_is_found_nineteen_times_of_twenty(self) -> None:
-        noise = UNDER_NCU.of(1e6)
+        noise = usual_noise().of(1e6)
         times = [Batch.of_times([1e6 * (1 + 0.001 * n) for n in range(8)])]
         one = estimate(times, times, noise)
         (judged,) = judge([one])

@@ -23,8 +23,7 @@ from gemmprof.analysis.comparison.judgement import (
     location_variance,
     rejected,
 )
-from gemmprof.analysis.comparison.noise import Noise
-from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
+from gemmprof.analysis.comparison.noise import Noise, usual_noise
 
 ROOT = Path(__file__).resolve().parents[3]
 NOISE = Noise("test", 0.005, 0.8, 0.05, 0.0003, 0.24)
@@ -98,7 +97,7 @@ class TestVerdicts:
     def test_a_coarse_clock_hides_what_is_below_its_step(self) -> None:
         # 2.304 and 2.336 µs are neighbours on a clock of 32 ns: 1.4 % apart, and no change is proven.
         before, after = (Batch.of_times([ns] * 12, 32.0) for ns in (2304.0, 2336.0))
-        assert judge([estimate([before], [after], UNDER_NCU.of(2304.0))])[0].verdict == "unclear"
+        assert judge([estimate([before], [after], usual_noise().of(2304.0))])[0].verdict == "unclear"
 
     def test_one_launch_rests_on_the_class(self) -> None:
         found = verdict([100.0], [101.0])
@@ -147,7 +146,7 @@ class TestVerdicts:
 
     def test_a_slowdown_among_hundreds_of_single_launches_is_found(self) -> None:
         """Five times slower was CAN'T TELL where what is usual counted as two launches."""
-        usual = UNDER_NCU.of(5000.0)
+        usual = usual_noise().of(5000.0)
 
         def single(times: float) -> Estimate:
             return estimate([Batch.of_times([5000.0], 32.0)], [Batch.of_times([5000.0 * times], 32.0)], usual)
@@ -204,7 +203,7 @@ class TestVerdicts:
         assert alarms <= 8
 
     def test_launches_that_agree_by_chance_are_not_taken_at_their_word(self) -> None:
-        usual = UNDER_NCU.of(2e4, "memory")  # 0.9 %
+        usual = usual_noise().of(2e4, "memory")  # 0.9 %
         sides = [[Batch.of_times([middle, middle * 1.0002, middle * 0.9998])] for middle in (2e4, 2.016e4)]
         (judged,) = judge([estimate(*sides, usual)])
         assert judged.probability < 0.035 and judged.verdict == "unclear"
