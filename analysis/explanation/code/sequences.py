@@ -628,9 +628,8 @@ def _guard_of(work: Work, index: int) -> list[int]:
             if meet is not None:
                 barrier = code.sass[meet].operands[:1]
                 begin = next(
-                    (place for place in range(at, max(-1, at - LONGEST_GUARDED), -1)
-                     if code.sass[place].opcode == "BSSY" and code.sass[place].operands[:1] == barrier), None,
-                )  # fmt: skip
+                    (one for one in _partings(work, at) if code.sass[one].operands[:1] == barrier), None
+                )
                 found += [place for place in (begin, meet) if place is not None]
             return sorted(found)
     return []
@@ -775,14 +774,18 @@ def _whole_exponent(work: Work, rows: list[int]) -> bool:
     )
 
 
+def _partings(work: Work, index: int) -> Iterator[int]:
+    """The places before an instruction, the nearest first, where ways part that meet again."""
+    first = max(-1, index - LONGEST_GUARDED)
+    return (at for at in range(index, first, -1) if work.sass[at].opcode == "BSSY")
+
+
 def region(work: Work, index: int) -> list[int]:
     """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for
     none.
     """
     code = work.code
-    for start in range(index, max(-1, index - LONGEST_GUARDED), -1):
-        if code.sass[start].opcode != "BSSY":
-            continue
+    for start in _partings(work, index):
         end = code.target(start)
         if end is None or end < index:
             continue
@@ -800,14 +803,7 @@ def _slow_paths(work: Work) -> list[tuple[int, int]]:
     spans = []
     for index, line in enumerate(code.sass):
         if _REDUCTION.search(line.text):
-            start = next(
-                (
-                    at
-                    for at in range(index, max(-1, index - 140), -1)
-                    if code.sass[at].opcode == "BSSY" and _holds(work, at, index)
-                ),
-                None,
-            )
+            start = next((at for at in _partings(work, index) if (code.target(at) or 0) > index), None)
             if start is not None:
                 end = code.target(start)
                 # The guard before it, which most threads take, is no part of the slow path.
@@ -819,11 +815,6 @@ def _slow_paths(work: Work) -> list[tuple[int, int]]:
         if singles and not any(line.opcode in ("DFMA", "DMUL", "DADD") for line in body):
             spans.append((first, last))
     return spans
-
-
-def _holds(work: Work, start: int, index: int) -> bool:
-    end = work.code.target(start) if work.program is not None else None
-    return end is not None and end > index
 
 
 def double_functions(work: Work) -> Mask:

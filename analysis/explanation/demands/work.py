@@ -7,7 +7,7 @@ instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import repeat
@@ -138,21 +138,17 @@ class Work:
         key = names[0]
         if key not in self._cache:
             found = first_by_address(self.profile, names)
-            self._cache[key] = None if found is None else self._in_order(found)
+            self._cache[key] = None if found is None else _in_order(self._addresses, found)
         return self._cache[key]  # type: ignore[return-value]
-
-    def _in_order(self, by_address: Mapping[int, float]) -> Array:
-        """A value for each instruction from values by address, 0 where there is none."""
-        return np.array(list(map(by_address.get, self._addresses, repeat(0))), dtype=np.float64)
-
-    @cached_property
-    def _addresses(self) -> tuple[int, ...]:
-        return tuple(line.address for line in self.instructions)
 
     @cached_property
     def total_executed(self) -> float:
         """Instructions that all warps executed."""
         return float(self.executed.sum())
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
+        return tuple(line.address for line in self.instructions)
 
     @cached_property
     def raw_samples(self) -> dict[str, Array]:
@@ -161,7 +157,7 @@ class Work:
         for name, metric in metrics.stall_samples(self.profile.instances).items():
             if not any(self.profile.instances[metric].values):
                 continue
-            values = self._in_order(by_address(self.profile, metric) or {})
+            values = _in_order(self._addresses, by_address(self.profile, metric) or {})
             if values.any():
                 by_reason[warp_states.reason(name).key] = values
         return by_reason
@@ -347,6 +343,11 @@ class Work:
         return np.zeros(len(self.instructions)) if found is None else found
 
 
+def _in_order(addresses: Sequence[int], values: Mapping[int, float]) -> Array:
+    """A value for each instruction from values by address, 0 where there is none."""
+    return np.array(list(map(values.get, addresses, repeat(0))), dtype=np.float64)
+
+
 def counted(profile: KernelProfile, name: str) -> float | None:
     """A metric that counts, times or rates something. Below 0 it is damage, which is as good as absent."""
     value = profile.number(name)
@@ -365,12 +366,9 @@ def work(profile: KernelProfile) -> Work:
         instructions = ()
     executed = executed or {}
     threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
-    counts = np.array([executed.get(line.address, 0) for line in instructions], dtype=np.float64)
-    active = (
-        32.0 * counts
-        if threads is None
-        else np.array([threads.get(line.address, 0) for line in instructions], dtype=np.float64)
-    )
+    addresses = [line.address for line in instructions]
+    counts = _in_order(addresses, executed)
+    active = 32.0 * counts if threads is None else _in_order(addresses, threads)
     elapsed = (
         counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
     )
