@@ -10,16 +10,18 @@ line, * for all).
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from gemmprof import metrics
 from gemmprof.model import KernelProfile
 
 Value = TypeVar("Value")
+Declaration = ParamSpec("Declaration")
 _SUM, _PRODUCT, _ATOM = range(3)  # how tightly a formula's last operator binds
 
 
@@ -42,6 +44,7 @@ class Figure:
     title: str
     unit: str = ""
     meaning: str = ""
+    _: dataclasses.KW_ONLY
     listed: bool = True
     digits: int | None = None
     alone: str = ""
@@ -49,20 +52,15 @@ class Figure:
     how: str = ""
 
 
-def figure(
-    title: str,
-    unit: str = "",
-    meaning: str = "",
-    *,
-    listed: bool = True,
-    digits: int | None = None,
-    alone: str = "",
-    shown: bool = True,
-    how: str = "",
-) -> Any:
-    """A field of a result that holds a figure; None until it is known."""
-    declared = Figure(title, unit, meaning, listed, digits, alone, shown, how)
-    return dataclasses.field(default=None, metadata={"figure": declared})
+def _field(declare: Callable[Declaration, Figure]) -> Callable[Declaration, Any]:
+    def made(*args: Declaration.args, **kwargs: Declaration.kwargs) -> Any:
+        return dataclasses.field(default=None, metadata={"figure": declare(*args, **kwargs)})
+
+    return made
+
+
+figure = _field(Figure)
+"""A field of a result that holds a figure, declared as `Figure` says; None until it is known."""
 
 
 class Derived(Generic[Value]):
@@ -90,7 +88,7 @@ def derived(
     alone: str = "",
 ) -> Callable[[Callable[[Any], Value]], Derived[Value]]:
     """A property of a result that is a figure, computed from others."""
-    declared = Figure(title, unit, meaning, listed, None, alone)
+    declared = Figure(title, unit, meaning, listed=listed, alone=alone)
     return lambda function: Derived(function, declared)
 
 
@@ -147,59 +145,50 @@ def row_label(row: object) -> str:
 _AT = re.compile(r"([^\s\[]+)\[([^]]*)\]")  # a metric at keys
 
 
+def _step(
+    sign: str, of: Callable[[Any, Any], Any], neutral: int | None = None, *, reverse: bool = False
+) -> Any:
+    """One operator of `_Traced`; with its neutral number nothing is written down."""
+
+    def computed(self: _Traced, other: Any) -> Any:
+        if neutral is not None and _is(other, neutral):
+            return self
+        left, right = (other, self) if reverse else (self, other)
+        return self._with(of(_plain(left), _plain(right)), sign, left, right)
+
+    return computed
+
+
 class _Traced:
     """Arithmetic that keeps the formula; mixed into a float and an int."""
 
     formula: str
     rank: int
 
-    def _with(self, value: Any, operator: str, left: object, right: object) -> Any:
-        if value is NotImplemented:
-            return value
-        rank = _SUM if operator in "+-" else _PRODUCT
+    def _with(self, value: Any, sign: str, left: object, right: object) -> Any:
+        rank = _SUM if sign in "+-" else _PRODUCT
         first = _operand(left, rank)
-        second = _operand(right, rank + (operator not in "+*"))
+        second = _operand(right, rank + (sign not in "+*"))
         if (
-            operator == "+"
+            sign == "+"
             and (one := _AT.fullmatch(first))
             and (two := _AT.fullmatch(second))
             and one[1] == two[1]
         ):
             return traced(value, f"{one[1]}[{one[2]}, {two[2]}]")
-        return traced(value, f"{first} {operator} {second}", rank)
+        return traced(value, f"{first} {sign} {second}", rank)
 
-    def __add__(self, other: Any) -> Any:
-        return self if _is(other, 0) else self._with(_plain(self) + _plain(other), "+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self if _is(other, 0) else self._with(_plain(other) + _plain(self), "+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self if _is(other, 0) else self._with(_plain(self) - _plain(other), "-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with(_plain(other) - _plain(self), "-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self if _is(other, 1) else self._with(_plain(self) * _plain(other), "*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self if _is(other, 1) else self._with(_plain(other) * _plain(self), "*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self if _is(other, 1) else self._with(_plain(self) / _plain(other), "/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with(_plain(other) / _plain(self), "/", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._with(_plain(self) // _plain(other), "//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._with(_plain(other) // _plain(self), "//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._with(_plain(self) % _plain(other), "%", self, other)
+    __add__ = _step("+", operator.add, 0)
+    __radd__ = _step("+", operator.add, 0, reverse=True)
+    __sub__ = _step("-", operator.sub, 0)
+    __rsub__ = _step("-", operator.sub, reverse=True)
+    __mul__ = _step("*", operator.mul, 1)
+    __rmul__ = _step("*", operator.mul, 1, reverse=True)
+    __truediv__ = _step("/", operator.truediv, 1)
+    __rtruediv__ = _step("/", operator.truediv, reverse=True)
+    __floordiv__ = _step("//", operator.floordiv)
+    __rfloordiv__ = _step("//", operator.floordiv, reverse=True)
+    __mod__ = _step("%", operator.mod)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
