@@ -23,7 +23,7 @@ using gemmprof::CHUNK;
 
 constexpr int SIDE = 64;  // of a block's tile of C
 constexpr int STEP = 64;  // along K
-constexpr int ODD_THREADS = 128;            // four warps of 32 x 32
+constexpr int ODD_THREADS = 256;            // eight warps of 32 x 16
 constexpr int LINE = STEP + CHUNK;          // elements from row to row of a tile: ldmatrix meets no bank twice
 constexpr int TILE = SIDE * LINE;           // elements of a tile
 constexpr int SUMS_LINE = SIDE + 4;         // floats from row to row of the sums
@@ -34,9 +34,10 @@ constexpr int RAW_BYTES = SIDE * WORDS * 16;
 constexpr int SHARED_BYTES = 2 * STAGES_AHEAD * RAW_BYTES + 2 * 2 * TILE * 2;
 constexpr int MOST_PARTS = 8;               // the largest cluster that every Hopper GPU accepts
 constexpr int BLOCKS_PER_SM = 2;
-// Microseconds, fitted to times of 77 shapes on an H200: of a step, alone on an SM and of each of two blocks; of a block's
-// start and end; of a launch; and of adding up the sums of blocks that share a tile.
-constexpr double STEP_ALONE = 0.90, STEP_BESIDE = 0.78, BLOCK = 4.7, START = 2.6, EXCHANGE = 0.9;
+// Microseconds, fitted to times of 114 shapes on an H200 (of either half the choice is within 1.5 % of the fastest on the
+// other half): of a step, alone on an SM and of each of two blocks; of a block's start and end; of a launch; and of adding
+// up the sums of blocks that share a tile.
+constexpr double STEP_ALONE = 0.70, STEP_BESIDE = 0.84, BLOCK = 3.34, START = 2.6, EXCHANGE = 0.84;
 
 // A thread's part of an operand's tile as it lies in memory: with K along its rows, or across. Of every 16th row it has
 // eight elements, whose aligned 16-byte words are copied as they are, STAGES_AHEAD - 1 steps ahead, and shifted on their
@@ -100,10 +101,10 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
     const int row0 = index / p.columns * SIDE, col0 = index % p.columns * SIDE;
     const Rows<!A_TRANSPOSED> a(p.a, row0);
     const Rows<B_TRANSPOSED> b(p.b, col0);
-    const int warp_row = warp / 2 * 32, warp_col = warp % 2 * 32;
+    const int warp_row = warp / 4 * 32, warp_col = warp % 4 * 16;
     const int eighth = lane / 8, line = lane % 8;
 
-    float sums[2][4][4] = {};
+    float sums[2][2][4] = {};
     const int steps = gemmprof::ceil_div(p.k, STEP);
     const int first = int(std::int64_t(steps) * part / p.parts), last = int(std::int64_t(steps) * (part + 1) / p.parts);
     // One loop also for the first copies: instructions that no cache holds cost a small problem most of its time.
@@ -124,25 +125,23 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < STEP; k += 16) {
-            unsigned rows[2][4], columns[2][4];
+            // Of A's 16 x 16 the second eighth lies 8 rows below the first, of B's two 16 x 8 along K.
+            const int n = warp_col + eighth / 2 * 8, k_a = k + eighth / 2 * 8, k_b = k + eighth % 2 * 8;
+            unsigned rows[2][4], columns[4];
+            ptx::load_matrices<!B_TRANSPOSED>(columns, ptx::shared_address(now[1] + (B_TRANSPOSED ? (n + line) * LINE + k_b
+                                                                                       : (k_b + line) * LINE + n)));
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                // Of A's 16 x 16 the second eighth lies 8 rows below the first, of B's two 16 x 8 along K.
-                const int m = warp_row + 16 * i + eighth % 2 * 8, n = warp_col + 16 * i + eighth / 2 * 8;
-                const int k_a = k + eighth / 2 * 8, k_b = k + eighth % 2 * 8;
+                const int m = warp_row + 16 * i + eighth % 2 * 8;
                 ptx::load_matrices<A_TRANSPOSED>(
                     rows[i], ptx::shared_address(now[0] + (A_TRANSPOSED ? (k_a + line) * LINE + m
                                                                          : (m + line) * LINE + k_a)));
-                ptx::load_matrices<!B_TRANSPOSED>(
-                    columns[i], ptx::shared_address(now[1] + (B_TRANSPOSED ? (n + line) * LINE + k_b
-                                                                            : (k_b + line) * LINE + n)));
             }
 #pragma unroll
             for (int i = 0; i < 2; ++i)
 #pragma unroll
-                for (int j = 0; j < 4; ++j)
-                    ptx::mma_16x8x16<__is_same(T, __nv_bfloat16)>(sums[i][j], rows[i], columns[j / 2][j % 2 * 2],
-                                                                  columns[j / 2][j % 2 * 2 + 1]);
+                for (int j = 0; j < 2; ++j)
+                    ptx::mma_16x8x16<__is_same(T, __nv_bfloat16)>(sums[i][j], rows[i], columns[2 * j], columns[2 * j + 1]);
         }
     }
 
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
+        for (int j = 0; j < 2; ++j) {
             float* const at = partial + (warp_row + 16 * i + lane / 4) * SUMS_LINE + warp_col + 8 * j + lane % 4 * 2;
             *reinterpret_cast<float2*>(at) = make_float2(sums[i][j][0], sums[i][j][1]);
             *reinterpret_cast<float2*>(at + 8 * SUMS_LINE) = make_float2(sums[i][j][2], sums[i][j][3]);
@@ -160,17 +159,28 @@ __global__ void __launch_bounds__(ODD_THREADS, BLOCKS_PER_SM) odd_rows(const Pro
         __syncthreads();
     else
         ptx::cluster_sync();
-    for (int i = part * ODD_THREADS + int(threadIdx.x); i < SIDE * SIDE; i += p.parts * ODD_THREADS) {
-        const int row = row0 + i / SIDE, column = col0 + i % SIDE;
+    // Four neighbours at a time, and what all blocks have of them is on its way before the first is added.
+    for (int i = part * ODD_THREADS + int(threadIdx.x); i < SIDE * SIDE / 4; i += p.parts * ODD_THREADS) {
+        const int row = row0 + i / (SIDE / 4), column = col0 + i % (SIDE / 4) * 4;
         if (row >= p.m || column >= p.n) continue;
-        float* const at = partial + i / SIDE * SUMS_LINE + i % SIDE;
-        float sum = *at;
-        if (p.parts > 1) {
-            sum = 0.0f;
-            for (int other = 0; other < p.parts; ++other)
-                sum += ptx::load_float_of(ptx::address_at(ptx::shared_address(at), unsigned(other)));
+        const unsigned at = ptx::shared_address(partial + i / (SIDE / 4) * SUMS_LINE + i % (SIDE / 4) * 4);
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (p.parts == 1) {
+            sum = ptx::load_shared(at);
+        } else {
+            float4 theirs[MOST_PARTS];
+#pragma unroll
+            for (int other = 0; other < MOST_PARTS; ++other)
+                theirs[other] = other < p.parts ? ptx::load_shared_of(ptx::address_at(at, unsigned(other)))
+                                                : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+            for (int other = 0; other < MOST_PARTS; ++other)
+                sum.x += theirs[other].x, sum.y += theirs[other].y, sum.z += theirs[other].z, sum.w += theirs[other].w;
         }
-        gemmprof::store_one<T>(p.out, row, column, sum);
+        gemmprof::store_one<T>(p.out, row, column, sum.x);
+        if (column + 1 < p.n) gemmprof::store_one<T>(p.out, row, column + 1, sum.y);
+        if (column + 2 < p.n) gemmprof::store_one<T>(p.out, row, column + 2, sum.z);
+        if (column + 3 < p.n) gemmprof::store_one<T>(p.out, row, column + 3, sum.w);
     }
     if (p.parts > 1) ptx::cluster_sync();  // no block leaves while another reads its sums
 }

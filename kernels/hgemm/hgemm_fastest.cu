@@ -70,6 +70,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
     // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
     constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
+    // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each.
+    constexpr bool TWO_COPY = PAIR == 1 && STAGE_BYTES <= 24 << 10;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -80,6 +82,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     Pieces pieces(schedule, index, part);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
+    const bool also = TWO_COPY && warp == CONSUMERS * 4 + 1;
 
     // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
     // has one.
@@ -130,24 +133,34 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if (copies && ptx::elect_one()) {
+        if ((copies || also) && ptx::elect_one()) {
             int stage = 0, parity = 0;
+            if (also) {  // what the first has begun
+                Pieces start = pieces;
+                if (start.next(schedule)) ahead = min(ST, start.last - start.first);
+            }
             while (pieces.next(schedule)) {
                 int tile_row, tile_col;
                 schedule.place(pieces.tile, tile_row, tile_col);
                 const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
-                for (int step = pieces.first; step < pieces.last; ++step) {
+                const auto copy_step = [&](int step) {
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
-                    const bool begun = ahead > 0;
+                    const bool begun = ahead > 0, mine = !TWO_COPY || stage % 2 == also;
                     if (begun) {
                         --ahead;
-                    } else {
+                    } else if (mine) {
                         ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                         ptx::barrier_expect(barrier, STAGE_BYTES);
                         copy_a(tile, row, step * BK, barrier);
                     }
-                    if (PAIR > 1 || !begun) copy_b(tile + A::bytes, col, step * BK, barrier);
+                    if (PAIR > 1 || (mine && !begun)) copy_b(tile + A::bytes, col, step * BK, barrier);
                     if (++stage == ST) stage = 0, parity ^= 1;
+                };
+                if constexpr (TWO_COPY) {
+#pragma unroll 1  // instructions that no cache holds take longest where there are few steps
+                    for (int step = pieces.first; step < pieces.last; ++step) copy_step(step);
+                } else {
+                    for (int step = pieces.first; step < pieces.last; ++step) copy_step(step);
                 }
             }
         }
