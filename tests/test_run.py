@@ -103,8 +103,9 @@ def test_a_stage_that_the_run_lacks_is_an_error(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "format version None"),
         ('{"format_version": 99}', "format version 99"),
-        ('{"format_version": 1}', "is damaged"),
-        ('{"format_version": 1, "info": {}, "stages": [], "problems": [], "results": []}', "is damaged"),
+        ('{"format_version": 1}', "format version 1;"),
+        ('{"format_version": 2}', "is damaged"),
+        ('{"format_version": 2, "info": {}, "stages": [], "problems": [], "results": []}', "is damaged"),
     ],
 )
 def test_a_damaged_run_is_an_error_and_not_a_traceback(tmp_path: Path, text: str, message: str) -> None:

@@ -35,7 +35,6 @@ from gemmprof.arguments.ladder_options import (
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
-from gemmprof.metrics.source import PM_SAMPLING
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.settings import (
     CLOCK_CONTROLS,
@@ -223,9 +222,6 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
     info = older.info if older is not None else None
     parts = dict(info.notes.get("parts", {})) if info is not None else {}
     recorded = dict(info.notes.get("options", {})) if info is not None else {}
-    # The lean set names its sections; ncu's own sets used to be taken whole.
-    of_lean = info is None or info.metric_set == LEAN
-    collected = recorded.get("collection", (PM_SAMPLING,)) if of_lean else (PM_SAMPLING,)
     metrics = [name for item in options.metrics or [] for name in item.split(",") if name]
     return Settings(
         stages=stages,
@@ -233,8 +229,8 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         metric_set=options.metric_set or (info.metric_set if info else LEAN),
         extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
         extra_metrics=tuple(metrics or recorded.get("extra_metrics", ())),
-        # A run that was begun without, or by a gemmprof that did not know it, goes on as it began.
-        timeline=not options.no_timeline and recorded.get("timeline", PM_SAMPLING in collected),
+        # A run that was begun without goes on so.
+        timeline=not options.no_timeline and recorded.get("timeline", True),
         bench=parts.get("bench", True) if options.bench is None else options.bench,
         profile=parts.get("profile", True) if options.profile is None else options.profile,
         seed=options.seed if options.seed is not None else (info.seed if info else 0),

@@ -33,7 +33,7 @@ class Verification:
     passed: bool
     detail: str = ""
     card: Card | None = None
-    """Where it was computed; None in runs from before this was noted."""
+    """Where it was computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Timing:
     yardstick_median: Seconds | None = None
     """Median time of the yardstick in the repetitions that alternated with this stage's, in seconds."""
     card: Card | None = None
-    """Where stage and yardstick were timed, both; None in runs from before this was noted."""
+    """Where stage and yardstick were timed, both."""
 
     @property
     def of_yardstick(self) -> float | None:
@@ -127,7 +127,7 @@ class StageRecord:
     static_shared_memory: Size | None = None
     spill_bytes: Size | None = None
     sass: str = ""
-    """A digest of its machine code on the run's GPU; '' in runs from before this was noted, and without cuobjdump."""
+    """A digest of its machine code on the run's GPU; '' without cuobjdump."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Run:
     problems: tuple[Problem, ...] = ()
     results: tuple[StageResult, ...] = ()
     reports: Mapping[str, ReportRecord] = field(default_factory=dict, repr=False)
-    """Each report as it was when it was collected, by its name in the results; older runs know none."""
+    """Each report as it was when it was collected, by its name in the results."""
     recorded: bool = field(default=False, compare=False)
     """True for the run that ships with the package."""
 

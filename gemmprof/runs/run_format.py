@@ -20,7 +20,7 @@ from gemmprof.base.expressions import Addresses, is_arithmetic
 from gemmprof.base.foreign_files import read_bytes
 from gemmprof.model import Problem, ReportRecord, RunInfo, StageRecord, StageResult
 
-FORMAT_VERSION = 2  # 1 knew one ladder, of float32; its runs are read as such
+FORMAT_VERSION = 2
 
 MAX_FILE_BYTES = 64 << 20
 MAX_TEXT = 1 << 20  # no run that gemmprof wrote comes near these
@@ -36,7 +36,7 @@ class RunDocument:
         problems: the matrix products.
         stages: as they were when the run was made.
         results: of each stage on each problem.
-        reports: each report as it was when it was collected, by its name in the results; older runs know none.
+        reports: each report as it was when it was collected, by its name in the results.
     """
 
     format_version: int
@@ -61,16 +61,15 @@ def read_document(file: Path) -> RunDocument:
     """
     document = _json(file)
     version = document.get("format_version") if isinstance(document, dict) else None
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise RunError(
-            f"{file} has format version {repr(version)[:40]}; this gemmprof reads versions 1 to {FORMAT_VERSION}",
+            f"{file} has format version {repr(version)[:40]}; this gemmprof reads version {FORMAT_VERSION}",
             remedies=["upgrade gemmprof", "collect the run again"],
         )
     try:
         _check_texts(document)
-        given = _of_version(document, version)
-        found = checked(given, RunDocument)
-        _no_surprise(given, msgspec.to_builtins(found, enc_hook=plain))
+        found = checked(document, RunDocument)
+        _no_surprise(document, msgspec.to_builtins(found, enc_hook=plain))
         _check(found)
     except (ValueError, RecursionError, OverflowError) as error:
         raise RunError(
@@ -95,40 +94,10 @@ def _no_surprise(given: Any, known: Any, place: str = "run") -> None:
         if unknown := sorted(set(given) - set(known)):
             raise ValueError(f"{place}: unknown field {unknown[0][:40]!r}")
         for name, item in given.items():
-            if name != "addresses":  # which older runs declare in other words
-                _no_surprise(item, known[name], f"{place}.{name}")
+            _no_surprise(item, known[name], f"{place}.{name}")
     elif isinstance(given, list):
         for item, same in zip(given, known, strict=True):
             _no_surprise(item, same, place)
-
-
-def _of_version(document: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """The document in the words of this version."""
-    if version >= FORMAT_VERSION:
-        return dict(document)
-    stages = [
-        # Its one stage without a source of ours was what the others were measured against.
-        {**record, "stage": {**record["stage"], "yardstick": record["stage"].get("source") is None}}
-        if isinstance(record, dict) and isinstance(record.get("stage"), dict)
-        else record
-        for record in _list(document, "stages")
-    ]
-    results = []
-    for result in _list(document, "results"):
-        timing = result.get("timing") if isinstance(result, dict) else None
-        if isinstance(timing, dict) and "cublas_median" in timing:
-            renamed = {("yardstick_median" if k == "cublas_median" else k): v for k, v in timing.items()}
-            results.append({**result, "timing": renamed})
-        else:
-            results.append(result)
-    return {**document, "stages": stages, "results": results}
-
-
-def _list(document: Mapping[str, Any], part: str) -> list[Any]:
-    found = document.get(part)
-    if not isinstance(found, list):
-        raise ValueError(f"{part}: a list is expected")
-    return found
 
 
 def _check_texts(value: Any, place: str = "run", depth: int = 0) -> None:

@@ -38,7 +38,6 @@ from gemmprof.children.watched import python_command
 from gemmprof.reports.dataset.rows import MANIFESTS, MODULE, Entry, Manifest, keep, write_part
 
 MARK = "dataset.json"
-_FORMER = b"gemmprof.dataset/1"  # had one manifest for all parts
 ROOMS = (MANIFESTS, "parts", "metrics")
 # A part without a manifest is being written, or was when its writer was killed: no batch takes a day.
 ORPHAN_SECONDS = 86_400.0
@@ -452,7 +451,7 @@ def _opened(folder: Path) -> Contents:
         for room in ROOMS if not url_of(folder) else ():
             (folder / room).mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / room)
-        if not there or _FORMER in content(folder / MARK)[:200]:
+        if not there:
             with written(folder / MARK) as path:
                 path.write_text(json_text(Mark(__version__), 0), encoding="utf-8")
         return load_contents(folder)

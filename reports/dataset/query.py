@@ -33,6 +33,7 @@ from gemmprof.analysis.inputs.conditions import (
 from gemmprof.base.buckets import shown
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
+from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.base.regex import regex
 from gemmprof.reports.dataset.manifest import DatasetError, load_contents
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of
@@ -57,12 +58,12 @@ class FoundLaunch(Part, frozen=True):
 
     report: Annotated[str, "path of its report"]
     launch: Annotated[int, "position in it, from 0"]
-    family: Annotated[str | None, "id of its family in its report (`#3`); null in an older data set"]
-    label: Annotated[str | None, "the name as every door spells it; null in an older data set"]
+    family: Annotated[str, "id of its family in its report (`#3`)"]
+    label: Annotated[str, "the name as every door spells it"]
     name: Annotated[str, "demangled name of the kernel; untrusted text"]
     nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
     device: Annotated[str, "name of the GPU"]
-    owner: Annotated[str | None, "whose code the kernel is: `own`, `cublas` …; null in an older data set"]
+    owner: Annotated[str, "whose code the kernel is: `own`, `cublas` …"]
     duration_ns: Annotated[float | None, "under the profiler"]
     values: Annotated[
         Mapping[str, float | None], "the figures, findings and metrics that the condition names"
@@ -141,6 +142,8 @@ def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
                 readers.map(lambda part: _part(folder, part, live[part], shown).take(rows[part]), rows)
             )
         found = _numbers(longest)
+        if nameless := [name for name in IDENTITY if found[name].null_count]:
+            raise RefusedFileError(folder, f"is damaged: a launch without its {nameless[0]}")
         order = [(DURATION, "descending"), ("report", "ascending"), ("launch", "ascending")]
         kept = found.take(pc.sort_indices(found, order)[:limit])
     except FileNotFoundError:
@@ -153,11 +156,10 @@ def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
 
 def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:
     """A launch with what the condition looked at, by the name that the user wrote (``names``: their columns)."""
-    owner, family = row["owner"], row["family"]
     return FoundLaunch(
         name=row["kernel"],
-        owner=None if owner is None else owner.partition(" ")[0],  # ``triton own Triton``: word and title
-        family=None if family is None else f"#{family}",
+        owner=row["owner"].partition(" ")[0],  # ``triton own Triton``: word and title
+        family=f"#{row['family']}",
         duration_ns=row[DURATION],
         values={name: row[column] for name, column in names.items()},
         **{name: row[name] for name in ("report", "launch", "label", "nvtx", "device")},

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES, canonical, unit_of
-from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import one_line
 from gemmprof.reports.formatting import counted, nanoseconds, quantity
 from gemmprof.reports.terminal import columns
@@ -35,8 +34,7 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         for item in answer.found:
             where = f"{_nearby(item.report)} launch {item.launch}"
             values = [quantity(item.values[name], units[name]) for name in shown]
-            family = f" {item.family}" if item.family is not None else ""
-            name_of = Text(f"{item.label or label(item.name)}\n  {where}{family}")
+            name_of = Text(f"{item.label}\n  {where} {item.family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
         yield table
     more = answer.matches - len(answer.found)

@@ -278,13 +278,13 @@ def test_foreign_and_older_folders(tree: Path, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     update(folder, reports(tree)[:1])
     mark = folder / "dataset.json"
-    mark.write_text('{"rows": 3}')
-    for ask in (load_contents, lambda folder: update(folder, reports(tree)[:1])):
-        with pytest.raises(DatasetError, match="damaged"):
-            ask(folder)
-    mark.write_text('{"format": "gemmprof.dataset/1", "reports": {}}')
-    with pytest.raises(DatasetError, match="another format"):
-        load_contents(folder)
+    whole = mark.read_text()
+    for text, why in (('{"rows": 3}', "damaged"), ('{"format": "gemmprof.dataset/1"}', "another format")):
+        mark.write_text(text)
+        for ask in (load_contents, lambda folder: update(folder, reports(tree)[:1])):
+            with pytest.raises(DatasetError, match=why):
+                ask(folder)
+    mark.write_text(whole)
     assert update(folder, reports(tree)[:1]).launches
     next((folder / "manifests").glob("*.json")).write_text(
         '{"format": "gemmprof.dataset-part/1", "reports": 3}'

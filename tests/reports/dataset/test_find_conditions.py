@@ -55,7 +55,7 @@ def random_rows(count: int, seed: int) -> list[Row]:
         {
             "report": f"night/{dice.randrange(9)}.ncu-rep", "launch": at, "kernel": dice.choice(KERNELS),
             "function": "f", "nvtx": dice.choice(("", "step/forward", "step")), "device": "NVIDIA H100",
-            "workload": "w",
+            "workload": "w", "label": "k", "owner": "own own own CUDA", "family": 1,
             **{name: dice.choice(NUMBERS) for name in (*FIGURES, *FINDINGS, *METRICS)},
         }
         for at in range(count)
@@ -71,9 +71,10 @@ def write_dataset(folder: Path, parts: list[list[Row]]) -> None:
     entries = {}
     for number, rows in enumerate(parts):
         name = f"{number}.parquet"
-        texts = ("report", "kernel", "function", "nvtx", "device", "workload")
+        texts = ("report", "kernel", "label", "function", "nvtx", "device", "owner", "workload")
         columns: dict[str, Any] = {text: pa.array([row[text] for row in rows], pa.string()) for text in texts}
-        columns["launch"] = pa.array([row["launch"] for row in rows], pa.int64())
+        for whole in ("launch", "family"):
+            columns[whole] = pa.array([row[whole] for row in rows], pa.int64())
         for figure in (*FIGURES, *FINDINGS):
             columns[column_of(figure)] = pa.array([row[figure] for row in rows], pa.float64())
         values = [(metric, at, row[metric]) for metric in sorted(METRICS) for at, row in enumerate(rows)]
