@@ -69,7 +69,6 @@ ALLOWED = {
     "gemmprof.analysis.reading.unpack": "a duplicate of what the door opened",
     "gemmprof.analysis.reading.lookup": "memory of its own, without a name",
     "gemmprof.reports.tables.parquet": "what the door opened, checked by schema and counted",
-    "gemmprof.reports.history.index": "what the door read, message by message",
     "gemmprof.reports.history.compaction": "files that it has just written itself, under the store's lock",
     "gemmprof.reports.tables.files": "slices that it has just written into a folder of its own",
     "gemmprof.reports.tables.export": "its parent's job, from a pipe",

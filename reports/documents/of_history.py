@@ -14,7 +14,7 @@ from gemmprof.base.documents import Document, Part
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
-    from gemmprof.reports.history.index import SeriesSummary
+    from gemmprof.reports.history.listing import SeriesSummary
 
 
 class SeriesKey(Part, frozen=True):

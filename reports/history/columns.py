@@ -15,6 +15,7 @@ import pyarrow as pa
 from gemmprof.analysis.history.points import CLOCKS, TEXTS, Origin, Point, Series
 
 COUNTER = "counter_"
+_OF_INDEXES = {"series": int, "start": int, "count": int, "first": datetime, "last": datetime}
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
 _ORIGIN = tuple(field.name for field in fields(Origin))
 _PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
@@ -45,9 +46,9 @@ def table_of(points: Sequence[Point]) -> pa.Table:
 
 
 def column_type(name: str) -> pa.DataType:
-    """The type of a column of points; one that a later gemmprof adds is a number, too."""
+    """The type of a column of points or of an index; one that a later gemmprof adds is a number, too."""
     kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
-    return pa.int64() if name == "series" else kinds.get(_HINTS.get(name, float), pa.float64())
+    return kinds.get(_HINTS.get(name) or _OF_INDEXES.get(name, float), pa.float64())
 
 
 def points_of(rows: pa.Table) -> list[Point]:

@@ -11,7 +11,6 @@ import itertools
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.changes import Times, series_with_steps
-from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
-from gemmprof.reports.history.listing import REPLACES, Listing
-from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points
+from gemmprof.reports.history.listing import REPLACES, Listing, index_of, summed
+from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points, write_points
 from gemmprof.reports.tables.parquet import fitted
 
 # Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.
@@ -60,7 +58,7 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
     replaces = {REPLACES: json.dumps([path.name for path in files.all]).encode()}
     schema, rows = _shape(files)
     bins = _deal(files, schema, max(1, -(-rows // BIN_ROWS)), spill / "rows.arrow")
-    index = _Index(rows)
+    indexes: list[list[pa.Table]] = [[], []]  # of the quiet series and of the others, bin by bin
     with new_points(target, schema.with_metadata(replaces)) as writer:
         paper = _Paper(writer)
         with (
@@ -69,17 +67,24 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
         ):
             source = pa.ipc.open_file(dealt)
             for batches in bins:
-                found = _Bin.of(pa.Table.from_batches(map(source.get_batch, batches)))
-                index.add(found)
-                loud.write_table(found.rows.filter(pa.array(found.is_loud)))
-                paper.write(found.rows.filter(pa.array(~found.is_loud)))
-                del found  # before the next one is read
+                dealt_rows = _sorted(pa.Table.from_batches(map(source.get_batch, batches)))
+                index = summed(dealt_rows)
+                has_step = _has_step(index, dealt_rows)
+                for of, chosen in zip(indexes, (~has_step, has_step), strict=True):
+                    of.append(index.filter(pa.array(chosen)))
+                is_loud = np.repeat(has_step, index["count"].to_numpy())
+                loud.write_table(dealt_rows.filter(pa.array(is_loud)))
+                paper.write(dealt_rows.filter(pa.array(~is_loud)))
+                del dealt_rows  # before the next ones are read
         with pa.OSFile(str(spill / "loud.arrow")) as held_back:
             source = pa.ipc.open_file(held_back)
             for at in range(source.num_record_batches):
                 paper.write(pa.Table.from_batches([source.get_batch(at)]))
         paper.finish()
-        write_index(index.table().replace_schema_metadata(replaces), index_of(target))
+        index = pa.concat_tables(itertools.chain(*indexes))
+        ends = np.cumsum(index["count"].to_numpy())
+        starts = pa.array(np.concatenate([[0], ends[:-1]]), pa.int64())
+        write_points(index.append_column("start", starts).replace_schema_metadata(replaces), index_of(target))
 
 
 def _shape(files: Listing) -> tuple[pa.Schema, int]:
@@ -133,69 +138,16 @@ def _read(files: Listing, schema: pa.Schema) -> Iterator[pa.Table]:
             yield from (fitted(pa.Table.from_batches([batch]), schema) for batch in file.batches(READ_ROWS))
 
 
-@dataclass(frozen=True, slots=True)
-class _Bin:
-    """The rows of some series, by series and time.
-
-    Attributes:
-        piece: their times.
-        loud: which of its series have a step, by number.
-        is_loud: whether each row is of such a series.
-    """
-
-    rows: pa.Table
-    piece: Piece
-    loud: npt.NDArray[np.int64]
-    is_loud: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, rows: pa.Table) -> _Bin:
-        recorded = rows["recorded_at"].cast("int64").to_numpy()
-        order = np.lexsort((recorded, rows["series"].to_numpy()))
-        rows, recorded = rows.combine_chunks().take(pa.array(order)), recorded[order]
-        series, values = rows["series"].to_numpy(), rows["time_ns"].to_numpy()
-        starts = np.flatnonzero(np.r_[True, series[1:] != series[:-1]])
-        counts = np.diff(np.r_[starts, len(series)])
-        piece = Piece(series[starts], counts, recorded[starts], recorded[starts + counts - 1], values)
-        kinds = rows["kind"].take(pa.array(starts)).to_pylist()
-        times = Times(piece.numbers, counts, values, [kind == "profiled" for kind in kinds])
-        loud = np.array(sorted(series_with_steps(times)), np.int64)
-        return cls(rows, piece, loud, np.isin(series, loud))
+def _sorted(rows: pa.Table) -> pa.Table:
+    order = np.lexsort((rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()))
+    return rows.combine_chunks().take(pa.array(order))
 
 
-class _Index:
-    """The index of a compacted file, bin by bin.
-
-    Args:
-        rows: of all bins.
-    """
-
-    def __init__(self, rows: int) -> None:
-        self._times = np.empty(rows)
-        self._filled = 0
-        self._bins: list[tuple[Piece, pa.Table, npt.NDArray[np.int64]]] = []
-
-    def add(self, part: _Bin) -> None:
-        """Note the series of a bin."""
-        piece = part.piece
-        self._times[self._filled : self._filled + len(piece.values)] = piece.values
-        self._filled += len(piece.values)
-        names = part.rows.select(NAMES).take(pa.array(piece.starts))
-        self._bins.append((replace(piece, values=np.empty(0)), names, part.loud))
-
-    def table(self) -> pa.Table:
-        """The whole."""
-
-        def all_of(name: str) -> npt.NDArray[np.int64]:
-            return np.concatenate([getattr(piece, name) for piece, _, _ in self._bins])
-
-        numbers, counts = all_of("numbers"), all_of("counts")
-        piece = Piece(numbers, counts, all_of("first"), all_of("last"), self._times)
-        is_loud = np.isin(piece.numbers, np.concatenate([loud for _, _, loud in self._bins]))
-        order = np.lexsort((piece.numbers, is_loud))
-        starts = np.empty(len(order), np.int64)
-        starts[order] = np.cumsum(piece.counts[order]) - piece.counts[order]
-        return index_table(piece, pa.concat_tables(names for _, names, _ in self._bins), starts)
+def _has_step(index: pa.Table, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which of the series of an index have a step in these rows, which are theirs."""
+    numbers, profiled = index["series"].to_numpy(), [kind == "profiled" for kind in index["kind"].to_pylist()]
+    found = series_with_steps(Times(numbers, index["count"].to_numpy(), rows["time_ns"].to_numpy(), profiled))
+    return np.isin(numbers, np.fromiter(found, np.int64))
 
 
 class _Paper:

@@ -1,34 +1,43 @@
-"""The files of a store that count, and what they say together."""
+"""The files of a store that count, and what they say together.
+
+Beside each compacted file lies an index, a row a series in the order in which the file holds them: its names, how many
+points, the row of the first one, first and last time. So questions about all series read no points but their times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from gemmprof.analysis.history.changes import Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
-from gemmprof.reports.history.index import (
-    NAMES,
-    Piece,
-    catalogue,
-    index_notes,
-    index_of,
-    index_table,
-    joined,
-    load_index,
-    loose_index,
-    piece_of,
-    sorted_piece,
-)
 from gemmprof.reports.history.point_files import PointsReader, read_columns, rows_at, rows_of_series
 
 COMPACT = "compact-"
 REPLACES = b"gemmprof.replaces"  # key of a compacted file's metadata: the names of the records that are in it
+INDEXES = "series"  # folder of the indexes
+NAMES = ("kernel", "grid", "device", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSummary:
+    """One series of a store: which, how many points, since when, and its last time."""
+
+    kernel: str
+    grid: str
+    device: str
+    kind: str
+    count: int
+    first: datetime
+    last: datetime
+    last_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Listing:
     """Files of a store that count.
 
     Attributes:
-        compacted, records: their paths.
+        compacted, records: their paths; a compacted file that lost its index is read as the records are.
         replaced: names of records that a compacted file holds too; they do not count, if they are there still.
     """
 
@@ -48,17 +57,15 @@ class Listing:
     def of(cls, present: Iterable[Path]) -> Listing:
         """Those of the files that are present."""
         found = sorted(present)
-        compacted = [path for path in found if path.name.startswith(COMPACT)]
+        indexed = {path for path in found if path.name.startswith(COMPACT) and index_of(path).exists()}
         replaced: set[str] = set()
-        for path in compacted:
-            metadata = index_notes(index_of(path))  # it says it too, and its foot is short
-            if REPLACES not in metadata:
-                with PointsReader(path) as file:
-                    metadata = file.schema.metadata or {}
-            replaced |= _replaced(path, metadata)
+        for path in found:
+            if path.name.startswith(COMPACT):
+                replaced |= _replaced(index_of(path) if path in indexed else path)
+        counts = [path for path in found if path.name not in replaced]
         return cls(
-            tuple(path for path in compacted if path.name not in replaced),
-            tuple(path for path in found if path not in compacted and path.name not in replaced),
+            tuple(path for path in counts if path in indexed),
+            tuple(path for path in counts if path not in indexed),
             frozenset(replaced),
         )
 
@@ -69,41 +76,28 @@ class Listing:
 
     def times(self) -> Times:
         """The times of everything, series by series, with what a search for steps needs to know."""
-        columns = ["series", "kind", "count", "first", "last", "last_ns", "times"]
-        indexes = [read_index(path, columns) for path in self.compacted]
-        loose = _loose(self.records)
-        pieces = [piece_of(index) for index in indexes]
-        whole = joined(pieces if loose is None else [*pieces, loose]) or _loose(self.all)
-        assert whole is not None, "somebody asked for the times of no file"
-        named = [index.drop_columns(["times"]) for index in indexes]
-        kinds = self._catalogue(named, loose, ("kind",)).column("kind").to_pylist()
-        return Times(whole.numbers, whole.counts, whole.values, [kind == "profiled" for kind in kinds])
+        parts = [_indexed(path) for path in self.compacted]
+        if self.records:
+            parts.append(_summed_and_sorted(self.records))
+        values = _in_one_order(parts)
+        if values is None:  # somebody recorded the past: all is sorted once more
+            parts = [_summed_and_sorted(self.all)]
+            values = parts[0][1]["time_ns"].to_numpy()
+        known = catalogue([index for index, _ in parts])
+        numbers, counts = known["series"].to_numpy(), known["count"].to_numpy()
+        return Times(numbers, counts, values, [kind == "profiled" for kind in known["kind"].to_pylist()])
 
     def catalogue(self) -> pa.Table:
-        """One row a series, by number: names, number of points, first and last time. No compacted file is read."""
-        columns = ["series", *NAMES, "count", "first", "last", "last_ns"]
-        indexes = [read_index(path, columns) for path in self.compacted]
-        return self._catalogue(indexes, _loose(self.records), NAMES)
-
-    def _catalogue(self, indexes: Sequence[pa.Table], loose: Piece | None, names: Sequence[str]) -> pa.Table:
-        if loose is None:
-            return catalogue(indexes, names)
-        known = np.concatenate(
-            [np.empty(0, np.int64), *(index.column("series").to_numpy() for index in indexes)]
-        )
-        fresh = loose.numbers[~np.isin(loose.numbers, known)]
-        # The names of the others stand in the indexes; texts are what takes long to read.
-        texts = (
-            [rows_of_series(path, fresh, ["series", *names]) for path in self.records] if len(fresh) else []
-        )
-        return catalogue([*indexes, *texts, loose_index(loose)], names)
+        """One row a series: names, number of points, first and last time. No compacted file is read."""
+        indexes = [read_columns(index_of(path)) for path in self.compacted]
+        return catalogue([*indexes, *([_summed_and_sorted(self.records)[0]] if self.records else [])])
 
     def rows(self, numbers: Sequence[int]) -> pa.Table:
         """The rows of these series, by series and time."""
         wanted = np.asarray(numbers, dtype=np.int64)
         parts = []
         for path in self.compacted:
-            index = read_index(path, ["series", "start", "count"])
+            index = read_columns(index_of(path), ["series", "start", "count"])
             series, starts, counts = (index.column(name).to_numpy() for name in index.column_names)
             chosen = np.isin(series, wanted)
             parts.append(rows_at(path, starts[chosen], counts[chosen]))
@@ -115,20 +109,84 @@ class Listing:
         return rows.sort_by([("series", "ascending"), ("recorded_at", "ascending")])
 
 
-def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The index of a compacted file, or some columns; the file itself is read where an older gemmprof wrote none."""
-    path = index_of(compacted)
-    if path.exists():
-        return load_index(path, columns)
-    piece = _loose([compacted])
-    assert piece is not None
-    names = catalogue([read_columns(compacted, ["series", *NAMES]), loose_index(piece)])
-    index = index_table(piece, names, np.cumsum(piece.counts) - piece.counts)
-    return index.select(columns) if columns is not None else index
+def index_of(compacted: Path) -> Path:
+    """Where the index of a compacted file lies."""
+    return compacted.parent.parent / INDEXES / compacted.name
 
 
-def _replaced(path: Path, metadata: Mapping[bytes, bytes]) -> set[str]:
+def summed(rows: pa.Table) -> pa.Table:
+    """The index of rows that are sorted by series and time, but where its series start."""
+    series = rows["series"].to_numpy()
+    starts = np.flatnonzero(np.diff(series, prepend=-1))  # no number is negative
+    counts = np.diff(starts, append=len(series))
+    first, last = rows.take(pa.array(starts)), rows.take(pa.array(starts + counts - 1))
+    return pa.table(
+        {name: first[name] for name in ("series", *NAMES)}
+        | {"count": counts, "first": first["recorded_at"], "last": last["recorded_at"]}
+        | {"last_ns": last["time_ns"]}
+    )
+
+
+def catalogue(indexes: Sequence[pa.Table]) -> pa.Table:
+    """One row a series of indexes that may know the same series; of several by number."""
+    if len(indexes) == 1:
+        return indexes[0]
+    kept = ("series", *NAMES, "count", "first", "last", "last_ns")
+    rows = pa.concat_tables(index.select(kept) for index in indexes).sort_by([("last", "ascending")])
+    wanted = [*((name, "first") for name in NAMES), ("count", "sum"), ("first", "min"), ("last", "max")]
+    found = rows.group_by("series", use_threads=False).aggregate([*wanted, ("last_ns", "last")])
+    return (
+        found.select(["series", *(f"{name}_{how}" for name, how in [*wanted, ("last_ns", "last")])])
+        .rename_columns(kept)
+        .sort_by([("series", "ascending")])
+    )
+
+
+def _in_one_order(parts: Sequence[tuple[pa.Table, pa.Table]]) -> npt.NDArray[np.float64] | None:
+    """The times of files, each with its index, put together as `catalogue` has the series.
+
+    Files follow each other in time, since a store is only ever added to. None where a series' times in one lie between
+    those in another: somebody recorded the past.
+    """
+    parts = sorted(parts, key=lambda part: part[0]["first"].cast("int64").to_numpy().min(initial=0))
+    values = np.concatenate([rows["time_ns"].to_numpy() for _, rows in parts])
+    if len(parts) == 1:
+        return values
+    series, counts = (
+        np.concatenate([index[name].to_numpy() for index, _ in parts]) for name in ("series", "count")
+    )
+    first, last = (
+        np.concatenate([index[name].cast("int64").to_numpy() for index, _ in parts])
+        for name in ("first", "last")
+    )
+    order = np.argsort(series, kind="stable")
+    goes_on = series[order][1:] == series[order][:-1]
+    if np.any(goes_on & (first[order][1:] < last[order][:-1])):
+        return None
+    return values[np.argsort(np.repeat(series, counts), kind="stable")]
+
+
+def _indexed(compacted: Path) -> tuple[pa.Table, pa.Table]:
+    """The index of a compacted file, and its times."""
+    index, rows = read_columns(index_of(compacted)), read_columns(compacted, ["time_ns"])
+    if index["count"].to_numpy().sum() != len(rows):
+        raise RefusedFileError(compacted, "is another one than its index speaks of")
+    return index, rows
+
+
+def _summed_and_sorted(files: Sequence[Path]) -> tuple[pa.Table, pa.Table]:
+    """The points of these files without what is seldom asked, by series and time, and the index of them."""
+    columns = ["series", "recorded_at", "time_ns", *NAMES]
+    rows = pa.concat_tables(read_columns(path, columns) for path in files)
+    keys = rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()
+    rows = rows.take(pa.array(np.lexsort(keys)))
+    return summed(rows), rows
+
+
+def _replaced(path: Path) -> set[str]:
     """The names of the records that a compacted file says it replaces: they are deleted, so they are names alone."""
+    with PointsReader(path) as file:
+        metadata = file.schema.metadata or {}
     try:
         names = read_json(metadata.get(REPLACES, b"[]"), set[str])
     except DocumentError as error:
@@ -136,12 +194,3 @@ def _replaced(path: Path, metadata: Mapping[bytes, bytes]) -> set[str]:
     if strange := [name for name in names if Path(name).name != name]:
         raise RefusedFileError(path, f"is damaged: it replaces {min(strange)[:100]!r}")
     return names
-
-
-def _loose(files: Sequence[Path]) -> Piece | None:
-    """The times of these files, whatever their order; None without any."""
-    if not files:
-        return None
-    rows = pa.concat_tables(read_columns(path, ["series", "recorded_at", "time_ns"]) for path in files)
-    recorded = rows.column("recorded_at").cast("int64").to_numpy()
-    return sorted_piece(rows.column("series").to_numpy(), recorded, rows.column("time_ns").to_numpy())

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.reports.history.columns import column_type
-from gemmprof.reports.history.index import LAST_MICROSECOND
 from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
 
+LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one that Python's dates know
 # Rows that a reader of one series decodes at least; each group costs every reader of the file a little.
 ROW_GROUP = 1 << 14
 
@@ -93,7 +93,13 @@ def rows_of_series(
     return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
 
 
-_ALWAYS = ("series", "recorded_at", "kernel", "grid", "device", "kind", "time_ns")  # what no point is without
+_DATES, _TIMES, _COUNTS = (
+    ("recorded_at", "first", "last"),
+    ("time_ns", "last_ns"),
+    ("series", "start", "count"),
+)
+# What no point is without, nor a row of an index.
+_ALWAYS = (*_DATES, *_TIMES, *_COUNTS, "kernel", "grid", "device", "kind")
 
 
 def _problem(name: str, column: pa.ChunkedArray) -> str:
@@ -102,11 +108,11 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
         return ""
     if column.null_count:
         return "is missing in some rows"
-    if name == "series" and len(column) and pc.min(column).as_py() < 0:
+    if name in _COUNTS and len(column) and pc.min(column).as_py() < 0:
         return "is negative"
-    if name == "time_ns" and not pc.all(pc.is_finite(column)).as_py() and len(column):
+    if name in _TIMES and not pc.all(pc.is_finite(column)).as_py() and len(column):
         return "is no number in some rows"
-    if name == "recorded_at" and len(column):
+    if name in _DATES and len(column):
         bounds = pc.min_max(column.cast("int64")).as_py()
         if bounds["min"] < 0 or bounds["max"] >= LAST_MICROSECOND:
             return "is no date in some rows"

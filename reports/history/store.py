@@ -3,7 +3,7 @@
     <store>/history.json                    format version
     <store>/records/<time>-<id>.parquet     the points of one `gemmprof history record`
     <store>/records/compact-<id>.parquet    the points of many records (`reports.history.compaction`)
-    <store>/series/compact-<id>.arrow       one row a series of that file (`reports.history.index`)
+    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.listing`)
 
 A record is written beside its place and takes its name in one step, so any number of writers need no lock, and one that
 is killed leaves either its whole record or a file that a later writer clears away. A compact file names the
@@ -33,8 +33,7 @@ from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.columns import points_of, series_in, table_of
-from gemmprof.reports.history.index import ROOM, SUFFIX, SeriesSummary, index_of, write_index
-from gemmprof.reports.history.listing import COMPACT, Listing, read_index
+from gemmprof.reports.history.listing import COMPACT, INDEXES, Listing, SeriesSummary, index_of
 from gemmprof.reports.history.point_files import PointsReader, write_points
 from gemmprof.runs.directory import write_atomically
 
@@ -64,7 +63,7 @@ class HistoryError(GemmprofError):
 
 def _is_ours(name: str) -> bool:
     """Whether a store that has no marker yet may hold it: another first writer is at work, or one was killed there."""
-    return name in (MARKER, RECORDS, ROOM, "compact.lock") or name.startswith(f".{MARKER}.")
+    return name in (MARKER, RECORDS, INDEXES, "compact.lock") or name.startswith(f".{MARKER}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class HistoryStore:
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_atomically(marker, json_text(Marker(), 0) + "\n")
         try:
-            refuse_links(path, (RECORDS, ROOM))
+            refuse_links(path, (RECORDS, INDEXES))
         except OSError as error:
             raise HistoryError(f"{path} cannot be read", found=str(error)) from None
         try:
@@ -122,7 +121,7 @@ class HistoryStore:
         """
         if not points:
             raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
-        for room in (RECORDS, ROOM):
+        for room in (RECORDS, INDEXES):
             remove_leftovers(self.folder / room)
         stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
         target = self.folder / RECORDS / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
@@ -158,7 +157,10 @@ class HistoryStore:
             files = self._files()
             for name in files.replaced:
                 (self.folder / RECORDS / name).unlink(missing_ok=True)
-            self._complete_indexes(files.compacted)
+            (self.folder / INDEXES).mkdir(exist_ok=True)
+            for index in (self.folder / INDEXES).glob(f"{COMPACT}*.parquet"):
+                if not (self.folder / RECORDS / index.name).exists():  # a kill left it alone
+                    index.unlink(missing_ok=True)
             if len(files.records) < at_least:
                 return True
             # Compact files grow by merging only with ones of their own size, so a point is rewritten few times.
@@ -180,17 +182,6 @@ class HistoryStore:
             for path in merged:
                 index_of(path).unlink(missing_ok=True)
         return True
-
-    def _complete_indexes(self, compacted: Sequence[Path]) -> None:
-        """Write the indexes that an older gemmprof did not, and clear away those that a kill left alone."""
-        (self.folder / ROOM).mkdir(exist_ok=True)
-        wanted = {index_of(path) for path in compacted}
-        for path in (self.folder / ROOM).glob(f"{COMPACT}*{SUFFIX}"):
-            if path not in wanted:
-                path.unlink(missing_ok=True)
-        for path in compacted:
-            if not index_of(path).exists():
-                write_index(read_index(path), index_of(path))
 
     def series(self, pattern: str | None = None) -> list[SeriesSummary]:
         """The series whose kernel matches a regular expression (all without one), longest last time first.

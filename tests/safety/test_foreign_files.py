@@ -69,7 +69,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "data set's list": ("set/manifests/*.json", "find set"),
     "history's record": ("single/records/*.parquet", "history show .* --store single"),
     "compacted history": ("compact/records/compact-*.parquet", "history show .* --store compact"),
-    "index of a history": ("compact/series/*.arrow", "history show --store compact"),
+    "index of a history": ("compact/series/*.parquet", "history show --store compact"),
     "history's marker": ("compact/history.json", "history show --store compact"),
     "baseline": (".gemmprof/baselines/main.json.zst", "diff report.ncu-rep.xz --against main"),
     "report": ("report.ncu-rep.xz", "show report.ncu-rep.xz"),
@@ -336,7 +336,7 @@ print(refused)
 @pytest.mark.parametrize("mutants", [40, pytest.param(3000, marks=pytest.mark.campaign)])
 def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
     """Nothing else: no other exception, no crash of a library."""
-    files = ["compact/records/*.parquet", "compact/series/*.arrow", "set/parts/*.parquet", "set/metrics/*.parquet",
+    files = ["compact/records/*.parquet", "compact/series/*.parquet", "set/parts/*.parquet", "set/metrics/*.parquet",
              "set/manifests/*.json", "set/dataset.json"]  # fmt: skip
     told = subprocess.run(
         [sys.executable, "-c", MUTANTS, str(mutants), *files], capture_output=True, text=True, cwd=folder,
