@@ -143,7 +143,7 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     from gemmprof.analysis.inputs.families import census, without_values
     from gemmprof.analysis.reading.report import ReportReader, few_collections
     from gemmprof.analysis.session import has_counters
-    from gemmprof.reports.tables.metrics import MetricRows
+    from gemmprof.reports.tables.launches import MetricRows
 
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []

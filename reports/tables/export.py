@@ -24,8 +24,12 @@ from gemmprof.base.spread import each, is_elsewhere
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.files import FORMATS, Spool
-from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address, with_families
-from gemmprof.reports.tables.metrics import with_units
+from gemmprof.reports.tables.launches import (
+    TableBuilder,
+    is_measured_by_address,
+    with_families,
+    with_units,
+)
 
 
 @dataclass(frozen=True, slots=True)

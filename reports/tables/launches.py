@@ -19,8 +19,7 @@ from gemmprof.analysis.inputs.families import Census
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.reading.values import InstanceTable
-from gemmprof.model import Instances, KernelProfile
-from gemmprof.reports.tables.metrics import MetricRows
+from gemmprof.model import Instances, KernelProfile, MetricValue
 
 CODE_COLUMNS: dict[str, type] = {
     "report": str,
@@ -180,6 +179,68 @@ def _add_lines(
                 sums[number] = value + (sums[number] or 0)
         columns[name] = sums
     lines.extend(len(known), columns)
+
+
+@dataclass(slots=True)
+class MetricRows:
+    """The scalar metrics of a slice of launches."""
+
+    count: int = 0
+    _held: list[tuple[int, str, Mapping[str, MetricValue]]] = field(default_factory=list)
+
+    def add(self, launch: int, kernel: str, metrics: Mapping[str, MetricValue]) -> None:
+        """Add one launch."""
+        self._held.append((launch, kernel, metrics))
+        self.count += len(metrics)
+
+    def clear(self) -> None:
+        """Forget the launches."""
+        self.count, self._held = 0, []
+
+    def long_table(self, report: str) -> pa.Table:
+        """One row a launch and metric. ``value`` is the number; ``integer`` keeps every digit of a counter.
+
+        The column ``unit`` is added when the file is written (`with_units`).
+        """
+        names = [name for _, _, metrics in self._held for name in metrics]
+        values = [value for _, _, metrics in self._held for value in metrics.values()]
+        launches = np.array([launch for launch, _, _ in self._held], np.int64)
+        return pa.table(
+            {
+                "report": _repeated(report, self.count),
+                "launch": np.repeat(launches, [len(metrics) for _, _, metrics in self._held]),
+                "metric": pa.array(names, pa.string()).dictionary_encode(),
+                "value": pa.array([None if type(v) is str else float(v) for v in values], pa.float64()),
+                "integer": pa.array([v if type(v) is int else None for v in values], pa.uint64()),
+                "text": pa.array([v if type(v) is str else None for v in values], pa.string()),
+            }
+        )
+
+    def wide_table(self, report: str) -> pa.Table:
+        """One row a launch, one column a metric, null where it was not collected."""
+        columns = Columns({"report": str, "launch": int, "name": str})
+        for launch, kernel, metrics in self._held:
+            named = {"report": report, "launch": launch, "name": kernel, **metrics}
+            columns.extend(1, {name: [value] for name, value in named.items()})
+        return columns.take()
+
+
+def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Table:
+    """The long table of one report with the unit of each metric beside its name.
+
+    Args:
+        units: unit by metric, by report: another GPU or ncu may know another one, or none.
+    """
+    of_report = next(iter(table["report"].combine_chunks().dictionary.to_pylist()), "")
+    known = units.get(of_report, {})
+    metric = table["metric"].combine_chunks()
+    names = metric.dictionary.to_pylist()
+    numbers: dict[str, int] = {}
+    by_name = np.array([numbers.setdefault(known.get(name, ""), len(numbers)) for name in names], np.int32)
+    column = pa.DictionaryArray.from_arrays(
+        by_name[metric.indices.to_numpy()], pa.array(list(numbers), pa.string())
+    )
+    return table.add_column(table.column_names.index("metric") + 1, "unit", column)
 
 
 @dataclass(slots=True)

@@ -33,8 +33,7 @@ from gemmprof.cli import main
 from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.export import export_tables
 from gemmprof.reports.tables.files import Spool
-from gemmprof.reports.tables.launches import Columns
-from gemmprof.reports.tables.metrics import MetricRows, with_units
+from gemmprof.reports.tables.launches import Columns, MetricRows, with_units
 
 DATA = ROOT / "tests" / "data"
 FULL = DATA / "flaws_divergence.ncu-rep.xz"
