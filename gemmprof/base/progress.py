@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """Receives the course of the work."""
+class Progress:
+    """Receives the course of the work; this one keeps it to itself."""
 
     def phase(self, name: str, steps: int) -> None:
         """A part begins: ``build``, ``verify``, ``time``, ``profile``, with so many steps."""
@@ -16,6 +14,8 @@ class Progress(Protocol):
 
     def done(self, text: str) -> None:
         """One step of the phase ended, with this outcome."""
+        self.note(text)
+        self.advance()
 
     def advance(self) -> None:
         """One step ended without a word."""
@@ -24,23 +24,4 @@ class Progress(Protocol):
         """Something worth a line beside the steps."""
 
 
-class Silent:
-    """Tells nothing."""
-
-    def phase(self, name: str, steps: int) -> None:
-        """Ignore."""
-
-    def step(self, text: str) -> None:
-        """Ignore."""
-
-    def done(self, text: str) -> None:
-        """Ignore."""
-
-    def advance(self) -> None:
-        """Ignore."""
-
-    def note(self, text: str) -> None:
-        """Ignore."""
-
-
-SILENT = Silent()
+SILENT = Progress()

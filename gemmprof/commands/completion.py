@@ -12,8 +12,6 @@ import argparse
 import re
 from collections.abc import Callable, Iterator
 
-from gemmprof.base.errors import UsageError
-
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files
 
@@ -24,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the script.
-
-    Raises:
-        UsageError: shtab, which makes that of the other shells, is not installed.
-    """
+    """Print the script."""
     from gemmprof.arguments.parser import parser_of_commands
 
     parser = parser_of_commands()
@@ -41,10 +35,8 @@ def run(options: argparse.Namespace) -> int:
     if options.shell == "fish":
         print("\n".join([_HEAD, *_lines(parser, [], takes_files)]))
         return 0
-    try:
-        import shtab
-    except ImportError:
-        raise UsageError("completion needs the package shtab", remedies=["pip install shtab"]) from None
+    import shtab
+
     for action in _actions(parser):
         if takes_files(action):
             action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from gemmprof.base.progress import Progress
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
@@ -19,7 +21,7 @@ def progress_on(console: Console, *, bars: bool, quiet: bool) -> PlainProgress |
 ESTIMATE_SECONDS = 15.0  # how often a pipe hears how much is left
 
 
-class PlainProgress:
+class PlainProgress(Progress):
     """One line an outcome on stderr, and now and then one about what is left."""
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -40,14 +42,6 @@ class PlainProgress:
         if name != "build":
             self.note(f"{name}: {steps} steps")
 
-    def step(self, text: str) -> None:
-        """Nothing: a line an outcome is enough."""
-
-    def done(self, text: str) -> None:
-        """A step ended."""
-        self.note(text)
-        self.advance()
-
     def advance(self) -> None:
         """Count the step; say what is left if that was not said for a while."""
         self._done += 1
@@ -64,7 +58,7 @@ class PlainProgress:
             sys.stderr.flush()
 
 
-class BarProgress:
+class BarProgress(Progress):
     """A bar a phase, with the outcomes above it."""
 
     def __init__(self, console: Console) -> None:
@@ -105,11 +99,6 @@ class BarProgress:
         """Name the step at hand beside the bar."""
         if self._task is not None:
             self._bars.update(self._task, step=text)
-
-    def done(self, text: str) -> None:
-        """Move the bar on and print the outcome above it."""
-        self.note(text)
-        self.advance()
 
     def advance(self) -> None:
         """Move the bar on."""

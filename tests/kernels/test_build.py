@@ -14,7 +14,7 @@ from called_stages import CALLED, as_noted
 from scale import few
 
 from gemmprof.base.errors import BuildError
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu import toolchain
 from gemmprof.gpu.arch import BUILT
@@ -134,7 +134,7 @@ def test_what_is_compiled_again_is_what_changed(nvcc, tmp_path, monkeypatch):
 # The cache, with one stage to keep it quick.
 
 
-class Notes(Silent):
+class Notes(Progress):
     def __init__(self):
         self.notes = []
 

@@ -171,14 +171,16 @@ def test_the_yardstick_takes_any_shape(monkeypatch, shape, c_dtype):
 
 def test_a_gpu_without_it_does_the_other_ladders(tmp_path):
     """Its yardstick goes, too: torch has no products of 8 bits there."""
-    from gemmprof.base.progress import Silent
+    from gemmprof.base.progress import Progress
     from gemmprof.gpu.devices import Gpu
     from gemmprof.profiler.collect import Collection
     from gemmprof.profiler.site import Machine
 
     problems = (Problem(64, 64, 64), Problem(64, 64, 64, E4M3))
     machine = Machine(Gpu(0, "A100", (8, 0), 80 << 30, "580", "GPU-0"), None)
-    collection = Collection(Settings((*SINGLE.stages, *FP8.stages), problems), tmp_path, machine, Silent(), 0)
+    collection = Collection(
+        Settings((*SINGLE.stages, *FP8.stages), problems), tmp_path, machine, Progress(), 0
+    )
     collection._leave_out({"fp8gemm_promoted": "it is written for sm_90a, this is sm_80"})
     left = collection._keeper.settings
     assert left.stages == SINGLE.stages and left.problems == problems[:1]

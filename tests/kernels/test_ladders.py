@@ -266,7 +266,7 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
 
 
 def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp_path):
-    from gemmprof.base.progress import Silent
+    from gemmprof.base.progress import Progress
     from gemmprof.gpu.devices import Gpu
     from gemmprof.profiler.collect import Collection
     from gemmprof.profiler.site import Machine
@@ -274,7 +274,7 @@ def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp
     def collection(stages):
         chosen = Settings(stages, (Problem(8, 8, 8, "float16"),))
         return Collection(
-            chosen, tmp_path, Machine(Gpu(0, "A100", (8, 0), 80 << 30, "580", "GPU-0"), None), Silent(), 0
+            chosen, tmp_path, Machine(Gpu(0, "A100", (8, 0), 80 << 30, "580", "GPU-0"), None), Progress(), 0
         )
 
     going_on = collection(TINY.stages)

@@ -9,7 +9,7 @@ import pytest
 from profiler_fakes import launched, profiling_line, real_report
 from reports_in_bytes import content_of
 
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import append_line
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
@@ -29,7 +29,7 @@ INFO = RunInfo("2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "lean
 @pytest.fixture
 def keeper(tmp_path: Path) -> Keeper:
     """A run whose collection was killed after ncu had profiled both stages, and before it noted so."""
-    keeper = Keeper(Settings(STAGES, (PROBLEM,)), tmp_path, Silent(), lock=0)
+    keeper = Keeper(Settings(STAGES, (PROBLEM,)), tmp_path, Progress(), lock=0)
     records = tuple(StageRecord(stage, f"hash of {stage.name}") for stage in STAGES)
     keeper.run = Run(tmp_path, INFO, records, (PROBLEM,))
     for folder in ("reports", "logs"):

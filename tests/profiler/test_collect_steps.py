@@ -13,7 +13,7 @@ from profiler_fakes import fake_ncu, launched, profiling_line, real_report
 from tiny_ladder import TINY
 
 from gemmprof.base.errors import DeviceError
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
@@ -44,7 +44,7 @@ def play(tmp_path, monkeypatch, plan, gpus):
         monkeypatch.setattr(catalog, "LADDERS", (catalog.SINGLE, TINY))
         settings = Settings(tuple(stages), tuple(problems), profile=ncu is not None)
         return collecting.collect(
-            settings, tmp_path / "run", resume=resume, progress=Silent(), site=here.Here(chosen)
+            settings, tmp_path / "run", resume=resume, progress=Progress(), site=here.Here(chosen)
         )
 
     return start
@@ -150,7 +150,7 @@ def test_of_several_models_a_program_sees_the_one_that_results_are_labelled_with
     slow, fast = dataclasses.replace(gpus[1], name="NVIDIA Slow"), gpus[2]
     monkeypatch.setattr(here, "list_gpus", lambda: (slow, fast))
     monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
-    with here.Here().places(Work("fake_gpu", {}, "the child"), Silent()) as places:
+    with here.Here().places(Work("fake_gpu", {}, "the child"), Progress()) as places:
         answer = places.submit(Request({"part": "time"}, 20.0)).result()
     assert answer.card == slow.card
     # Where both count alike the child sees all of them, and plays the first of any.

@@ -21,7 +21,7 @@ from recorded_data import ROOT
 from tiny_ladder import TINY
 
 from gemmprof.base.errors import DeviceError, RunError, UsageError
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants
@@ -63,13 +63,13 @@ def played(monkeypatch, plan, tmp_path):
 def collected(farm, directory: Path, problems=PROBLEMS, **more) -> Any:
     settings = Settings(TINY.stages, problems, **more)
     with cluster_site(farm.address, wait=30) as site:
-        return collect(settings, directory, resume=directory.exists(), progress=Silent(), site=site)
+        return collect(settings, directory, resume=directory.exists(), progress=Progress(), site=site)
 
 
 def searched(farm, limit: int) -> Any:
     search = Search(BLOCK2D, (Problem(64, 64, 64),), limit=limit, jobs=4)
     with cluster_site(farm.address, wait=30) as site:
-        return tune(search, Silent(), site)
+        return tune(search, Progress(), site)
 
 
 def without_cards(run) -> list[dict]:
@@ -300,7 +300,7 @@ def test_a_scheduler_file_that_comes_a_moment_later_is_waited_for(farm, tmp_path
     """A job script starts scheduler, workers and command in one go."""
     file, notes = tmp_path / "later.json", []
 
-    class Notes(Silent):
+    class Notes(Progress):
         def note(self, text: str) -> None:
             notes.append(text)
             threading.Timer(0.3, file.write_bytes, [farm.file.read_bytes()]).start()
@@ -377,7 +377,7 @@ def test_slurm_starts_the_workers_and_ends_them(farm, tmp_path: Path, monkeypatc
     jobs = connection.Jobs("slurm", 1, ("queue=gpu", "cores=2", "walltime=00:10:00", "interface=lo"))
     settings = Settings(TINY.stages, PROBLEMS[:1], profile=False)
     with cluster_site(jobs, wait=40) as site:
-        run = collect(settings, tmp_path / "run", resume=False, progress=Silent(), site=site)
+        run = collect(settings, tmp_path / "run", resume=False, progress=Progress(), site=site)
         script = (tmp_path / "job.sh").read_text()
         (address,) = re.findall(r"tls://[\d.]+:\d+", script)
         assert "--tls-key" in script

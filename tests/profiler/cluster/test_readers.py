@@ -27,7 +27,7 @@ from distributed import Security
 
 from gemmprof.analysis import session
 from gemmprof.base.errors import DeviceError
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.base.spread import each
 from gemmprof.profiler.cluster.readers import reading_on
 from gemmprof.reports.dataset.manifest import update
@@ -196,7 +196,7 @@ def test_a_large_report_in_a_bucket_is_split_and_its_tables_go_there(tmp_path: P
             monkeypatch.setenv(variable, value)
         farm = Scheduler(tmp_path)
         try:
-            with reading_on(farm.address, wait=60, progress=Silent()):
+            with reading_on(farm.address, wait=60, progress=Progress()):
                 there = export_tables(["s3://bucket/" + name], "s3://bucket/tables")
                 fetched = [line for line in asked if line == f"GET /bucket/{name}"]
                 data = update(Path("s3://bucket/set"), [Path("s3://bucket/" + name)])
@@ -372,7 +372,7 @@ def test_a_result_that_its_worker_takes_along_is_not_waited_for(
 
 
 def each_on(scheduler: Scheduler, wait: int):
-    return reading_on(scheduler.address, wait=wait, progress=Silent())
+    return reading_on(scheduler.address, wait=wait, progress=Progress())
 
 
 def test_what_is_given_up_is_forgotten(scheduler, tmp_path: Path, monkeypatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import SINGLE
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Callable[[str], tuple[Keeper, Profiling]]:
         for folder in ("reports", "logs"):
             (run / folder).mkdir(parents=True)
         settings = Settings(SINGLE.stages[1:2], (Problem(64, 64, 64),), metric_set=metric_set)
-        keeper = Keeper(settings, run, Silent(), 0)
+        keeper = Keeper(settings, run, Progress(), 0)
         info = RunInfo("now", GPU.name, (9, 0), {}, "none", 0, metric_set)
         keeper.run = Run(run, info, (StageRecord(SINGLE.stages[1]),), settings.problems)
         return keeper, Profiling(keeper, Tool(ncu, (2025, 3, 1)))

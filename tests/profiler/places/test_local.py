@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from gemmprof.base.errors import DeviceError
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker
 from gemmprof.profiler.places.local import LocalPlaces
 from gemmprof.profiler.places.protocol import CRASHED, Answer, Request, Work
 
 
-class Notes(Silent):
+class Notes(Progress):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
@@ -40,7 +40,7 @@ def ask(places: LocalPlaces, asked: list[Request]) -> list[Answer]:
 
 
 def test_work_is_shared_and_every_answer_names_its_gpu(plan: Any, cards: Any) -> None:
-    with LocalPlaces(WORK, cards[:2], Silent()) as places:
+    with LocalPlaces(WORK, cards[:2], Progress()) as places:
         assert places.facts == {"device": "NVIDIA Fake", "architecture": "9.0"}
         answers = ask(places, requests(60))
     assert [answer.status for answer in answers] == ["verified"] * 60
@@ -51,14 +51,14 @@ def test_work_is_shared_and_every_answer_names_its_gpu(plan: Any, cards: Any) ->
 def test_answers_are_the_same_on_one_gpu_and_on_three(plan: Any, cards: Any) -> None:
     records = []
     for count in (1, 3):
-        with LocalPlaces(WORK, cards[:count], Silent()) as places:
+        with LocalPlaces(WORK, cards[:count], Progress()) as places:
             records.append([answer.record for answer in ask(places, requests(20))])
     assert records[0] == records[1]
 
 
 def test_a_child_that_dies_costs_nothing_where_another_gpu_takes_over(plan: Any, cards: Any) -> None:
     plan.tell(0, "die")
-    with LocalPlaces(WORK, cards[:2], Silent()) as places:
+    with LocalPlaces(WORK, cards[:2], Progress()) as places:
         answers = ask(places, requests(30))
         assert set(places.cards) == set(cards[:2])  # it was started again
     assert [answer.status for answer in answers] == ["verified"] * 30
@@ -67,7 +67,7 @@ def test_a_child_that_dies_costs_nothing_where_another_gpu_takes_over(plan: Any,
 def test_a_request_that_two_gpus_lose_is_listed_as_crashed(plan: Any, cards: Any) -> None:
     for gpu in range(3):
         plan.tell(gpu, "die-7")
-    with LocalPlaces(WORK, cards, Silent()) as places:
+    with LocalPlaces(WORK, cards, Progress()) as places:
         answers = ask(places, requests(20))
     assert [n for n, answer in enumerate(answers) if answer.status == CRASHED] == [7]
     assert "exit code 9" in answers[7].record["detail"]
@@ -86,14 +86,14 @@ def test_a_gpu_that_is_taken_away_is_left_out(plan: Any, cards: Any) -> None:
 
 def test_a_gpu_that_hangs_holds_nobody_up(plan: Any, cards: Any) -> None:
     plan.tell(0, "hang")
-    with LocalPlaces(WORK, cards[:2], Silent()) as places:
+    with LocalPlaces(WORK, cards[:2], Progress()) as places:
         answers = ask(places, requests(30, seconds=1.5))
     assert [answer.status for answer in answers] == ["verified"] * 30
 
 
 def test_one_that_was_never_there_does_not_keep_the_others_waiting(plan: Any, cards: Any) -> None:
     plan.tell(0, "absent")
-    with LocalPlaces(WORK, cards[:2], Silent()) as places:
+    with LocalPlaces(WORK, cards[:2], Progress()) as places:
         answers = ask(places, requests(6))
     assert {answer.card for answer in answers} == {cards[1]}
 
@@ -102,14 +102,14 @@ def test_without_any_gpu_there_is_an_error_with_what_it_said(plan: Any, cards: A
     plan.tell(0, "absent")
     with (
         pytest.raises(DeviceError, match="cannot use a GPU") as error,
-        LocalPlaces(WORK, cards[:1], Silent()),
+        LocalPlaces(WORK, cards[:1], Progress()),
     ):
         pass
     assert "no CUDA-capable device" in error.value.found and error.value.remedies
 
 
 def test_when_the_last_gpu_goes_what_waits_is_told(plan: Any, cards: Any) -> None:
-    with LocalPlaces(WORK, cards[:1], Silent()) as places:
+    with LocalPlaces(WORK, cards[:1], Progress()) as places:
         ask(places, requests(1))
         plan.tell(0, "gone")
         futures = [places.submit(request) for request in requests(5)]
@@ -122,13 +122,13 @@ def test_when_the_last_gpu_goes_what_waits_is_told(plan: Any, cards: Any) -> Non
 
 def test_a_single_gpu_tries_again_and_goes_on(plan: Any, cards: Any) -> None:
     plan.tell(0, "die-3")
-    with LocalPlaces(WORK, cards[:1], Silent()) as places:
+    with LocalPlaces(WORK, cards[:1], Progress()) as places:
         answers = ask(places, requests(6))
     assert [answer.status for answer in answers] == [*["verified"] * 3, CRASHED, *["verified"] * 2]
 
 
 def test_a_gpu_that_is_needed_elsewhere_leaves_after_the_request_at_hand(plan: Any, cards: Any) -> None:
-    with LocalPlaces(WORK, cards[:2], Silent()) as places:
+    with LocalPlaces(WORK, cards[:2], Progress()) as places:
         futures = [places.submit(request) for request in requests(20)]
         places.leave(cards[0])
         before = plan.answered(0)
@@ -138,7 +138,7 @@ def test_a_gpu_that_is_needed_elsewhere_leaves_after_the_request_at_hand(plan: A
 
 def test_leaving_does_not_wait_for_a_request(plan: Any, cards: Any, wait_until: Any) -> None:
     plan.tell(0, "hang")
-    with LocalPlaces(WORK, cards[:1], Silent()) as places:
+    with LocalPlaces(WORK, cards[:1], Progress()) as places:
         places.submit(requests(1, seconds=500)[0])
         wait_until(lambda: (plan.folder / "GPU-0").read_text() == "")
         started = time.monotonic()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from scale import few
 
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.cli import main
 from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, stage_variants
@@ -103,7 +103,7 @@ def searched(tmp_path, monkeypatch, plan, gpus):
         monkeypatch.setattr(here, "list_gpus", lambda: gpus)
         monkeypatch.setattr(searching, "MODULE", "fake_gpu")
         search = Search(VARIANTS[name], (Problem(64, 64, 64),), limit=limit, jobs=2)
-        return tune(search, Silent(), here.Here(chosen))
+        return tune(search, Progress(), here.Here(chosen))
 
     return start
 
@@ -182,7 +182,7 @@ def test_a_finalist_that_is_wrong_once_does_not_win(trouble: str, cards) -> None
         [Outcome(racing, "timed", 0.9), Outcome(sound, "timed", 0.8), Outcome(default, "timed", 0.6)],
         SimpleNamespace(facts={"architecture": "9.0"}, width=1, submit=submit),  # type: ignore[arg-type]
         SimpleNamespace(submit=compiled),  # type: ignore[arg-type]
-        Silent(),
+        Progress(),
     )
     assert scores == {identity(default): 0.6, identity(sound): 0.8}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.base.progress import Silent
+from gemmprof.base.progress import Progress
 from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Problem
@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 def test_search_and_continue(cache):
     variant = stage_variants(stage_by_number(9))[0]
     search = Search(variant, (Problem(512, 512, 512), Problem(300, 200, 100)), limit=6)
-    first = tune(search, Silent())
+    first = tune(search, Progress())
     assert first.tried == 6
     assert identity(variant.parameters) in {identity(outcome.parameters) for outcome in first.outcomes}
     assert first.best >= first.default > 0
@@ -38,7 +38,7 @@ def test_search_and_continue(cache):
     (journal,) = (cache / "tuning").glob("autotuned-*.jsonl")
     text = journal.read_text()
     journal.write_text(text[: len(text) - 20])
-    second = tune(search, Silent())
+    second = tune(search, Progress())
     assert len(second.outcomes) == 5 + 6
     assert len({identity(outcome.parameters) for outcome in second.outcomes}) == 11
     assert second.gain >= 1.0
