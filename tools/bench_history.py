@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from gemmprof.analysis.history.recording import COUNTERS
-from gemmprof.reports.history.columns import COUNTER
-from gemmprof.reports.history.point_files import write_points
+from gemmprof.reports.history.point_files import COUNTER, write_points
 from gemmprof.reports.history.store import HistoryStore
 
 NOISE = 0.01

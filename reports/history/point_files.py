@@ -1,10 +1,18 @@
-"""The Parquet files of a history: written whole or not at all, and read no further than a question needs."""
+"""The Parquet files of a history: written whole or not at all, and read no further than a question needs.
+
+A row is a point: its columns are the fields of the point and of its origin, and a column a counter.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +20,105 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gemmprof.analysis.history.points import CLOCKS, TEXTS, Origin, Point, Series
 from gemmprof.base.foreign_files import RefusedFileError
-from gemmprof.reports.history.columns import column_type
 from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
+
+COUNTER = "counter_"
+_OF_INDEXES = {"series": int, "start": int, "count": int, "first": datetime, "last": datetime}
+_HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
+_ORIGIN = tuple(field.name for field in fields(Origin))
+_PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
+# A column is a field of the point or of its origin, of the type that it has there.
+_TEXTS = frozenset(name for name, kind in _HINTS.items() if kind is str)
+
+
+def series_number(point: Point) -> int:
+    """A number for a series that every writer finds alike; it is not negative."""
+    digest = hashlib.blake2b("\0".join(point.series).encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def table_of(points: Sequence[Point]) -> pa.Table:
+    """One row a point, sorted by the number of its series."""
+    from gemmprof.analysis.history.recording import COUNTERS
+
+    points = sorted(points, key=series_number)
+    columns: dict[str, Any] = {"series": pa.array([series_number(p) for p in points], pa.int64())}
+    columns |= {
+        name: pa.array([getattr(p.origin, name) for p in points], column_type(name)) for name in _ORIGIN
+    }
+    columns |= {name: pa.array([getattr(p, name) for p in points], column_type(name)) for name in _PLAIN}
+    columns |= {
+        f"{COUNTER}{n}": pa.array([p.counters.get(n) for p in points], column_type(n)) for n in COUNTERS
+    }
+    return pa.table(columns)
+
+
+def column_type(name: str) -> pa.DataType:
+    """The type of a column of points or of an index; one that a later gemmprof adds is a number, too."""
+    kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
+    return kinds.get(_HINTS.get(name) or _OF_INDEXES.get(name, float), pa.float64())
+
+
+def points_of(rows: pa.Table) -> list[Point]:
+    """The points of these rows, in their order. What a record lacks is None, or '' for a text."""
+
+    def known(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        return {name: (row.get(name) or "") if name in _TEXTS else row.get(name) for name in names}
+
+    return [
+        Point(
+            **known(row, _PLAIN),
+            origin=Origin(**known(row, _ORIGIN)),
+            counters={
+                name.removeprefix(COUNTER): value
+                for name, value in row.items()
+                if name.startswith(COUNTER) and value is not None
+            },
+        )
+        for row in rows.to_pylist()
+    ]
+
+
+def series_in(rows: pa.Table) -> list[Series]:
+    """The series of rows that are sorted by series and time, as columns: no point is made but those asked for."""
+    if not len(rows):
+        return []
+    counters = sorted(name for name in rows.column_names if name.startswith(COUNTER))
+    names = (*CLOCKS, *(name.removeprefix(COUNTER) for name in counters))
+    wanted = (*CLOCKS, *counters)
+    numbers = np.column_stack([rows.column(name).to_numpy() for name in wanted]).astype(
+        np.float64, copy=False
+    )
+    times = rows.column("time_ns").to_numpy()
+    kinds = _texts(rows, "kind")
+    texts = {name: _texts(rows, name) for name in TEXTS}
+    series = rows.column("series").to_numpy()
+    edges = [0, *(np.flatnonzero(series[1:] != series[:-1]) + 1).tolist(), len(series)]
+
+    def part(start: int, stop: int) -> Series:
+        return Series(
+            is_profiled=kinds[start] == "profiled",
+            time_ns=times[start:stop],
+            names=names,
+            numbers=numbers[start:stop],
+            texts={name: values[start:stop] for name, values in texts.items()},
+            point=lambda at: points_of(rows.slice(start + at, 1))[0],
+            number=int(series[start]),
+        )
+
+    return [part(start, stop) for start, stop in pairwise(edges)]
+
+
+def _texts(rows: pa.Table, name: str) -> list[str]:
+    """A column of texts, which are few and repeat; '' for what a record lacks."""
+    if name not in rows.column_names:
+        return [""] * len(rows)
+    coded = rows.column(name).combine_chunks().dictionary_encode()
+    texts = [text or "" for text in coded.dictionary.to_pylist()]
+    return ["" if at is None else texts[at] for at in coded.indices.to_pylist()]
+
 
 LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one that Python's dates know
 # Rows that a reader of one series decodes at least; each group costs every reader of the file a little.

@@ -32,9 +32,8 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, j
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers
-from gemmprof.reports.history.columns import points_of, series_in, table_of
 from gemmprof.reports.history.listing import COMPACT, INDEXES, Listing, SeriesSummary, index_of
-from gemmprof.reports.history.point_files import PointsReader, write_points
+from gemmprof.reports.history.point_files import PointsReader, points_of, series_in, table_of, write_points
 from gemmprof.runs.directory import write_atomically
 
 Result = TypeVar("Result")
