@@ -34,9 +34,10 @@ from gemmprof.reports.pages.contents import (
 )
 from gemmprof.reports.pages.environment import document, filled
 from gemmprof.reports.pages.workers import WORTH_IT_FROM, ordered, session_set_aside
+from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.comparison.outcome import Compared, Outcome
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
     from gemmprof.model import CodePlace
@@ -229,7 +230,6 @@ def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     from gemmprof.reports.facts import run_facts, unexplained
     from gemmprof.reports.pages.ladder_page import overview
-    from gemmprof.reports.pages.verdicts import verdicts
 
     prefix = report.links.prefix(None)
     view = overview(report.session, report.plan, prefix, report.earlier)
@@ -251,6 +251,44 @@ def index_article(report: Report) -> Markup:
         unexplained=lambda: unexplained(report.session.kernels),
         verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
         run_facts=run_facts(report.session.run) if report.session.run is not None else [],
+    )
+
+
+# Class of the mark of each verdict.
+CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What a comparison with a baseline says at the head of the index: what a reader should look at, and what is SAME.
+
+    A row is a kernel, whose texts are untrusted, and its page if it has one.
+    """
+
+    outcome: Outcome
+    rows: tuple[tuple[Compared, KernelPage | None], ...]
+    same: tuple[tuple[Compared, KernelPage | None], ...]
+    sentences = sentences
+    chips = CHIPS
+
+
+def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
+    """The section's content, the worst first."""
+    found: dict[tuple[str, ...], KernelPage] = {}  # by `KernelRecord.key`
+    for page in pages:
+        found.setdefault(page.analysis.profile.family, page)
+        if page.record is not None and page.problem is not None:
+            found["stage", str(page.record.stage.number), page.problem.key] = page
+
+    def row(kernel: Compared) -> tuple[Compared, KernelPage | None]:
+        after = kernel.match.after
+        return kernel, None if after is None else found.get(after.key)
+
+    rows = [row(kernel) for kernel in outcome.kernels]
+    return Verdicts(
+        outcome,
+        tuple(one for one in rows if one[0].verdict != "same"),
+        tuple(one for one in rows if one[0].verdict == "same"),
     )
 
 
