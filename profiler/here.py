@@ -19,9 +19,8 @@ from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.places.protocol import Compiled, Places, Work
 from gemmprof.profiler.profiling import Profiling
-from gemmprof.profiler.site import Machine
+from gemmprof.profiler.site import Compiled, Machine, Places, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

@@ -13,9 +13,9 @@ from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.places.protocol import CRASHED, Answer, Places, Request, Work
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
+from gemmprof.profiler.site import CRASHED, Answer, Places, Request, Work
 
 MODULE = "gemmprof.profiler.stage_worker"
 

@@ -38,8 +38,7 @@ from gemmprof.profiler.cluster.content import Content, code_digest
 from gemmprof.profiler.cluster.remote_places import FETCHERS, ClusterPlaces
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.places.protocol import Compiled, Places, Work
-from gemmprof.profiler.site import Machine
+from gemmprof.profiler.site import Compiled, Machine, Places, Work
 
 if TYPE_CHECKING:
     from distributed import Client

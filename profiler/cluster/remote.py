@@ -31,7 +31,7 @@ from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine
 from gemmprof.profiler.cluster.content import Content, code_digest
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
-from gemmprof.profiler.places.protocol import Work
+from gemmprof.profiler.site import Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -223,8 +223,8 @@ class _Gpus:
                 self.drop(card)
 
 
-_gpus = _Gpus()
-atexit.register(_gpus.close)
+GPUS = _Gpus()
+atexit.register(GPUS.close)
 
 
 def environment(carried: Carried) -> dict[str, str]:
@@ -262,10 +262,10 @@ def ask(
     request = dict(record)
     if candidate is not None and candidate.content is not None:
         request["library"] = str(candidate.content.place())
-    with _gpus.one() as card:
+    with GPUS.one() as card:
         if card.model != model:
             raise GpuGone(f"{card.label} is of another model: {card.model}")
-        child = _gpus.child(card, work, files)
+        child = GPUS.child(card, work, files)
         return child.ask(request, seconds), card, own_address()
 
 
@@ -278,10 +278,10 @@ def start(
         GpuGone: no GPU of that model can be used here.
     """
     files = {**carried, **(extension.carried if extension else {})}
-    with _gpus.one() as card:
+    with GPUS.one() as card:
         if card.model != model:
             raise GpuGone(f"{card.label} is of another model: {card.model}")
-        return dict(_gpus.child(card, work, files).facts)
+        return dict(GPUS.child(card, work, files).facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,26 +352,9 @@ def alone_on_host() -> Iterator[None]:
         yield
 
 
-def profiled_gpu() -> contextlib.AbstractContextManager[Card]:
-    """A GPU of this worker to profile."""
-    return _gpus.one()
-
-
-def free_for_profiler(card: Card) -> None:
-    """Have nothing else of ours on a GPU."""
-    _gpus.drop(card)
-
-
-@contextlib.contextmanager
-def folder_of_a_pass() -> Iterator[Path]:
-    """A folder on this worker's disk, as long as the context."""
-    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
 def close() -> None:
     """End what runs on this worker's GPUs."""
-    _gpus.close()
+    GPUS.close()
 
 
 def needed_checks(facts: WorkerFacts, *, profile: bool) -> Sequence[Check]:

@@ -32,7 +32,7 @@ from gemmprof.profiler.cluster.connection import (
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content, code_digest
-from gemmprof.profiler.places.protocol import CRASHED, START_SECONDS, Answer, Request, Work, cancelled
+from gemmprof.profiler.site import CRASHED, START_SECONDS, Answer, Request, Work, cancelled
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -1,19 +1,25 @@
-"""Profiling on a cluster: one ncu process a machine at a time."""
+"""Profiling on a cluster: one ncu process a machine at a time, each a pass as at home, on a disk of the worker's."""
 
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.base.errors import ProfilerError
+from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.profiler.cluster import remote, remote_pass
+from gemmprof.model import Card
+from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
@@ -24,11 +30,24 @@ from gemmprof.profiler.cluster.connection import (
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content
-from gemmprof.profiler.job import Task
-from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, next_pass
+from gemmprof.profiler.job import Job, Task
+from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
+from gemmprof.profiler.lock import collecting
+from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.lean_sections import section_folder
+from gemmprof.profiler.ncu.profile_pass import (
+    LOGS,
+    REPORTS,
+    PassFiles,
+    PassOutcome,
+    finish_pass,
+    next_pass,
+    start_pass,
+)
+from gemmprof.profiler.places.gpu_child import VISIBLE
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.program import counted_interrupts
+from gemmprof.profiler.settings import Settings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -40,6 +59,7 @@ SHARES_PER_HOST = 2
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 300.0  # how long a report of hundreds of megabytes may take to arrive
+LONGEST_TEXT = 256 << 10  # bytes of a log that come along
 
 
 class ClusterProfiling(Profiling):
@@ -121,7 +141,7 @@ class _OnHost(Profiling):
 
     def _once(self, tasks: Sequence[Task]) -> PassOutcome:
         keeper, whole = self._keeper, self._whole
-        order = remote_pass.Order(whole._command, tuple(tasks), keeper.settings, whole._model)
+        order = Order(whole._command, tuple(tasks), keeper.settings, whole._model)
         with whole._naming:
             files = next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
@@ -145,7 +165,7 @@ class _OnHost(Profiling):
         workers = gpu_workers(self._whole._client)
         return frozenset(address for address, facts in workers.items() if facts["host"] == self._host)
 
-    def _delivered(self, order: remote_pass.Order, files: PassFiles) -> remote_pass.Delivery | None:
+    def _delivered(self, order: Order, files: PassFiles) -> Delivery | None:
         """Have the pass made and its report written; None where Ctrl-C came first.
 
         Raises:
@@ -157,7 +177,7 @@ class _OnHost(Profiling):
             if self._keeper.stopping.is_set():
                 return None
             task: Any = client.submit(
-                remote_pass.profile,
+                profile_there,
                 order,
                 whole._carried,
                 whole._extension(),
@@ -185,7 +205,7 @@ class _OnHost(Profiling):
                 task.cancel()
                 continue
             try:
-                delivery: remote_pass.Delivery = result_of(task, REPORT_SECONDS)
+                delivery: Delivery = result_of(task, REPORT_SECONDS)
             except (remote.GpuGone, ResultLost):
                 continue
             except Exception as error:
@@ -193,4 +213,83 @@ class _OnHost(Profiling):
             if delivery.report is not None:
                 delivery.report.write(files.report)
             return delivery
-        raise remote_pass.lost("the workers that profiled were lost, one after the other")
+        raise ProfilerError(
+            "the workers that profiled were lost, one after the other",
+            remedies=["start more workers, then `gemmprof collect --resume`"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to profile and how, and for which command."""
+
+    command: str
+    tasks: tuple[Task, ...]
+    settings: Settings
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What came of a pass.
+
+    Attributes:
+        outcome: as at home; its report and launches are named as in the worker's folder.
+        report: None where nothing was profiled.
+        texts: ncu's log and the program's output, by the end of the file's name.
+    """
+
+    outcome: PassOutcome
+    card: Card
+    report: Content | None
+    texts: Mapping[str, str]
+
+
+def profile_there(
+    order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
+) -> Delivery:
+    """Profile the tasks of an order on a free GPU of this worker.
+
+    Raises:
+        GpuGone: no GPU of that model can be used here.
+        DeviceError: there is no ncu here.
+    """
+    ncu = require_ncu()
+    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
+        return _profiled_in(Path(folder), ncu, order, carried, extension)
+
+
+def _profiled_in(
+    folder: Path, ncu: Tool, order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
+) -> Delivery:
+    settings = order.settings
+    for name in (REPORTS, LOGS):
+        (folder / name).mkdir()
+    files = next_pass(folder)
+    environment = remote.environment({**carried, **(extension.carried if extension else {})})
+    with ExitStack() as stack:
+        card = stack.enter_context(remote.GPUS.one())
+        if card.model != order.model:
+            raise remote.GpuGone(f"{card.label} is of another model: {card.model}")
+        stack.enter_context(remote.alone_on_host())
+        remote.GPUS.drop(card)  # the profiler needs it for itself
+        lock = stack.enter_context(collecting(folder))
+        job = Job(order.tasks, folder, files.events, folder / STOP_FILE, settings.seed)
+        if not stack.enter_context(remote.at_work(order.command, job.stop_file)):
+            return Delivery(PassOutcome(interrupted=True), card, None, {})
+        program = start_pass(
+            ncu,
+            files,
+            collection=settings.collection_options,
+            clock_control=settings.clock_control,
+            section_folder=stack.enter_context(
+                section_folder(ncu, settings.metric_set, timeline=settings.timeline)
+            ),
+            lock=lock,
+            environment={**environment, VISIBLE: card.uuid},
+        )
+        outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
+    report = Content.of(files.report) if outcome.finished else None
+    written = (files.log, files.output, files.events)
+    texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}
+    return Delivery(outcome, card, report, texts)

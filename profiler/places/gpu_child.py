@@ -8,7 +8,7 @@ from typing import Any
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
 from gemmprof.model import Card
-from gemmprof.profiler.places.protocol import CRASHED, START_SECONDS, Work
+from gemmprof.profiler.site import CRASHED, START_SECONDS, Work
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

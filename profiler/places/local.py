@@ -12,7 +12,7 @@ from typing import Any
 from gemmprof.base.progress import Progress
 from gemmprof.model import Card
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
-from gemmprof.profiler.places.protocol import CRASHED, Answer, Request, Work, cancelled, no_place
+from gemmprof.profiler.site import CRASHED, Answer, Request, Work, cancelled, no_place
 
 JOIN_SECONDS = 15.0
 

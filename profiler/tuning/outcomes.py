@@ -15,7 +15,7 @@ from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
 from gemmprof.model.answers import Outcome, Search
 from gemmprof.model.ladder import Parameters, Variant
-from gemmprof.profiler.places.protocol import Answer, Compiled, Request
+from gemmprof.profiler.site import Answer, Compiled, Request
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:

@@ -28,9 +28,8 @@ from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.here import HERE
-from gemmprof.profiler.places.protocol import Answer, Compiled, Places, Work
 from gemmprof.profiler.program import counted_interrupts
-from gemmprof.profiler.site import Compilers, Site
+from gemmprof.profiler.site import Answer, Compiled, Compilers, Places, Site, Work
 from gemmprof.profiler.tuning.outcomes import (
     Journal,
     candidate_request,

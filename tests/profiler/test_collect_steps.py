@@ -21,9 +21,8 @@ from gemmprof.model import Problem
 from gemmprof.profiler import collect as collecting
 from gemmprof.profiler import here, measuring
 from gemmprof.profiler.job import Task
-from gemmprof.profiler.places.protocol import Request, Work
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import Machine
+from gemmprof.profiler.site import Machine, Request, Work
 from gemmprof.runs.directory import check, load_run, report_record
 
 PROBLEM = Problem(64, 64, 64, "bfloat16")

@@ -13,8 +13,8 @@ from recorded_data import DATA
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import PAGE_LIMIT, plan
-from gemmprof.reports.pages.ladder_page import family_rows, session_facts
 from gemmprof.reports.pages.html import explained, render
+from gemmprof.reports.pages.ladder_page import family_rows, session_facts
 from gemmprof.reports.terminal.overview import facts
 
 

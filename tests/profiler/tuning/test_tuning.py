@@ -18,7 +18,7 @@ from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, sta
 from gemmprof.model import Card, Problem
 from gemmprof.model.answers import Outcome, Search
 from gemmprof.profiler import here
-from gemmprof.profiler.places.protocol import Answer
+from gemmprof.profiler.site import Answer
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import Journal, distance, identity, propose, search_space
 from gemmprof.profiler.tuning.search import tune
