@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from gemmprof.base.errors import GemmprofError, UsageError
@@ -134,6 +134,11 @@ def typed(options: argparse.Namespace) -> str:
         if value := getattr(options, name, None):
             words += [f"--{name}", value]
     return shlex.join(words)
+
+
+def metrics_named(options: argparse.Namespace) -> tuple[str, ...]:
+    """The names behind every ``--metrics``."""
+    return tuple(name for text in options.metrics or () for name in text.split(",") if name)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -344,6 +349,18 @@ def announce(path: Path) -> None:
     print(f"Wrote {one_line(placed(path))}", file=sys.stderr)
 
 
+def rendered(options: argparse.Namespace, session: Session, folder: Path) -> Path | None:
+    """The pages of what was just profiled; a failure there must not hide it, and is said on stderr."""
+    from gemmprof.reports.pages.html import render
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return render(session, folder, processes=2)
+    except (GemmprofError, OSError) as error:
+        print(f"{who(options)}: the pages cannot be rendered: {error}", file=sys.stderr)
+        return None
+
+
 def print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
     """The one place where an error becomes text: for people on stderr, with ``--json`` as JSON on stdout as well."""
     where = f"gemmprof {command}".strip()
@@ -435,8 +452,27 @@ def _columns(stream: TextIO) -> int | None:
 LARGEST = 0x7FFF_FFFF_FFFF_FFFF  # no option means more; a number of five thousand digits would take its time
 
 
-def add_timeline_argument(how: argparse._ArgumentGroup) -> None:
-    """Leave out the samples over time."""
+def add_collection_arguments(
+    how: argparse._ArgumentGroup, sets: Sequence[str], clock_controls: Sequence[str]
+) -> None:
+    """Add what Nsight Compute collects, and at which clocks; nothing has a default, so that what was given is known."""
+    how.add_argument(
+        "--set",
+        dest="metric_set",
+        choices=sets,
+        help="what Nsight Compute collects: lean (default) is what gemmprof's analyses read, the others are ncu's own",
+    )
+    how.add_argument(
+        "--section", action="append", metavar="NAME", help="one more ncu section; may be repeated"
+    )
+    how.add_argument(
+        "--metrics", action="append", metavar="NAME[,NAME…]", help="more ncu metrics; may be repeated"
+    )
+    how.add_argument(
+        "--clock-control",
+        choices=clock_controls,
+        help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
+    )
     how.add_argument(
         "--no-timeline",
         action="store_true",

@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments.common import (
+    add_collection_arguments,
     add_json_argument,
-    add_timeline_argument,
     announce,
     console,
+    metrics_named,
     on_disk,
     print_json,
+    rendered,
     whole,
 )
 from gemmprof.arguments.ladder_options import (
@@ -94,24 +96,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         "--bench", action=switch, help="time the stages (default: yes, or as the run that is resumed)"
     )
     how.add_argument("--profile", action=switch, help="run Nsight Compute (default likewise)")
-    how.add_argument(
-        "--set",
-        dest="metric_set",
-        choices=METRIC_SETS,
-        help="what Nsight Compute collects: lean (default) is what gemmprof's analyses read, the others are ncu's own",
-    )
-    add_timeline_argument(how)
-    how.add_argument(
-        "--section", action="append", metavar="NAME", help="one more ncu section; may be repeated"
-    )
-    how.add_argument(
-        "--metrics", action="append", metavar="NAME[,NAME…]", help="more ncu metrics; may be repeated"
-    )
-    how.add_argument(
-        "--clock-control",
-        choices=CLOCK_CONTROLS,
-        help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
-    )
+    add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
     add_place_arguments(parser)
     where = parser.add_argument_group("where to")
     where.add_argument(
@@ -222,13 +207,12 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
     info = older.info if older is not None else None
     parts = dict(info.notes.get("parts", {})) if info is not None else {}
     recorded = dict(info.notes.get("options", {})) if info is not None else {}
-    metrics = [name for item in options.metrics or [] for name in item.split(",") if name]
     return Settings(
         stages=stages,
         problems=problems,
         metric_set=options.metric_set or (info.metric_set if info else LEAN),
         extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
-        extra_metrics=tuple(metrics or recorded.get("extra_metrics", ())),
+        extra_metrics=tuple(metrics_named(options) or recorded.get("extra_metrics", ())),
         # A run that was begun without goes on so.
         timeline=not options.no_timeline and recorded.get("timeline", True),
         bench=parts.get("bench", True) if options.bench is None else options.bench,
@@ -273,7 +257,9 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
     started = time.monotonic()
     session = _session(result)
     pages = (
-        _render(session, result.directory / PAGES) if session is not None and not options.no_report else None
+        rendered(options, session, result.directory / PAGES)
+        if session is not None and not options.no_report
+        else None
     )
     seconds = {
         **result.info.notes.get("seconds", {}),
@@ -332,15 +318,3 @@ def _session(run: Run) -> Session | None:
     for failure in session.failures:
         print(f"gemmprof collect: {failure}", file=sys.stderr)
     return session
-
-
-def _render(session: Session, directory: Path) -> Path | None:
-    """Render the pages; a failure there must not hide what was collected."""
-    from gemmprof.reports.pages.html import render
-
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        return render(session, directory, processes=2)
-    except (GemmprofError, OSError) as error:
-        print(f"gemmprof collect: the pages cannot be rendered: {error}", file=sys.stderr)
-        return None

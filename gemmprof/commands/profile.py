@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from gemmprof.arguments import common
 from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
+from gemmprof.profiler.settings import CLOCK_CONTROLS, LEAN, METRIC_SETS
 from gemmprof.runs.directory import DEFAULT_PROFILES_DIRECTORY, timestamped
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from gemmprof.profiler.programs.program_session import Collected, ProgramProfiler
 
 DEFAULT_COUNT = 50
-SETS = ("lean", "basic", "detailed", "full", "roofline")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,24 +73,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 def _add_collection(parser: argparse.ArgumentParser) -> None:
     """What ncu collects, and how."""
     how = parser.add_argument_group("how")
-    how.add_argument(
-        "--set",
-        dest="metric_set",
-        choices=SETS,
-        default="lean",
-        help="lean (default) is what gemmprof's analyses read",
-    )
-    common.add_timeline_argument(how)
-    how.add_argument("--section", action="append", default=[], metavar="NAME", help="one more ncu section")
-    how.add_argument(
-        "--metrics", action="append", default=[], metavar="NAME[,NAME…]", help="more ncu metrics"
-    )
-    how.add_argument(
-        "--clock-control",
-        choices=("none", "base"),
-        default="none",
-        help="base locks the clocks at their base",
-    )
+    common.add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
     how.add_argument(
         "--repeat", metavar="N", type=whole(1), default=1, help="profile N times, for gemmprof diff"
     )
@@ -141,11 +124,11 @@ def run(options: argparse.Namespace) -> int:
     profiler = ProgramProfiler(
         program=program,
         folder=_folder(options, program_name(program)),
-        metric_set=options.metric_set,
-        sections=tuple(options.section),
+        metric_set=options.metric_set or LEAN,
+        sections=tuple(options.section or ()),
         timeline=not options.no_timeline,
-        extra_metrics=tuple(name for text in options.metrics for name in text.split(",") if name),
-        clock_control=options.clock_control,
+        extra_metrics=common.metrics_named(options),
+        clock_control=options.clock_control or CLOCK_CONTROLS[0],
         marked_only=options.marked_only,
         output=_terminal(options),
         note=_say,
@@ -227,7 +210,7 @@ def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Sel
     counted = launch_choice.count(profiler, wanted, options.skip)
     _say(f"  {counted}")
     choice = launch_choice.chosen(counted, wanted, limit=options.count, every=options.all_launches)
-    for line in launch_choice.cost(choice, counted, options.repeat, options.metric_set):
+    for line in launch_choice.cost(choice, counted, options.repeat, profiler.metric_set):
         _say(line)
     return choice
 
@@ -270,7 +253,7 @@ def _finish(
         _say("gemmprof profile: interrupted before a launch was profiled")
         return 130
     session = load_session([reports[0]])
-    pages = None if options.no_pages else _render(session, profiler.folder / "pages")
+    pages = None if options.no_pages else common.rendered(options, session, profiler.folder / "pages")
     if options.json:
         from gemmprof.reports.documents.of_launches import ProfileDocument
 
@@ -301,19 +284,6 @@ def _finish(
         _say(f"Compare with a later profile: gemmprof diff {profiler.folder} LATER")
     complete = choice is None or first.launches >= choice.kernels
     return 130 if first.interrupted else 0 if complete and first.exit_code == 0 else 1
-
-
-def _render(session: Session, folder: Path) -> Path | None:
-    """The pages; a failure there must not hide what was profiled."""
-    from gemmprof.base.errors import GemmprofError
-    from gemmprof.reports.pages.html import render
-
-    try:
-        folder.mkdir(exist_ok=True)
-        return render(session, folder, processes=2)
-    except (GemmprofError, OSError) as error:
-        _say(f"gemmprof profile: the pages cannot be rendered: {error}")
-        return None
 
 
 def _hints(session: Session, first: Collected, choice: Choice | None) -> list[str]:

@@ -76,8 +76,6 @@ def test_the_pairs_go_problem_by_problem() -> None:
     [
         {"stages": ()},
         {"problems": ()},
-        {"metric_set": "everything"},
-        {"clock_control": "boost"},
         {"problems": (Problem(1, 1, 1, "float16"),)},
     ],
 )
