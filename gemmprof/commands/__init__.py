@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "find": "which launches of thousands of reports meet a condition",
         "export": "write everything in reports as Parquet, CSV or JSON lines",
         "mcp": "serve reports to agents through the Model Context Protocol",
-        "completion": "completion of commands and options for bash, zsh, fish or tcsh",
+        "completion": "completion for bash, zsh, fish, tcsh or PowerShell",
     },
 }
 

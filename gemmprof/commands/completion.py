@@ -4,15 +4,15 @@ bash:  gemmprof completion bash > ~/.local/share/bash-completion/completions/gem
 zsh:   gemmprof completion zsh > ~/.zfunc/_gemmprof      (with fpath+=~/.zfunc before compinit in ~/.zshrc)
 fish:  gemmprof completion fish > ~/.config/fish/completions/gemmprof.fish
 tcsh:  gemmprof completion tcsh > ~/.gemmprof.tcsh       (sourced from ~/.tcshrc)
+PowerShell:  gemmprof completion powershell > gemmprof.ps1       (dot-sourced from $PROFILE)
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
 
-SHELLS = ("bash", "zsh", "fish", "tcsh")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files
 
 
@@ -23,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
+    import shtab
+
     from gemmprof.arguments.parser import parser_of_commands
 
     parser = parser_of_commands()
@@ -32,11 +34,6 @@ def run(options: argparse.Namespace) -> int:
                 for one in command._actions:
                     words = [word for option in one.option_strings for word in _values(option, name)]
                     one.choices = words or one.choices
-    if options.shell == "fish":
-        print("\n".join([_HEAD, *_lines(parser, [], takes_files)]))
-        return 0
-    import shtab
-
     for action in _actions(parser):
         if takes_files(action):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
@@ -77,71 +74,3 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
             for command in action.choices.values():
                 found += _actions(command)
     return found
-
-
-_HEAD = """\
-# Completion of gemmprof for fish, written by `gemmprof completion fish`.
-function __gemmprof_words --description 'words before the cursor that are no options'
-    for word in (commandline -opc)[2..-1]
-        string match -q -- '-*' $word; or printf '%s\\n' $word
-    end
-end
-function __gemmprof_at --description 'the words before the cursor are exactly these'
-    test "$(__gemmprof_words)" = "$argv"
-end
-function __gemmprof_in --description 'the words before the cursor begin with these'
-    set -l words (__gemmprof_words)
-    test (count $words) -ge (count $argv); and test "$words[1..$(count $argv)]" = "$argv"
-end
-complete -c gemmprof -e"""
-
-
-def _lines(
-    parser: argparse.ArgumentParser, path: list[str], files: Callable[[argparse.Action], bool]
-) -> Iterator[str]:
-    """The lines of one command and of those below it."""
-    within = f"-n {_quoted(' '.join(['__gemmprof_in', *path]))}" if path else "-n __gemmprof_at"
-    takes_files = False
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            exactly = f"-n {_quoted(' '.join(['__gemmprof_at', *path]))}"
-            told = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            for name, command in action.choices.items():
-                yield f"complete -c gemmprof {exactly} -f -a {_quoted(name)}{_described(told.get(name, ''))}"
-                yield from _lines(command, [*path, name], files)
-        elif action.option_strings:
-            yield f"complete -c gemmprof {within} {_option(action, files)}{_described(_help(parser, action))}"
-        elif action.choices:
-            words = " ".join(map(str, action.choices))
-            yield f"complete -c gemmprof {within} -f -a {_quoted(words)}"
-        else:
-            takes_files = takes_files or files(action)
-    if not takes_files:
-        yield f"complete -c gemmprof {within} -f"
-
-
-def _option(action: argparse.Action, files: Callable[[argparse.Action], bool]) -> str:
-    names = " ".join(
-        f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in action.option_strings
-    )
-    if action.nargs == 0:
-        return names
-    if action.choices:
-        return f"{names} -x -a {_quoted(' '.join(map(str, action.choices)))}"
-    return f"{names} -r -F" if files(action) else f"{names} -x"
-
-
-def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    text = action.help or ""
-    return "" if text == argparse.SUPPRESS else parser._get_formatter()._expand_help(action) if text else ""
-
-
-def _described(text: str) -> str:
-    line = " ".join(text.split())
-    return f" -d {_quoted(line)}" if line else ""
-
-
-def _quoted(text: str) -> str:
-    """Text within single quotes, where fish knows two escapes."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
