@@ -8,18 +8,12 @@ from pathlib import Path
 from gemmprof import metrics
 from gemmprof.analysis.inputs.selection import Candidate, Selection, nothing_selected
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.base.amounts import counted
 from gemmprof.profiler.programs.choice import Choice, Launch, choose
 from gemmprof.profiler.programs.program_session import COUNT_LIMIT, Collected, ProgramProfiler, packed
 from gemmprof.reports.formatting import nanoseconds, ratio, seconds
 
 DEFAULT_COUNT = 50  # most kernels and grids to profile unless more are asked for
-
-
-def _many(number: int, what: str) -> str:
-    """``1 launch``, ``3 launches``, ``2 kernels and grids``."""
-    if number != 1:
-        what = " and ".join(f"{word}{'es' if word.endswith('ch') else 's'}" for word in what.split(" and "))
-    return f"{number:,} {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +27,7 @@ class Count:
         kernels = len({launch.name for launch in self.launches})
         whole = "" if len(self.launches) < COUNT_LIMIT else " (the first ones: no more are counted)"
         return (
-            f"{_many(len(self.launches), 'launch')} of {_many(kernels, 'kernel')}{whole}, "
+            f"{counted(len(self.launches), 'launch')} of {counted(kernels, 'kernel')}{whole}, "
             f"{nanoseconds(sum(launch.duration for launch in self.launches))} on the GPU; "
             f"counted in {seconds(self.collected.seconds)}"
         )
@@ -72,26 +66,27 @@ def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch
         )
 
 
-def chosen(counted: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:
+def chosen(count: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:
     """The launches to profile: one of each kernel and grid, the most expensive ones first.
 
     Raises:
         UsageError: nothing matches the selection.
     """
-    if not any(launch.wanted for launch in counted.launches):
+    if not any(launch.wanted for launch in count.launches):
         names: dict[str, int] = {}
-        for launch in counted.launches:
+        for launch in count.launches:
             names[launch.name] = names.get(launch.name, 0) + 1
         raise nothing_selected(wanted, names)
-    return choose(counted.launches, limit=min(limit, wanted.top or limit), every=every)
+    return choose(count.launches, limit=min(limit, wanted.top or limit), every=every)
 
 
-def cost(choice: Choice, counted: Count, repeat: int = 1, metric_set: str = "lean") -> list[str]:
+def cost(choice: Choice, count: Count, repeat: int = 1, metric_set: str = "lean") -> list[str]:
     """What profiling will cost, in lines for people, before it starts."""
     times = f", {repeat} times" if repeat > 1 else ""
-    takes = seconds(choice.seconds(counted.collected.seconds, repeat, metric_set))
+    takes = seconds(choice.seconds(count.collected.seconds, repeat, metric_set))
+    pairs = "1 kernel and grid" if choice.kernels == 1 else f"{choice.kernels:,} kernels and grids"
     lines = [
-        f"Profiling {_many(choice.launches, 'launch')} of {_many(choice.kernels, 'kernel and grid')}{times}: "
+        f"Profiling {counted(choice.launches, 'launch')} of {pairs}{times}: "
         f"{ratio(choice.share)} of the time, about {takes}"
     ]
     if choice.left_out:

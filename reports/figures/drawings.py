@@ -11,6 +11,7 @@ from markupsafe import Markup
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
+from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import BANK_BYTES, BANKS
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing, page_svg
@@ -225,7 +226,7 @@ def _global(access: WarpAccess) -> AccessDrawing:
         if sector in place
     ]
     ideal = access.ideal_sectors
-    headline = _count(len(sectors), "sector") + (f", {ideal} would do" if len(sectors) > ideal else "")
+    headline = counted(len(sectors), "sector") + (f", {ideal} would do" if len(sectors) > ideal else "")
     return AccessDrawing(
         access,
         width,
@@ -259,18 +260,14 @@ def _shared(access: WarpAccess) -> AccessDrawing:
             CELL_ROW,
             len(found) / max(most, 1),
             str(len(found)) if found else "",
-            f"bank {bank}: {_count(len(found), 'different word')}",
+            f"bank {bank}: {counted(len(found), 'different word')}",
         )
         for bank, found in enumerate(words)
     )
     ideal = access.conflict_free_wavefronts
-    headline = _count(access.wavefronts, "wavefront") + (
+    headline = counted(access.wavefronts, "wavefront") + (
         f", {ideal} without conflicts" if access.conflicts else ""
     )
     return AccessDrawing(
         access, LANE_STEP * 32, 160, 18, _lanes(), cells, tuple(lines), headline, not access.conflicts, 0
     )
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
