@@ -170,9 +170,8 @@ class Weighed:
 
     def told(self, predictor: Predictor) -> Weighed:
         """The same as records say that it comes true."""
-        return replace(
-            self, variants=tuple((variant, predictor.told(variant, one)) for variant, one in self.variants)
-        )
+        variants = [(variant, predictor.told(variant, one)) for variant, one in self.variants]
+        return replace(self, variants=tuple(sorted(variants, key=lambda one: -one[1].saves)))
 
 
 @once
@@ -213,20 +212,30 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
             kept.append(one)
         else:
             ways.append(replace(one, another_way_to=leader.cause))
-    kept.sort(key=lambda one: (-one.prediction.saves, -one.candidate.rank))
-    for way in reversed(ways[: max(0, MOST - len(kept))]):
-        # Behind what it would save as well: two names of one loss are not two losses.
-        behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
-        kept.insert(behind[0] + 1 if behind else len(kept), way)
-    # Calibrated last, and all of a launch alike: names were weighed by what the model says, and their order stays.
-    return [one.told(predictor) for one in kept[:MOST]]
+    # Calibrated last: names were weighed by what the model says.
+    names = [one.told(predictor) for one in (*kept, *ways[: max(0, MOST - len(kept))])]
+    return _in_order(names)[:MOST]
+
+
+def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
+    """Most saved first; behind each what it would save as well: two names of one loss are not two losses."""
+    found = sorted(
+        (one for one in names if not one.another_way_to),
+        key=lambda one: (-one.prediction.saves, -one.candidate.rank),
+    )
+    for way in reversed([one for one in names if one.another_way_to]):
+        behind = [place for place, one in enumerate(found) if one.candidate.cause == way.another_way_to]
+        found.insert(behind[0] + 1 if behind else len(found), way)
+    return found
 
 
 def _said(found: Work, weighed: Sequence[Weighed]) -> list[Weighed]:
     """Of what was weighed, what its owner can do and what can be told from nothing."""
     worth = [one for one in weighed if one.prediction.saves > FLOOR and of_the_kernel(found, one.candidate)]
     causes = {one.candidate.cause for one in worth}
-    return [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
+    return _in_order(
+        [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
+    )
 
 
 def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
