@@ -23,6 +23,7 @@ def scaled_mm(
     scale_a: float | Tensor = 1.0,
     scale_b: float | Tensor = 1.0,
     out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
 ) -> Tensor:
     """A @ B with the operands' scales by the FP8 ladder's stage, on the current stream, as torch._scaled_mm is called.
 
@@ -34,6 +35,8 @@ def scaled_mm(
             of A and column of B (a tensor of one element may stand for either); or [M, ceil(K / 128)] and
             [ceil(K / 128), ceil(N / 128)], one for 128 elements of A's rows and one for 128 x 128 of B. In any strides.
         out_dtype: bfloat16 (default), float16 or float32.
+        use_fast_accum: the sums may stay in the tensor cores, which keep about 14 bits of them; with scales of blocks
+            they never do.
 
     Raises:
         TypeError, ValueError: operands or scales that the stage does not take.
@@ -42,9 +45,13 @@ def scaled_mm(
     import torch
 
     out = torch.empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16, device=a.device)
-    if _is_one(scale_a) and _is_one(scale_b):
-        run_stage(STAGE, a, b, out, alpha=float(scale_a) * float(scale_b))
+    one = _is_one(scale_a) and _is_one(scale_b)
+    alpha = float(scale_a) * float(scale_b) if one else 1.0
+    if one and not use_fast_accum:
+        run_stage(STAGE, a, b, out, alpha=alpha)
         return out
+    if one:
+        scale_a = scale_b = 1.0  # they are part of alpha
     _check(a, b, out)
     m, n, steps = a.shape[0], b.shape[1], -(-a.shape[1] // BLOCK)
     first, second = (_tensor(name, scale, a) for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)))
@@ -58,14 +65,15 @@ def scaled_mm(
         raise ValueError(f"A and B must be on one CUDA device, found {a.device} and {b.device}")
     a, b = (matrix if 1 in matrix.stride() else matrix.contiguous() for matrix in (a, b))
     library = ctypes.CDLL(str(load().library))
-    gemm = described(a, b, out)
+    gemm = described(a, b, out, alpha)
     wide, pointer = ctypes.c_int64, ctypes.c_void_p
     scales: tuple[object, ...]
     if rows:
         launch = library[f"gemmprof_rows_scaled_{STAGE}"]
         scales = (
-            pointer(first.data_ptr()), wide(first.stride(0) if first.numel() > 1 else 0),
-            pointer(second.data_ptr()), wide(second.stride(1) if second.numel() > 1 else 0),
+            pointer(None if one else first.data_ptr()), wide(first.stride(0) if first.numel() > 1 else 0),
+            pointer(None if one else second.data_ptr()), wide(second.stride(1) if second.numel() > 1 else 0),
+            ctypes.c_int(use_fast_accum),
         )  # fmt: skip
     else:
         launch = library[f"gemmprof_blocks_scaled_{STAGE}"]

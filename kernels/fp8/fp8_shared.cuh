@@ -5,8 +5,6 @@
 // the order of the blocks: the same result every time.
 #pragma once
 
-#include <type_traits>
-
 #include "../include/clusters.cuh"
 #include "fp8_tiles.cuh"
 
@@ -38,6 +36,14 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     // Sums lie as C does: `line` columns side by side.
     const int line = swapped ? BM + 4 : COLUMNS + 4;
 
+    const int ahead = min(ST, steps);  // that are asked for before the block meets
+    const auto copy = [&](int step, int to) {
+        const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
+        ptx::barrier_expect(barrier, TILE::stage_bytes);
+        ptx::copy_box(tile, &map_a, (first + step) * BK, tile_row * BM, barrier);
+        ptx::copy_box(tile + TILE::a_bytes, &map_b, (first + step) * BK, tile_col * COLUMNS, barrier);
+    };
+
     if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
@@ -46,6 +52,9 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             ptx::barrier_init(empty + 8 * stage, CONSUMERS);
         }
         ptx::barrier_init_fence();
+        ptx::fence_async_proxy();
+#pragma unroll 1
+        for (int step = 0; step < ahead; ++step) copy(step, step);
     }
     __syncwarp();
     __syncthreads();
@@ -57,19 +66,18 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
         if (copies && ptx::elect_one()) {
-            for (int step = first; step < first + steps; ++step, advance()) {
+            stage = ahead % ST, parity = ahead == ST;
+#pragma unroll 1
+            for (int step = ahead; step < steps; ++step, advance()) {
                 ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
-                const unsigned tile = tiles + stage * TILE::stage_bytes, barrier = full + 8 * stage;
-                ptx::barrier_expect(barrier, TILE::stage_bytes);
-                ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
-                ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * COLUMNS, barrier);
+                copy(step, stage);
             }
         }
         __syncwarp();
         // Where B has taken A's place, all rows of a tile have one scale, each column another.
         if constexpr (SCALES::of_blocks)
             if (!copies)
-                bring_scales<COLUMNS, ST>(scales, steps, out.m, scales_of, full, empty,
+                bring_scales<COLUMNS, ST, 1>(scales, steps, out, scales_of, full, empty,
                                           [&](int number, int& step, int& row, int& columns) {
                                               step = first + number, row = tile_col * COLUMNS, columns = tile_row;
                                           });
@@ -80,6 +88,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         float sums[COLUMNS / 2], now[COLUMNS / 2];
 #pragma unroll
         for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0.0f;
+#pragma unroll 1
         for (int step = 0; step < steps; ++step, advance()) {
             ptx::barrier_wait(full + 8 * stage, parity);
             float2 scale[COLUMNS / 8];
@@ -88,10 +97,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                 for (int i = 0; i < COLUMNS / 8; ++i)
                     scale[i] = reinterpret_cast<const float2*>(scales_of + stage * COLUMNS)[4 * i + thread % 4];
             const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
-            ptx::pin(now);
-            ptx::wgmma_fence();
             multiply_step(now, a + group * 64 * BK, b);
-            ptx::wgmma_commit();
             ptx::wgmma_wait<0>();
             ptx::pin(now);
             if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
@@ -117,6 +123,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         const int first_row = swapped ? tile_col * COLUMNS : tile_row * BM;
         const int first_col = swapped ? tile_row * BM : tile_col * COLUMNS;
         const int quads = min(high, out.m - first_row) * (wide / 4);
+#pragma unroll 1
         for (int quad = part * CONSUMERS * 128 + int(threadIdx.x); quad < quads; quad += parts * CONSUMERS * 128) {
             const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
             const unsigned at = tiles + (row * line + col) * 4;
@@ -129,7 +136,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                 const float4& v = theirs[other];
                 if (other < parts) sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
             }
-            if constexpr (std::is_same_v<SCALES, RowScales>) {
+            if constexpr (SCALES::of_rows) {
                 const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
                 sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
             }

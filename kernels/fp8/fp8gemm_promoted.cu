@@ -5,12 +5,13 @@
 // 1. A row of 128 bytes holds 128 elements, so tiles of the same bytes bring twice the work.
 // 2. The tensor cores keep about 14 bits of a sum and cut the rest. So they add over BK = 128 only; then their sums are
 //    added to float32 ones in registers. That doubles the registers of sums, which is why a block computes 128 x 192
-//    and not 128 x 256. While one warpgroup adds, the other keeps the tensor cores busy.
+//    and not 128 x 256. While one warpgroup adds, the other keeps the tensor cores busy; with 128 columns each has
+//    registers for two parts, and multiplies a step while it adds the one before. Where the caller allows it the sums
+//    stay in the tensor cores, and a block computes 128 x 256.
 // 3. wgmma reads 8-bit operands with K along their rows only. A row-major and B stored transposed, as torch._scaled_mm
 //    wants them, are taken as they are; other orders are copied first (fp8_operands.cuh).
 // 4. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
 #include <algorithm>
-#include <atomic>
 #include <type_traits>
 
 #include "fp8_shared.cuh"
@@ -43,7 +44,9 @@ template <class T, class TILE, class SCALES>
 __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& map_b,
                                               const CUtensorMap& map_c, const Tiles& places, int K,
                                               const gemmprof::Output& out, const SCALES& scales) {
-    constexpr int ST = TILE::stages;
+    constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks;
+    // A warp's reads of scales are its own; all warps of a group multiply as one.
+    constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -55,6 +58,13 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     const int count = places.rows * places.columns;
+    const int ahead = min(ST, steps);  // that are asked for before the block meets
+    const auto copy = [&](int step, int to, int tile_row, int tile_col) {
+        const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
+        ptx::barrier_expect(barrier, TILE::stage_bytes);
+        ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+        ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
+    };
 
     if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
@@ -62,9 +72,14 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         if (places.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
-            ptx::barrier_init(empty + 8 * stage, CONSUMERS);
+            ptx::barrier_init(empty + 8 * stage, CONSUMERS * 128 / RELEASE_EVERY);
         }
         ptx::barrier_init_fence();
+        ptx::fence_async_proxy();
+        int tile_row, tile_col;
+        places.place(int(blockIdx.x), tile_row, tile_col);
+#pragma unroll 1
+        for (int step = 0; step < ahead; ++step) copy(step, step, tile_row, tile_col);
     }
     __syncwarp();
     __syncthreads();
@@ -76,59 +91,126 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
         if (copies && ptx::elect_one()) {
+            stage = ahead % ST, parity = ahead == ST;
             for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
                 int tile_row, tile_col;
                 places.place(index, tile_row, tile_col);
-                for (int step = 0; step < steps; ++step, advance()) {
+#pragma unroll 1
+                for (int step = index == int(blockIdx.x) ? ahead : 0; step < steps; ++step, advance()) {
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
-                    const unsigned tile = tiles + stage * TILE::stage_bytes, barrier = full + 8 * stage;
-                    ptx::barrier_expect(barrier, TILE::stage_bytes);
-                    ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
-                    ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
+                    copy(step, stage, tile_row, tile_col);
                 }
             }
         }
         if constexpr (SCALES::of_blocks)
-            if (!copies)
-                bring_scales<BM, ST>(scales, (count - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x) * steps,
-                                     out.m, scales_of, full, empty, [&](int number, int& step, int& row, int& columns) {
-                                         int tile_row;
-                                         places.place(int(blockIdx.x) + number / steps * int(gridDim.x), tile_row,
-                                                      columns);
-                                         step = number % steps, row = tile_row * BM;
-                                     });
+            if (!copies) {
+                const int total = (count - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x) * steps;
+                const auto place = [&](int number, int& step, int& row, int& columns) {
+                    int tile_row, tile_col;
+                    places.place(int(blockIdx.x) + number / steps * int(gridDim.x), tile_row, tile_col);
+                    step = number % steps, row = tile_row * BM, columns = tile_col * TILE::bn / 128;
+                };
+                bring_scales<BM, ST, BLOCKS>(scales, total, out, scales_of, full, empty, place);
+            }
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
         typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
+        // Starts to multiply the next step's tiles; the stage that they lie in.
+        const auto issue = [&](float(&to)[COUNT], bool add) {
+            ptx::barrier_wait(full + 8 * stage, parity);
+            const unsigned a = tiles + stage * TILE::stage_bytes;
+            multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes, add);
+            const int used = stage;
+            advance();
+            return used;
+        };
+        const auto release = [&](int used) {
+            if (thread % RELEASE_EVERY == 0) ptx::barrier_arrive(empty + 8 * used);
+        };
         for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
-            float sums[TILE::bn / 2], part[TILE::bn / 2];
+            // Every other tile of 192 columns begins in the middle of a block.
+            [[maybe_unused]] bool in_middle = false;
+            if constexpr (BLOCKS == 2 && SCALES::of_blocks) {
+                int tile_row, tile_col;
+                places.place(index, tile_row, tile_col);
+                in_middle = tile_col % 2 != 0;
+            }
+            if constexpr (SCALES::of_rows) {
+                int tile_row, tile_col;
+                places.place(index, tile_row, tile_col);
+                fetch_scales<TILE::bn>(scales, out, tile_col * TILE::bn);
+            }
+            float sums[COUNT];
 #pragma unroll
-            for (int i = 0; i < TILE::bn / 2; ++i) sums[i] = 0.0f;
-            for (int step = 0; step < steps; ++step, advance()) {
-                ptx::barrier_wait(full + 8 * stage, parity);
-                const float* const scale = scales_of + stage * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
-                [[maybe_unused]] const float above = SCALES::of_blocks ? scale[0] : 1.0f;
-                [[maybe_unused]] const float below = SCALES::of_blocks ? scale[8] : 1.0f;
-                const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
-                ptx::pin(part);
-                ptx::wgmma_fence();
-                multiply_step(part, a + group * 64 * BK, b);
-                ptx::wgmma_commit();
-                ptx::wgmma_wait<0>();
-                ptx::pin(part);
-                if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
-#pragma unroll
-                for (int i = 0; i < TILE::bn / 2; ++i)
-                    if constexpr (SCALES::of_blocks)
-                        sums[i] = fmaf(part[i], i / 2 % 2 ? below : above, sums[i]);
+            for (int i = 0; i < COUNT; ++i) sums[i] = 0.0f;
+            if constexpr (SCALES::promoted) {
+                // What part holds is added to the sums; `more`: the latest step is multiplied into another.
+                const auto add = [&](float(&part)[COUNT], int used, bool more) {
+                    // Of 64 columns each, read while the tensor cores are at work: an answer takes long then.
+                    [[maybe_unused]] float above[3], below[3];
+                    if constexpr (SCALES::of_blocks) {
+                        const float* const scale =
+                            scales_of + (used * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4) * BLOCKS;
+                        above[0] = above[1] = above[2] = scale[0], below[0] = below[1] = below[2] = scale[8 * BLOCKS];
+                        if constexpr (BLOCKS == 2) {
+                            above[2] = scale[1], below[2] = scale[8 * BLOCKS + 1];
+                            // An index that is chosen at run time would put the arrays into memory.
+                            above[1] = in_middle ? above[2] : above[0], below[1] = in_middle ? below[2] : below[0];
+                        }
+                    }
+                    if (more)
+                        ptx::wgmma_wait<1>();
                     else
-                        sums[i] += part[i];
+                        ptx::wgmma_wait<0>();
+                    ptx::pin(part);
+                    release(used);
+#pragma unroll
+                    for (int i = 0; i < COUNT; ++i)
+                        if constexpr (SCALES::of_blocks)
+                            sums[i] = fmaf(part[i], i / 2 % 2 ? below[i / 32] : above[i / 32], sums[i]);
+                        else
+                            sums[i] += part[i];
+                };
+                float part[TILE::parts][COUNT];
+                if constexpr (TILE::parts == 1) {
+                    for (int step = 0; step < steps; ++step) {
+                        const int used = issue(part[0], false);
+                        add(part[0], used, false);
+                    }
+                } else {
+                    // A step is multiplied while the one before it is added.
+                    int first = issue(part[0], false), second, left = steps;
+                    for (; left > 2; left -= 2) {
+                        second = issue(part[1], false);
+                        add(part[0], first, true);
+                        first = issue(part[0], false);
+                        add(part[1], second, true);
+                    }
+                    if (left == 2) {
+                        second = issue(part[1], false);
+                        add(part[0], first, true);
+                        add(part[1], second, false);
+                    } else {
+                        add(part[0], first, false);
+                    }
+                }
+            } else {
+                int before = issue(sums, true);
+                for (int step = 1; step < steps; ++step) {
+                    const int used = issue(sums, true);
+                    ptx::wgmma_wait<1>();
+                    release(before);
+                    before = used;
+                }
+                ptx::wgmma_wait<0>();
+                ptx::pin(sums);
+                release(before);
             }
             int tile_row, tile_col;
             places.place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
-            if constexpr (std::is_same_v<SCALES, RowScales>)
+            if constexpr (SCALES::of_rows)
                 scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
             if (places.bulk)
                 store_boxes<T>(sums, ring, &map_c, row, col, out.alpha);
@@ -163,26 +245,43 @@ const gemmprof::KernelFacts kernels[] = {
     GEMMPROF_BOTH(fp8gemm_promoted, Wide, shared_bytes, "wide"),
     GEMMPROF_BOTH(fp8gemm_promoted, Square, shared_bytes, "128 columns"),
     GEMMPROF_BOTH(fp8gemm_promoted, Narrow, shared_bytes, "64 columns"),
+    GEMMPROF_BOTH(fp8gemm_promoted, Between, shared_bytes, "160 columns"),
     GEMMPROF_BOTH(fp8gemm_shared, Square, needed_bytes, "shared, 128 columns"),
     GEMMPROF_BOTH(fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns"),
     GEMMPROF_BOTH(fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns"),
     GEMMPROF_BOTH(fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled, Between, shared_bytes, "160 columns, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales),
     GEMMPROF_BOTH(fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales),
+    GEMMPROF_BOTH(fp8_scaled, Wide, scaled_bytes, "wide, blocks scaled", , BlockScales),
     GEMMPROF_BOTH(fp8_scaled, Blocks, scaled_bytes, "128 columns, blocks scaled", , BlockScales),
     GEMMPROF_BOTH(fp8_scaled_shared, Narrow, shared_scaled_bytes, "shared, 64 columns, blocks scaled", , BlockScales),
     GEMMPROF_BOTH(fp8_scaled_shared, Slim, shared_scaled_bytes, "shared, 32 columns, blocks scaled", , BlockScales),
+    GEMMPROF_BOTH(fp8_scaled, Whole, shared_bytes, "256 columns, fast", , Fast<OneScale>),
+    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, fast", , Fast<OneScale>),
+    GEMMPROF_BOTH(fp8_scaled, Whole, shared_bytes, "256 columns, fast, rows scaled", , Fast<RowScales>),
+    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, fast, rows scaled", , Fast<RowScales>),
 };
 
-// Columns of the tiles in the order of the kernels: three that blocks compute one after the other, then three whose
-// blocks share K.
-constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
-constexpr int TILES = 6;
-constexpr int FIRST_SHARED = 3;
-enum { SQUARE = 1, NARROW_SHARED = 4, ROWS_SCALED = TILES, BLOCKS_SCALED = 2 * TILES };  // of the kernels, by two
+// Columns of the tiles in the order of the kernels: four that blocks compute one after the other, three whose blocks
+// share K, and two of the first kind for fast sums.
+constexpr int columns_of[] = {Wide::bn,   Square::bn, Narrow::bn, Between::bn, Square::bn,
+                              Narrow::bn, Slim::bn,   Whole::bn,  Square::bn};
+enum { SQUARE = 1, FIRST_SHARED = 4, NARROW_SHARED = 5, FIRST_FAST = 7, TILES = 9 };
+enum { ROWS_SCALED = FIRST_FAST, BLOCKS_SCALED = 2 * FIRST_FAST, FAST = BLOCKS_SCALED + 4 };  // of the kernels, by two
+
+constexpr bool shares_k(int tile) { return tile >= FIRST_SHARED && tile < FIRST_FAST; }
+
+template <class SCALES>
+const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
+    int kernel = (SCALES::of_rows ? ROWS_SCALED : 0) + tile;
+    if (SCALES::of_blocks) kernel = BLOCKS_SCALED + (shares_k(tile) ? 2 + tile - NARROW_SHARED : tile);
+    if (tile >= FIRST_FAST) kernel = FAST + (SCALES::of_rows ? 2 : 0) + tile - FIRST_FAST;
+    return kernels[2 * kernel + (g.c_dtype == gemmprof::Dtype::kFloat16)];
+}
 
 struct Choice {
     int tile = 0;
@@ -190,15 +289,10 @@ struct Choice {
     bool swapped = false;  // of C's transpose
 };
 
-// How many clusters of this size the device holds at a time, asked once.
+// How many clusters of this size the device holds at a time.
 int places_of(int device, int sms, int cluster) {
-    static std::atomic<int> known[gemmprof::MAX_DEVICES][MAX_CLUSTER + 1];
-    if (cluster == 1) return sms;
-    const gemmprof::KernelFacts& kernel = kernels[2 * FIRST_SHARED];
-    if (device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, cluster, sms);
-    std::atomic<int>& places = known[device][cluster];
-    if (places == 0) places = gemmprof::cluster_places(kernel, cluster, sms);
-    return places;
+    static gemmprof::KnownPlaces<MAX_CLUSTER> known;
+    return cluster == 1 ? sms : known(kernels[2 * FIRST_SHARED], device, sms, cluster);
 }
 
 std::int64_t tiles_of(const gemmprof::Gemm& g, const Choice& choice) {
@@ -217,19 +311,19 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
     const double apart = choice.parts > 1 ? 1.375 : 1.0;
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
     const double time = std::max(rounds * steps * step, bytes * apart / (BANDWIDTH * memory));
-    if (choice.tile < FIRST_SHARED) return time;
+    if (!shares_k(choice.tile)) return time;
     return time + (choice.parts == 1 ? ALONE : EXCHANGE + PER_BLOCK * choice.parts);
 }
 
 // Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
-// `of_blocks`: with scales of 128 columns, which one tile has, and which those that share K have only where B takes A's
-// place.
-Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks) {
-    constexpr int relative_time[FIRST_SHARED] = {7, 5, 3};  // of a tile, on an H200
+// `of_blocks`: with scales of 128 columns, for which those that share K take few rows only, with B in A's place.
+// `fast`: the tensor cores may keep the sums.
+Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
+    constexpr int relative_time[TILES] = {70, 47, 30, 62, 0, 0, 0, 91, 46};  // of a step, on an H200
     Choice best;
     std::int64_t soonest = 0;
-    if (of_blocks) best.tile = SQUARE;
-    for (int tile = 0; tile < FIRST_SHARED && !of_blocks; ++tile) {
+    for (int tile = 0; tile < TILES; ++tile) {
+        if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
         const std::int64_t time = (tiles_of(g, {tile}) + sms - 1) / sms * relative_time[tile];
         if (tile == 0 || time < soonest) best.tile = tile, soonest = time;
     }
@@ -240,7 +334,7 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks) {
     const bool swapped = g.m < BM && g.m < g.n;
     if (of_blocks && !swapped) return best;
     double least = swapped ? 1e300 : expected_time(g, best, sms, memory);
-    for (int tile = of_blocks ? NARROW_SHARED : FIRST_SHARED; tile < TILES; ++tile)
+    for (int tile = of_blocks ? NARROW_SHARED : FIRST_SHARED; shares_k(tile); ++tile)
         for (int parts = 1; parts <= most; ++parts) {
             const Choice choice = {tile, parts, swapped};
             const int places = places_of(device, sms, parts);
@@ -251,6 +345,7 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks) {
     return best;
 }
 
+// A kernel without scales takes no notice of the last parameter.
 template <class SCALES>
 cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const SCALES& scales, cudaStream_t stream) {
     const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
@@ -262,15 +357,8 @@ cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const S
         return error;
     const int rows = gemmprof::ceil_div(m, BM);
     const unsigned blocks = unsigned(rows * gemmprof::ceil_div(n, columns) * choice.parts);
-    const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
-    if constexpr (!std::is_same_v<SCALES, OneScale>) {
-        const int kernel = SCALES::of_blocks ? BLOCKS_SCALED + 1 + choice.tile - NARROW_SHARED
-                                             : ROWS_SCALED + choice.tile;
-        return gemmprof::launch_kernel(kernels[2 * kernel + half], blocks, unsigned(choice.parts), stream, maps[0],
-                                       maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g), scales);
-    }
-    return gemmprof::launch_kernel(kernels[2 * choice.tile + half], blocks, unsigned(choice.parts), stream, maps[0],
-                                   maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g));
+    return gemmprof::launch_kernel(kernel_for<SCALES>(g, choice.tile), blocks, unsigned(choice.parts), stream, maps[0],
+                                   maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g), scales);
 }
 
 template <class SCALES>
@@ -285,25 +373,19 @@ cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, const SCA
         if (cudaError_t error = gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
     const Tiles places = {gemmprof::ceil_div(g.m, BM), gemmprof::ceil_div(g.n, bn), bulk};
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
-    const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
     const unsigned blocks = unsigned(count < sms ? count : sms);
-    if constexpr (!std::is_same_v<SCALES, OneScale>) {
-        const int kernel = (SCALES::of_blocks ? BLOCKS_SCALED : ROWS_SCALED + tile) * 2 + half;
-        return gemmprof::launch_kernel(kernels[kernel], blocks, 1, stream, maps[0], maps[1], maps[2], places, g.k,
-                                       gemmprof::output_of(g), scales);
-    }
-    return gemmprof::launch_kernel(kernels[2 * tile + half], blocks, 1, stream, maps[0], maps[1], maps[2], places, g.k,
-                                   gemmprof::output_of(g));
+    return gemmprof::launch_kernel(kernel_for<SCALES>(g, tile), blocks, 1, stream, maps[0], maps[1], maps[2], places,
+                                   g.k, gemmprof::output_of(g), scales);
 }
 
 template <class SCALES>
-cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cudaStream_t stream) {
+cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cudaStream_t stream, bool fast = false) {
     return gemmprof::run_fp8(gemm, stream, [&](const gemmprof::Gemm& g, int device, cudaStream_t on) {
         int sms = 0;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const Choice choice = choose(g, device, sms, SCALES::of_blocks);
-        return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, scales, on)
-                                          : launch_shared(g, choice, scales, on);
+        const Choice choice = choose(g, device, sms, SCALES::of_blocks, fast);
+        return shares_k(choice.tile) ? launch_shared(g, choice, scales, on)
+                                   : launch_ordered(g, choice.tile, sms, scales, on);
     });
 }
 
@@ -315,12 +397,15 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
 
 GEMMPROF_EXPORT_STAGE(launch, kernels)
 
-// Products with a scale for each row and column, or for each block of 128; distances in elements (kernels/scaled.py).
+// Products with a scale for each row and column (none where there is no `a`), or for each block of 128; distances in
+// elements. `fast`: the tensor cores may keep the sums (kernels/scaled.py).
 extern "C" int GEMMPROF_PASTE(gemmprof_rows_scaled_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, const float* a,
                                                                     std::int64_t a_row, const float* b,
-                                                                    std::int64_t b_column, void* stream) {
+                                                                    std::int64_t b_column, int fast, void* stream) {
     using namespace GEMMPROF_STAGE;
-    return int(launch_scaled(*gemm, RowScales{a, b, a_row, b_column}, static_cast<cudaStream_t>(stream)));
+    const auto on = static_cast<cudaStream_t>(stream);
+    if (a == nullptr) return int(launch_scaled(*gemm, OneScale(), on, fast));
+    return int(launch_scaled(*gemm, RowScales{a, b, a_row, b_column}, on, fast));
 }
 
 extern "C" int GEMMPROF_PASTE(gemmprof_blocks_scaled_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, const float* a,

@@ -30,6 +30,21 @@ inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
     return sms / cluster > 1 ? sms / cluster : 1;
 }
 
+// The same, asked once for each device and size of cluster up to MOST. A static one for each kernel.
+template <int MOST>
+class KnownPlaces {
+  public:
+    int operator()(const KernelFacts& kernel, int device, int sms, int cluster) {
+        if (device >= MAX_DEVICES) return cluster_places(kernel, cluster, sms);
+        std::atomic<int>& places = known_[device][cluster];
+        if (places == 0) places = cluster_places(kernel, cluster, sms);
+        return places;
+    }
+
+  private:
+    std::atomic<int> known_[MAX_DEVICES][MOST + 1] = {};
+};
+
 // How fast the memory of a card is, compared with an H200's, from which the models of time have their constants; 1 if it
 // is that to a fifth, so that what a driver reports of such a card moves no choice.
 inline double memory_speed(int device) {

@@ -70,10 +70,11 @@ const gemmprof::Kernel kernels[] = {
     kernel_of<SlimTeams, false, 4>("tensor copies, slim tile, teams"),
     kernel_of<LargeParts, false, 4>("tensor copies, parts"),
     kernel_of<MediumParts, false, 4>("tensor copies, medium tile, parts"),
+    kernel_of<LargeSpans, false, 4>("tensor copies, spans"),
     kernel_of<Large, true, 4>("16-byte copies"),
     kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
-    {"one row", as_kernel(few::few_rows<1, 4>), few::FEW_THREADS, 1, few::BLOCK_COLUMNS, 0},
+    {"one row", as_kernel(few::few_rows<1, 4, 32>), few::FEW_THREADS, 1, 128, 0},
 };
 
 // Launches the kernel of a schedule; without tensor maps, the large tile's for GPUs before Hopper.
@@ -89,7 +90,7 @@ cudaError_t launch_schedule(const gemmprof::Gemm& gemm, cudaStream_t stream, con
     const int splits = schedule.splits;
     const int tiles = gemmprof::ceil_div(gemm.m, kernel.tile_m) * gemmprof::ceil_div(gemm.n, kernel.tile_n);
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(tiles) * splits);
+    config.gridDim = dim3(unsigned(schedule.tile == SPANS ? splits : tiles * splits));
     config.blockDim = dim3(kernel.threads);
     config.dynamicSmemBytes = kernel.dynamic_shared_memory;
     config.stream = stream;
@@ -101,10 +102,11 @@ cudaError_t launch_schedule(const gemmprof::Gemm& gemm, cudaStream_t stream, con
     // Blocks that share a tile form a cluster, or find each other's sums in memory. If all blocks are at work at once,
     // which a cooperative launch makes sure of, they share out the addition, too; otherwise the last block of a tile
     // adds up what those launched before it have left.
-    const bool together = std::int64_t(tiles) * splits <= gpu.sms * costs[schedule.tile].blocks_per_sm;
-    const int readers = together ? splits : 1;
+    const bool together = schedule.tile == SPANS ||
+                          std::int64_t(tiles) * splits <= gpu.sms * costs[schedule.tile].blocks_per_sm;
+    const int readers = together ? blocks_of_tile(gemm, schedule) : 1;
     const std::size_t sum_bytes = part_bytes(gemm, schedule);
-    const std::size_t flags = sum_bytes > 0 ? std::size_t(tiles) * splits * readers : 0;
+    const std::size_t flags = sum_bytes > 0 ? std::size_t(parts_left(gemm, schedule)) * readers : 0;
     const gemmprof::Workspace workspace(gpu.device, sum_bytes + flags * sizeof(*parts.complete), stream);
     if (sum_bytes > 0) {
         if (workspace.data == nullptr) return cudaErrorMemoryAllocation;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "fastest_schedule.cuh"
@@ -19,9 +20,9 @@ namespace few {
 constexpr int FEW_WARPS = 8;
 constexpr int FEW_THREADS = FEW_WARPS * 32;
 constexpr int MOST_ROWS = 8;
-constexpr int ALWAYS_ROWS = 2;  // more read A so often that only a short K gains
+constexpr int ALWAYS_ROWS = 4;  // more read A so often that only a short K gains
+constexpr int LONG_K = 1024;
 constexpr int MOST_COLUMNS = 8;
-constexpr int BLOCK_COLUMNS = 128;   // that a block computes where A has few rows
 constexpr int WARP_ROWS = 4;         // that a warp computes where B has few columns
 constexpr int BLOCK_ROWS = FEW_WARPS * WARP_ROWS;
 constexpr int SLICE = 256;           // of K, whose part of B a block has in shared memory: an element a thread and column
@@ -35,17 +36,17 @@ struct Problem {
     float alpha, beta;
 };
 
-// Four floats that nobody reads again, `distance` apart if they do not move as one; 0 for those beyond `count`.
-template <int WIDTH>
+// Four floats that nobody reads again, APART if they do not move as one; 0 for those beyond `count`.
+template <int WIDTH, int APART>
 __device__ __forceinline__ float4 load_four(const float* from, int count) {
     float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if constexpr (WIDTH == 4) {
         if (count > 0) v = __ldcs(reinterpret_cast<const float4*>(from));
     } else {
         if (count > 0) v.x = __ldcs(from);
-        if (count > 32) v.y = __ldcs(from + 32);
-        if (count > 64) v.z = __ldcs(from + 64);
-        if (count > 96) v.w = __ldcs(from + 96);
+        if (count > APART) v.y = __ldcs(from + APART);
+        if (count > 2 * APART) v.z = __ldcs(from + 2 * APART);
+        if (count > 3 * APART) v.w = __ldcs(from + 3 * APART);
     }
     return v;
 }
@@ -82,16 +83,16 @@ __device__ __forceinline__ void add_up(float* partial, int count, int parts, int
     add_up_blocks(partial, count, parts, part, store);
 }
 
-// A has at most ROWS rows; a step is DEPTH of K.
-template <int ROWS, int WIDTH>
+// A has at most ROWS rows. LANES of a warp lie along a row of B, the others below them; each takes DEPTH of K a step.
+template <int ROWS, int WIDTH, int LANES>
 __global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Problem p) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM  // never launched before
-    constexpr int DEPTH = 8, COUNT = ROWS * BLOCK_COLUMNS;
+    constexpr int DEPTH = 8, STEP = DEPTH * 32 / LANES, COLUMNS = 4 * LANES, COUNT = ROWS * COLUMNS;
     __shared__ float partial[FEW_WARPS * COUNT];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int along = threadIdx.x % LANES, below = threadIdx.x % 32 / LANES, warp = threadIdx.x / 32;
     const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
-    const int first_column = int(blockIdx.x) / parts * BLOCK_COLUMNS;
-    const int column = first_column + lane * WIDTH, inside = p.n - column;
+    const int first_column = int(blockIdx.x) / parts * COLUMNS;
+    const int column = first_column + along * WIDTH, inside = p.n - column;
 
     struct Fragments {
         float4 b[DEPTH];
@@ -99,15 +100,15 @@ __global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Probl
     const auto load = [&](Fragments& to, int step) {
 #pragma unroll
         for (int i = 0; i < DEPTH; ++i) {
-            const int k = step * DEPTH + i;
-            to.b[i] = load_four<WIDTH>(p.b + k * p.ldb + column, k < p.k ? inside : 0);
+            const int k = step * STEP + below * DEPTH + i;
+            to.b[i] = load_four<WIDTH, LANES>(p.b + k * p.ldb + column, k < p.k ? inside : 0);
         }
     };
     float sums[ROWS][4] = {};
     const auto multiply = [&](const Fragments& f, int step) {
 #pragma unroll
         for (int i = 0; i < DEPTH; i += 4) {
-            const int k = step * DEPTH + i;
+            const int k = step * STEP + below * DEPTH + i;
             const float* from = p.a + k;
 #pragma unroll
             for (int row = 0; row < ROWS; ++row) {
@@ -121,14 +122,19 @@ __global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Probl
             }
         }
     };
-    gemmprof::walk_steps<FEW_WARPS, Fragments>(gemmprof::ceil_div(p.k, DEPTH), parts, part, load, multiply);
+    gemmprof::walk_steps<FEW_WARPS, Fragments>(gemmprof::ceil_div(p.k, STEP), parts, part, load, multiply);
 #pragma unroll
     for (int row = 0; row < ROWS; ++row)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-            partial[warp * COUNT + row * BLOCK_COLUMNS + (WIDTH == 4 ? lane * 4 + j : lane + 32 * j)] = sums[row][j];
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int distance = 16; distance >= LANES; distance /= 2)
+                sums[row][j] += __shfl_xor_sync(~0u, sums[row][j], distance);
+            if (below == 0)
+                partial[warp * COUNT + row * COLUMNS + (WIDTH == 4 ? along * 4 + j : along + LANES * j)] = sums[row][j];
+        }
     add_up(partial, COUNT, parts, part, [&](int i, float sum) {
-        const int row = i / BLOCK_COLUMNS, col = first_column + i % BLOCK_COLUMNS;
+        const int row = i / COLUMNS, col = first_column + i % COLUMNS;
         if (row < p.m && col < p.n) gemmprof::store(p.c + row * p.ldc + col, sum, p.alpha, p.beta);
     });
 #endif
@@ -161,7 +167,7 @@ __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(Problem p) {
             const int k = slice * SLICE + i * 128;
 #pragma unroll
             for (int row = 0; row < WARP_ROWS; ++row)
-                next[i][row] = load_four<WIDTH>(rows[row] + k, slice < last ? p.k - k - lane * WIDTH : 0);
+                next[i][row] = load_four<WIDTH, 32>(rows[row] + k, slice < last ? p.k - k - lane * WIDTH : 0);
         }
         const int k = slice * SLICE + int(threadIdx.x);
 #pragma unroll
@@ -220,19 +226,26 @@ using Function = void(Problem);
 
 struct Variant {
     const char* label;
-    Function *wide, *narrow;  // WIDTH 4 and 1
-    int tile_m, tile_n;
+    Function *wide, *narrow;  // WIDTH 4 and 1; null where there is none
+    int count;                // rows of A, or columns of B, at most
+    int tile;                 // columns of B, or rows of A, that a block takes
+    int on_sm;                // blocks, as the launch bounds say
 };
 
-// By 1, 4 and 8 rows, then as many columns.
+// Of rows, with more and more columns a block; then of columns.
 const Variant variants[] = {
-    {"one row", few_rows<1, 4>, few_rows<1, 1>, 1, BLOCK_COLUMNS},
-    {"4 rows", few_rows<4, 4>, few_rows<4, 1>, 4, BLOCK_COLUMNS},
-    {"8 rows", few_rows<8, 4>, few_rows<8, 1>, 8, BLOCK_COLUMNS},
-    {"one column", few_columns<1, 4>, few_columns<1, 1>, BLOCK_ROWS, 1},
-    {"4 columns", few_columns<4, 4>, few_columns<4, 1>, BLOCK_ROWS, 4},
-    {"8 columns", few_columns<8, 4>, few_columns<8, 1>, BLOCK_ROWS, 8},
+    {"one row, 32 columns", few_rows<1, 4, 8>, nullptr, 1, 32, 2},
+    {"one row, 64 columns", few_rows<1, 4, 16>, nullptr, 1, 64, 2},
+    {"one row", few_rows<1, 4, 32>, few_rows<1, 1, 32>, 1, 128, 2},
+    {"4 rows, 32 columns", few_rows<4, 4, 8>, nullptr, 4, 32, 2},
+    {"4 rows, 64 columns", few_rows<4, 4, 16>, nullptr, 4, 64, 2},
+    {"4 rows", few_rows<4, 4, 32>, few_rows<4, 1, 32>, 4, 128, 2},
+    {"8 rows", few_rows<8, 4, 32>, few_rows<8, 1, 32>, 8, 128, 1},
+    {"one column", few_columns<1, 4>, few_columns<1, 1>, 1, BLOCK_ROWS, 2},
+    {"4 columns", few_columns<4, 4>, few_columns<4, 1>, 4, BLOCK_ROWS, 2},
+    {"8 columns", few_columns<8, 4>, few_columns<8, 1>, 8, BLOCK_ROWS, 2},
 };
+constexpr int FIRST_COLUMNS = 7;
 
 // How a problem is divided; no variant where tiles, of which more blocks share K, do better.
 struct Division {
@@ -243,14 +256,36 @@ struct Division {
 
 // How many blocks the GPU holds where `parts` of them are a cluster: of an H200 with two on an SM 264, but 240 of
 // clusters of eight.
-int places_of(const Variant& variant, const Gpu& gpu, int on_sm, int parts) {
-    static std::atomic<int> known[gemmprof::MAX_DEVICES][std::size(variants)][MAX_SPLITS + 1];
-    if (parts == 1) return on_sm * gpu.sms;
+int places_of(const Variant& variant, const Gpu& gpu, int parts) {
+    static gemmprof::KnownPlaces<MAX_SPLITS> known[std::size(variants)];
+    if (parts == 1) return variant.on_sm * gpu.sms;
     const gemmprof::KernelFacts kernel("", reinterpret_cast<const void*>(variant.wide), FEW_THREADS);
-    if (gpu.device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, parts, gpu.sms) * parts;
-    std::atomic<int>& clusters = known[gpu.device][&variant - variants][parts];
-    if (clusters == 0) clusters = gemmprof::cluster_places(kernel, parts, gpu.sms);
-    return clusters * parts;
+    return known[&variant - variants](kernel, gpu.device, gpu.sms, parts) * parts;
+}
+
+// Microseconds of few rows but for what all have. A block alone takes so many bytes, all together no more than memory
+// gives; in between each hinders the others. Blocks that share K cost their meeting. What begins a second round takes
+// longer, clusters much longer. From the times of ten shapes on an H100.
+double time_of_rows(const gemmprof::Gemm& gemm, const Variant& variant, const Gpu& gpu, int tiles, int parts) {
+    const double speed = gemmprof::memory_speed(gpu.device);
+    // Memory gives 64 bytes at a time: where rows begin within them, a block takes what its neighbours want.
+    const double beside = gemm.ldb % 16 != 0 ? 8.0 / variant.tile : 0.0;
+    const double bytes = 4.0 * gemm.n * gemm.k * (1.0 + beside), blocks = double(tiles) * parts;
+    const double few = (variant.count == 1 ? 90.0 : variant.count == 4 ? 195.0 : 260.0) * speed / blocks;
+    double time = bytes / (4.0e6 * speed) * std::cbrt(1.0 + few * few * few);
+    if (variant.tile == 32) time *= 1.015;
+    if (blocks > places_of(variant, gpu, parts)) time *= parts == 1 ? 1.07 : 1.3;
+    return time + (parts == 1 ? 0.0 : 0.8 + 0.15 * parts);
+}
+
+// Rounds of blocks of few columns, each a part of K long. Memory's speed is shared by what a round has, so half of the
+// places take half as long, fewer no less. A part more costs as much as an eightieth of the whole, adding up two or
+// three steps.
+double time_of_columns(const Variant& variant, const Gpu& gpu, int tiles, int steps, int parts) {
+    const int places = places_of(variant, gpu, parts);
+    const std::int64_t blocks = tiles * std::int64_t(parts), rest = blocks % places;
+    const double last = rest == 0 ? 0.0 : std::max(0.55, double(rest) / places);
+    return (double(blocks / places) + last) / parts + parts / 80.0 + (parts > 1 ? 2.4 / steps : 0.0);
 }
 
 Division divide(const gemmprof::Gemm& gemm, const Gpu& gpu) {
@@ -259,27 +294,27 @@ Division divide(const gemmprof::Gemm& gemm, const Gpu& gpu) {
     // 16 bytes move as one only if they do of A also: along K.
     const bool wide = gemmprof::rows_aligned(gemm.a, gemm.lda, 4) && gemm.k % 4 == 0 &&
                       (columns || (gemmprof::rows_aligned(gemm.b, gemm.ldb, 4) && gemm.n % 4 == 0));
-    const int count = columns ? gemm.n : gemm.m;
-    const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
-    const int steps = gemmprof::ceil_div(gemm.k, columns ? SLICE : 8);
-    const Variant& variant = variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)];
-    const int on_sm = columns || count <= 4 ? 2 : 1;  // as the launch bounds say
-    if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
-    const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
-    // Rounds of blocks, each a part of K long. Memory's speed is shared by what a round has, so half of the places take
-    // half as long, fewer no less. A part more costs as much as an eightieth of the whole (rows: a fortieth, as times of
-    // 1 to 8 parts of nine shapes say), adding up two or three steps.
-    const auto time = [&](int parts) {
-        const int places = places_of(variant, gpu, on_sm, parts);
-        const std::int64_t blocks = tiles * std::int64_t(parts), rest = blocks % places;
-        const double last = rest == 0 ? 0.0 : columns ? std::max(0.55, double(rest) / places) : 1.0;
-        const double adding = columns && parts > 1 ? 2.4 / steps : 0.0;
-        return (double(blocks / places) + last) / parts + parts / (columns ? 80.0 : 40.0) + adding;
-    };
-    const int parts = columns || tiles < on_sm * gpu.sms ? gemmprof::fewest_time(most, time) : 1;  // more need no parts of K
-    const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
-    if (long_k && 2 * tiles * most < gpu.sms) return {};
-    return {&variant, tiles, parts, wide};
+    const int count = columns ? gemm.n : gemm.m, along = columns ? gemm.m : gemm.n;
+    const int round_up_to = count == 1 ? 1 : count <= 4 ? 4 : 8;
+    if (!columns && count > ALWAYS_ROWS && gemm.k > LONG_K) return {};
+    Division best = {};
+    double least = 1e300;
+    for (const Variant& variant : variants) {
+        if ((&variant - variants >= FIRST_COLUMNS) != columns || variant.count != round_up_to) continue;
+        if (!wide && variant.narrow == nullptr) continue;
+        const int tiles = gemmprof::ceil_div(along, variant.tile);
+        // A step of a warp, and of a block that has one for each warp.
+        const int step = columns ? SLICE : 8 * 128 / variant.tile, steps = gemmprof::ceil_div(gemm.k, step);
+        const int most = std::min(MAX_SPLITS, columns ? steps : gemmprof::ceil_div(steps, FEW_WARPS));
+        const bool long_k = steps > MAX_SPLITS * (columns ? 4 : FEW_WARPS);
+        if (long_k && 2 * tiles * most < gpu.sms) continue;
+        for (int parts = 1; parts <= most; ++parts) {
+            const double time = columns ? time_of_columns(variant, gpu, tiles, steps, parts)
+                                        : time_of_rows(gemm, variant, gpu, tiles, parts);
+            if (time < least) least = time, best = {&variant, tiles, parts, wide};
+        }
+    }
+    return best;
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, const Division& division, cudaStream_t stream) {

@@ -3,6 +3,7 @@
 
 #include "fastest_epilogue.cuh"
 #include "fastest_multiply.cuh"
+#include "fastest_spans.cuh"
 #include "fastest_teams.cuh"
 #include "fastest_tile.cuh"
 
@@ -30,14 +31,26 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     // The tile of C: GROUP_ROWS tile rows at a time, down their columns.
     const int tile = blockIdx.x / splits, split = blockIdx.x % splits;
     const int tile_rows = (M - 1) / T::bm + 1, tile_columns = (N - 1) / T::bn + 1;
-    const int group = tile / (GROUP_ROWS * tile_columns), in_group = tile % (GROUP_ROWS * tile_columns);
-    const int group_rows = min(GROUP_ROWS, tile_rows - group * GROUP_ROWS);
-    const int block_row = (group * GROUP_ROWS + in_group % group_rows) * T::bm;
-    const int block_col = in_group / group_rows * T::bn;
+    const auto place = [&](int tile, int& row, int& col) {
+        const int group = tile / (GROUP_ROWS * tile_columns), in_group = tile % (GROUP_ROWS * tile_columns);
+        const int group_rows = min(GROUP_ROWS, tile_rows - group * GROUP_ROWS);
+        row = (group * GROUP_ROWS + in_group % group_rows) * T::bm;
+        col = in_group / group_rows * T::bn;
+    };
+    int block_row, block_col;
+    place(tile, block_row, block_col);
 
     // The part of K: steps [first, last) of BK.
     const int steps = K / BK + (K % BK != 0);
     int first = int(std::int64_t(steps) * split / splits), last = int(std::int64_t(steps) * (split + 1) / splits);
+    // Spans count the steps of all tiles, one tile after the other.
+    [[maybe_unused]] const int all_steps = tile_rows * tile_columns * steps;
+    if constexpr (T::spans) {
+        first = __shfl_sync(~0u, span_first(all_steps, blockIdx.x), 0);
+        last = __shfl_sync(~0u, span_first(all_steps, blockIdx.x + 1), 0);
+        place(first / steps, block_row, block_col);
+    }
+    [[maybe_unused]] int next_k = first % steps * BK;  // of spans: of the step that is copied next
     // Teams take equal parts of it and count from 0, all to the same number, so that no branch depends on the team.
     [[maybe_unused]] const int block_last = last, team_steps = gemmprof::ceil_div(last - first, T::teams);
     [[maybe_unused]] const int team_first = first + team * team_steps;
@@ -52,6 +65,11 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
         if constexpr (T::teams > 1) k = (team_first + step < block_last ? team_first + step : steps) * BK;
         if constexpr (!BY_THREADS) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
+            if constexpr (T::spans) {
+                // What is copied leaves the tile before its last steps are multiplied.
+                if (next_k >= K) next_k = 0, place(step / steps, block_row, block_col);
+                k = next_k, next_k += BK;
+            }
             if (thread == 0 && step < last) {
                 const unsigned barrier = barriers + (step - first) % STAGES * 8;
                 ptx::barrier_expect(barrier, T::stage_bytes);
@@ -144,45 +162,62 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             multiply(sums, a, b[k], group * T::held, k);
             multiply(sums, a, b[k + 1], group * T::held, k + 1);
         };
-        load_group(a0, a_now, 0);
-        load_two_k(b_now, 0);
+        int step = first;
+        do {
+            int until = last;  // of a tile
+            if constexpr (T::spans) until = __shfl_sync(~0u, min(last, (step / steps + 1) * steps), 0);
+            load_group(a0, a_now, 0);
+            load_two_k(b_now, 0);
 
-        for (int step = first; step < last; ++step) {
-            wait_for(step + 1);
-            copy_tiles(step + 2);
-            const unsigned a_here = a_now;
-            const unsigned a_there = stage_address(step + 1) + a_offset, b_there = stage_address(step + 1) + b_offset;
-            // Four k a round: the four groups of rows in turn. Each load stands where its registers have just been used
-            // and is needed 64 or more FFMAs later (smaller tiles: half or a quarter of that, with more warps to switch
-            // to); the next round's first operands are on their way before this one ends. The rounds must remain one
-            // basic block, or ptxas reorders them. __syncwarp() compiles to a NOP that no load crosses: otherwise they
-            // would gather at the end, just before they are waited for.
+            for (; step < until; ++step) {
+                wait_for(step + 1);
+                copy_tiles(step + 2);
+                const unsigned a_here = a_now;
+                const unsigned a_there = stage_address(step + 1) + a_offset;
+                const unsigned b_there = stage_address(step + 1) + b_offset;
+                // Four k a round: the four groups of rows in turn. Each load stands where its registers have just been
+                // used and is needed 64 or more FFMAs later (smaller tiles: half or a quarter of that, with more warps
+                // to switch to); the next round's first operands are on their way before this one ends. The rounds
+                // must remain one basic block, or ptxas reorders them. __syncwarp() compiles to a NOP that no load
+                // crosses: otherwise they would gather at the end, just before they are waited for.
 #pragma unroll 1
-            for (int next = 16; next <= BK * 4; next += 16) {
-                const unsigned a_next = next < BK * 4 ? a_here ^ next : a_there;
-                const unsigned b_next = next < BK * 4 ? b_now + 4 * T::bn * 4 : b_there;
-                load_group(a1, a_now, 1);
-                load_two_k(b_now, 2);
-                multiply_two_k(a0, 0, 0);
-                multiply_two_k(a0, 0, 2);
-                load_group(a2, a_now, 2);
-                multiply_two_k(a1, 1, 0);
-                multiply_two_k(a1, 1, 2);
-                __syncwarp();
-                load_group(a1, a_now, 3);
-                load_group(a0, a_next, 0);
-                multiply_two_k(a2, 2, 0);
-                multiply_two_k(a2, 2, 2);
-                __syncwarp();
-                multiply_two_k(a1, 3, 0);
-                load_two_k(b_next, 0);
-                multiply_two_k(a1, 3, 2);
-                a_now = a_next, b_now = b_next;
+                for (int next = 16; next <= BK * 4; next += 16) {
+                    const unsigned a_next = next < BK * 4 ? a_here ^ next : a_there;
+                    const unsigned b_next = next < BK * 4 ? b_now + 4 * T::bn * 4 : b_there;
+                    load_group(a1, a_now, 1);
+                    load_two_k(b_now, 2);
+                    multiply_two_k(a0, 0, 0);
+                    multiply_two_k(a0, 0, 2);
+                    load_group(a2, a_now, 2);
+                    multiply_two_k(a1, 1, 0);
+                    multiply_two_k(a1, 1, 2);
+                    __syncwarp();
+                    load_group(a1, a_now, 3);
+                    load_group(a0, a_next, 0);
+                    multiply_two_k(a2, 2, 0);
+                    multiply_two_k(a2, 2, 2);
+                    __syncwarp();
+                    multiply_two_k(a1, 3, 0);
+                    load_two_k(b_next, 0);
+                    multiply_two_k(a1, 3, 2);
+                    a_now = a_next, b_now = b_next;
+                }
             }
-        }
+            if constexpr (T::spans) leave_sums<T>(sums, step, steps, all_steps, alpha, parts);
+        } while (T::spans && step < last);
     }
 
     const int row = warp_row + lane_row, col = warp_col + lane_col;
+    if constexpr (T::spans) {
+        for (int tile = first / steps; tile <= (last - 1) / steps; ++tile) {
+            place(tile, block_row, block_col);
+            add_spans<T>(tile, steps, all_steps, parts, [&](int i, int quad, float4 sum) {
+                store_quad(C, ldc, block_row + row + i * T::lanes_m, block_col + col + quad * T::lanes_n * 4, M, N,
+                           aligned_c, sum, 1.0f, beta);
+            });
+        }
+        return;
+    }
     if constexpr (T::through_l2) {
         const TileOfC c = {C, ldc, M, N, block_row, block_col, aligned_c, beta};
         add_teams<T>(sums, tiles, all_tiles, row, col, team, alpha, splits, parts, c);

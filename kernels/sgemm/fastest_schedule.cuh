@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
+#include <climits>
 #include <initializer_list>
 
 #include "clusters.cuh"
@@ -11,9 +11,10 @@
 
 namespace GEMMPROF_STAGE {
 
-constexpr int TILES = 10;            // kernels for tensor copies; those for GPUs before Hopper have the large tile only
+constexpr int TILES = 11;            // kernels for tensor copies; those for GPUs before Hopper have the large tile only
 constexpr int FIRST_THROUGH_L2 = 3;  // the first of them whose blocks add up through L2, not as a cluster
 constexpr int FIRST_PARTS = 8;       // the first of those with one team a block
+constexpr int SPANS = 10;            // of those, the one whose blocks share the steps of all tiles
 
 // What the blocks of a tile cost: microseconds, fitted to the times of 47 and more shapes on an H200
 // (docs/fastest_sgemm.md).
@@ -44,6 +45,7 @@ constexpr Cost costs[TILES] = {
     cost<SlimTeams>({2.6}, 0.7, 3.7),
     cost<LargeParts>({2.72 * SCALE, 5.07 * SCALE}, 1.5, 6.7),
     cost<MediumParts>({1.61, 2.78, 3.95}, 1.9, 4.4),
+    cost<LargeSpans>({2.72 * SCALE, 5.07 * SCALE}, 1.5, 16.0),
 };
 // Of an addition, for each block: in a cluster; through L2, by all blocks of a tile.
 constexpr double BY_CLUSTER = 0.25, BY_ALL = 0.05;
@@ -63,12 +65,9 @@ struct Gpu {
 
 // How many blocks of a kernel the GPU holds, if so many of them share a tile.
 int block_places(const Gpu& gpu, int tile, int splits, const gemmprof::KernelFacts& kernel) {
-    static std::atomic<int> known[gemmprof::MAX_DEVICES][FIRST_THROUGH_L2][MAX_SPLITS + 1];
+    static gemmprof::KnownPlaces<MAX_SPLITS> known[FIRST_THROUGH_L2];
     if (tile >= FIRST_THROUGH_L2 || splits == 1) return gpu.sms * costs[tile].blocks_per_sm;
-    if (gpu.device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, splits, gpu.sms) * splits;
-    std::atomic<int>& clusters = known[gpu.device][tile][splits];
-    if (clusters == 0) clusters = gemmprof::cluster_places(kernel, splits, gpu.sms);
-    return clusters * splits;
+    return known[tile](kernel, gpu.device, gpu.sms, splits) * splits;
 }
 
 std::int64_t tiles_of(const gemmprof::Gemm& gemm, int tile) {
@@ -100,21 +99,51 @@ double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int place
     return LAUNCH + double(full) * round(cost.blocks_per_sm) + round(on_sm);
 }
 
-// Which kernel, and how many blocks share a tile.
+// Which kernel, and how many blocks share a tile (of spans: all tiles).
 struct Schedule {
     int tile, splits;
 };
+
+// The steps along K of all tiles.
+std::int64_t all_steps(const gemmprof::Gemm& gemm, int tile) {
+    return tiles_of(gemm, tile) * gemmprof::ceil_div(gemm.k, BK);
+}
+
+// The most blocks that have a part of one tile.
+int blocks_of_tile(const gemmprof::Gemm& gemm, const Schedule& schedule) {
+    if (schedule.tile != SPANS) return schedule.splits;
+    return int((gemmprof::ceil_div(gemm.k, BK) - 1) / (all_steps(gemm, SPANS) / schedule.splits)) + 2;
+}
+
+// How many parts of tiles are left in memory.
+std::int64_t parts_left(const gemmprof::Gemm& gemm, const Schedule& schedule) {
+    return schedule.splits * (schedule.tile == SPANS ? 2 : tiles_of(gemm, schedule.tile));
+}
 
 // How many bytes the blocks that share a tile, but no cluster, leave for each other.
 std::size_t part_bytes(const gemmprof::Gemm& gemm, const Schedule& schedule) {
     if (schedule.tile < FIRST_THROUGH_L2 || schedule.splits == 1) return 0;
     const Cost& cost = costs[schedule.tile];
-    return std::size_t(tiles_of(gemm, schedule.tile)) * schedule.splits * cost.tile_m * cost.tile_n * sizeof(float);
+    return std::size_t(parts_left(gemm, schedule)) * cost.tile_m * cost.tile_n * sizeof(float);
 }
 
 double risk(int tile, int splits) {
     if (tile >= FIRST_PARTS) return PARTS_RISK;
     return (tile > 0 ? TILE_RISK : 1.0) * (tile < FIRST_THROUGH_L2 && splits > 2 ? CLUSTER_RISK : 1.0);
+}
+
+// Blocks of spans fill the GPU. Each has steps of two tiles at most, so there are no more tiles than blocks.
+Schedule spans(const Gpu& gpu) {
+    return {SPANS, gpu.sms * costs[SPANS].blocks_per_sm};
+}
+bool fits_spans(const gemmprof::Gemm& gemm, const Schedule& schedule) {
+    return tiles_of(gemm, SPANS) < schedule.splits && all_steps(gemm, SPANS) >= schedule.splits &&
+           (all_steps(gemm, SPANS) + 1) * schedule.splits <= INT_MAX && blocks_of_tile(gemm, schedule) <= MAX_PARTS;
+}
+double expected_time_of_spans(const gemmprof::Gemm& gemm, const Schedule& schedule) {
+    const Cost& cost = costs[SPANS];
+    const double steps = double((all_steps(gemm, SPANS) + schedule.splits - 1) / schedule.splits);
+    return LAUNCH + steps * cost.step[cost.blocks_per_sm - 1] + cost.block + cost.addition;
 }
 
 // The fastest of the first `tiles` kernels by expectation. Parts are for blocks that are all at work at once.
@@ -125,6 +154,13 @@ Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, const Gpu& gpu, 
         // What one block may have is all but 1 KiB of an SM's, so it says how many fit, too.
         const int together = tile >= FIRST_PARTS ? costs[tile].blocks_per_sm : 1;
         if (together * kernels[tile].dynamic_shared_memory > gpu.shared_limit) continue;
+        if (tile == SPANS) {
+            const Schedule all = spans(gpu);
+            if (!fits_spans(gemm, all) || part_bytes(gemm, all) > MOST_PART_BYTES) continue;
+            const double time = expected_time_of_spans(gemm, all) * risk(SPANS, all.splits);
+            if (time < best_time) best = all, best_time = time;
+            continue;
+        }
         const int most = tile >= FIRST_THROUGH_L2 ? MAX_PARTS : gpu.tensor_copies ? MAX_SPLITS : 1;
         for (int splits = 1; splits <= most && (splits == 1 || (splits - 1) * BK * costs[tile].teams < gemm.k);
              ++splits) {

@@ -44,6 +44,7 @@ struct Tile {
     static constexpr int bm = BM_, bn = BN_, wm = WM_, wn = WN_, tm = TM_, blocks_per_sm = BLOCKS_PER_SM_;
     static constexpr int teams = TEAMS_;
     static constexpr bool through_l2 = teams > 1;  // how blocks that share a tile add up; otherwise as a cluster
+    static constexpr bool spans = false;           // a block has parts of two tiles (fastest_spans.cuh)
     static constexpr int team_threads = (bm / wm) * (bn / wn) * 32, threads = teams * team_threads;
     static constexpr int lanes_n = wn / TN;       // lanes side by side along a row of C
     static constexpr int lanes_m = 32 / lanes_n;  // and below each other
@@ -75,6 +76,9 @@ struct LargeParts : Large {
 };
 struct MediumParts : Medium {
     static constexpr bool through_l2 = true;
+};
+struct LargeSpans : LargeParts {
+    static constexpr bool spans = true;
 };
 
 // Where the blocks that share a tile, but no cluster, leave their sums for each other.
