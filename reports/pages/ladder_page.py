@@ -1,8 +1,8 @@
-"""The index page as data: the ladder of a run as rows and figures, and the list of all launches."""
+"""The index page as data: the ladder of a run as rows and figures, where a program's time goes, and all launches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ from gemmprof.analysis.ladder.predictions import LadderStep, Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.whole.overall import Came, came
+from gemmprof.analysis.whole.spans import walk
 from gemmprof.model import Problem, StageResult
 from gemmprof.reports.facts import collected_with, whose
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import nanoseconds, ratio, tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
-from gemmprof.reports.pages.program_card import ProgramCard, program_card
 from gemmprof.reports.pages.stage_rows import (
     COLUMNS,
     Column,
@@ -34,7 +35,54 @@ from gemmprof.reports.pages.stage_rows import (
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
+    from gemmprof.analysis.whole.overall import Program
+    from gemmprof.analysis.whole.spans import Span
     from gemmprof.runs.directory import Run
+
+MOST = 400  # ranges of the tree on a page; what is left has less time than each of them
+OPEN = 0.5  # share of the time from which on a range shows what is inside
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the program that a reader may choose.
+
+    Attributes:
+        key: what the rows of its launches carry in ``data-in``.
+        span: its sums.
+        inside: the parts of it, of a tree.
+        open: whether they are shown from the start.
+    """
+
+    key: str
+    span: Span
+    inside: tuple[Piece, ...] = ()
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCard:
+    """What the index page shows of a program before its kernels.
+
+    Attributes:
+        program: the whole.
+        owners, ranges, operators: its parts, most time first.
+        left_out: ranges that are too short to be in the tree.
+        of_launch: the keys of the parts that a launch is of, by its position, separated by blanks.
+        of_family: the same of all launches of a family, by its number.
+        pages: the page of a family, by its id.
+        came: what came of the advice on the version that this one is compared with; None without one.
+    """
+
+    program: Program
+    owners: tuple[Piece, ...]
+    ranges: tuple[Piece, ...]
+    operators: tuple[Piece, ...]
+    left_out: int
+    of_launch: Mapping[int, str]
+    of_family: Mapping[int, str]
+    pages: Mapping[str, KernelPage]
+    came: Came | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +323,46 @@ def _captured(session: Session, plan: Plan) -> str:
     if shown < total:
         text += f"; the families with a page hold {ratio(shown / total)} of it"
     return text
+
+
+def program_card(session: Session, plan: Plan, earlier: Session | None = None) -> ProgramCard | None:
+    """The card of a session, ``earlier``: the version before; None where there is nothing to add up."""
+    if len(session.by_time) < 2 or not session.program.whole.time_ns:
+        return None
+    program = session.program
+    spans = sorted((span for _, span in walk(program.tree)), key=lambda span: -span.time_ns)
+    shown = {(span.path, span.name) for span in spans[:MOST]}
+    keys: dict[int, list[str]] = {}
+    names = iter(range(len(spans) + len(program.owners) + len(program.operators)))
+
+    def piece(span: Span, letter: str) -> Piece:
+        key = f"{letter}{next(names)}"
+        for member in span.members:
+            keys.setdefault(member, []).append(key)
+        inside = tuple(piece(child, letter) for child in span.children if (child.path, child.name) in shown)
+        return Piece(key, span, inside, bool(inside) and span.share >= OPEN)
+
+    def pieces(found: Iterable[Span], letter: str) -> tuple[Piece, ...]:
+        return tuple(piece(span, letter) for span in found)
+
+    owners = pieces(program.owners, "o")
+    ranges = pieces((child for child in program.tree.children if (child.path, child.name) in shown), "r")
+    operators = pieces(program.operators[:MOST], "k")
+    return ProgramCard(
+        program,
+        owners,
+        ranges,
+        operators,
+        len(spans) - len(shown),
+        {member: " ".join(found) for member, found in keys.items()},
+        {
+            family.number: " ".join(dict.fromkeys(key for at in family.members for key in keys.get(at, ())))
+            for family in session.by_time
+        },
+        {
+            family.id: page
+            for family in session.by_time
+            if (page := plan.by_launch.get(family.representative)) is not None
+        },
+        came(earlier.program, program) if earlier is not None else None,
+    )
