@@ -50,7 +50,6 @@ class FamilyPart(Part, frozen=True):
     shortest_ns: float | None
     median_ns: float | None
     longest_ns: float | None
-    grids: Annotated[tuple[tuple[int, ...], ...], "`grid` in a list, as it was when a family had several"]
     worst: FindingPart | None
     count: int
     spread: float | None
@@ -197,7 +196,6 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
 def _family(family: Family, session: Session) -> FamilyPart:
     return FamilyPart.of(
         family,
-        grids=(family.grid,),
         owner=family.owner.key,
         worst=family.worst and finding_part(family.worst),
         representative=_place(session.kernels[family.representative].profile),
