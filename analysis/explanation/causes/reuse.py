@@ -180,9 +180,7 @@ def _carried_in_memory(work: Work) -> Variant | None:
             # The compiler may not issue a load before a store that could write what it reads.
             latency=latency.sent_together(work, stored, writes & ~stored & (work.executed > 0)),
             registers=round(words),
-            resources=_without_l1(
-                flows.factors(flows.missed, stays * flows.written, dram_read=flows.dram_read)
-            ),
+            resources=flows.factors(flows.missed, stays * flows.written, dram_read=flows.dram_read),
         ),
         change=(
             f"Keep it in a register and store it once: a thread stores at one place {most:.0f} times, the last "
@@ -261,7 +259,7 @@ def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
             Fix(
                 keep=keep,
                 latency=others,
-                resources=_without_l1(below),
+                resources=below,
                 registers=_registers_to_keep(work, set(rows), round(words)),
             ),
             change=(
@@ -337,7 +335,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             Fix(
                 keep=straight,
                 latency=_all_at_once(work, mine, waits),
-                resources=_without_l1(fewer),
+                resources=fewer,
                 registers=_registers_to_keep(work, rows, round(values)),
             ),
             change=(
@@ -349,7 +347,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     if values > MOST_REGISTERS and size > MOST_SHARED:
         yield Variant(
             "one pass",
-            Fix(keep=keep, latency=waits, resources=_without_l1(fewer)),
+            Fix(keep=keep, latency=waits, resources=fewer),
             change=(
                 f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, "
                 "more than registers or shared memory hold. Sums and largest values can be had in one pass (online)."
@@ -365,7 +363,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             Fix(
                 keep=keep,
                 latency=waits,
-                resources=_without_l1(fewer),
+                resources=fewer,
                 shared=read,
                 shared_bytes=round(size),
             ),
@@ -424,10 +422,6 @@ def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
         if work.executed[at]
     )
     return max(0, most - (work.profile.launch.registers_per_thread or most))
-
-
-def _without_l1(factors: dict[str, float]) -> dict[str, float]:
-    return {key: value for key, value in factors.items() if key not in ("l1_data",)}
 
 
 def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
