@@ -11,7 +11,6 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import (
-    ANY_WARPS,
     LATENCY,
     SPECIFIC,
     Candidate,
@@ -400,10 +399,9 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["lsu"][0]),
         ),
         attributed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
-        # With few warps resident, wider accesses are one way of many to have more bytes in flight.
         # A word of four bytes is what most kernels move: any other flaw is the better name.
-        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY if not _few_warps(work) else ANY_WARPS,
-        yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
+        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY,
+        yields=0.5 if bytes_each < FULL_WORD else 0.3,
     )
 
 
@@ -626,10 +624,6 @@ def _between_barriers(work: Work) -> Mask:
         if loop is not None:
             found[loop.first : loop.last + 1] = True
     return found
-
-
-def _few_warps(work: Work) -> bool:
-    return (work.resident_warps or work.most_warps) < 0.5 * work.most_warps
 
 
 def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
