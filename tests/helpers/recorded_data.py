@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.model import KernelProfile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
+
+
+def one_launch(report: Path, which: int | Callable[[KernelProfile], bool]) -> KernelProfile:
+    """A launch of a report, by its number or by what holds of it: the code of the others is not disassembled."""
+    with ReportReader(report) as reader:
+        if not isinstance(which, int):
+            which = next(one.index for one in reader.profiles(instances=False, rules=False) if which(one))
+        return next(reader.profiles(source=True, units=True, only={which}))
+
 
 REPRESENTATIVES = (
     "flaws_atomics",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_code import made
 from profiles import BASE
-from recorded_data import ROOT, ReadRecorded
+from recorded_data import ROOT, ReadRecorded, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine
@@ -289,16 +289,15 @@ class TestNarrow:
     """torch's strided copy of BF16: 27 instructions for each access of two bytes, nearly all to find its place."""
 
     def test_addresses_go_with_the_accesses_that_they_are_for(self) -> None:
-        (copy, _) = (
-            one
-            for one in read_report(EXAMPLES / "transformer.ncu-rep.xz")
-            if "direct_copy_kernel" in one.name and "nocast" in one.name
+        copy = one_launch(
+            EXAMPLES / "transformer.ncu-rep.xz",
+            lambda one: "direct_copy_kernel" in one.name and "nocast" in one.name,
         )
         first = explain(copy).findings[0]
         assert first.cause == "narrow_access"
         # In the same training step a vectorised kernel moves three times the bytes of as many elements in 5.9 us, where
         # this kernel takes 11.3: fixing it saves half at least.
-        launches = read_report(EXAMPLES / "transformer_launches.ncu-rep.xz")
+        launches = read_report(EXAMPLES / "transformer_launches.ncu-rep.xz", source=False)
         vectorised, strided = (launches[at].number(metrics.DURATION) for at in (5, 6))
         assert vectorised is not None and strided is not None and launches[6].name == copy.name
         assert first.saves_low < 1 - vectorised / strided < first.saves

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_data import DATA, ROOT, ReadRecorded
+from recorded_data import DATA, ROOT, ReadRecorded, one_launch
 from scale import inputs
 
 from gemmprof import metrics
@@ -130,8 +130,9 @@ def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, re
     ],
 )
 def test_what_a_study_plainly_is_not(part: str, function: str, refuted: set[str]) -> None:
-    profiles = read_report(DATA / "variants" / "h200" / f"{part}.ncu-rep.xz")
-    (found, *_) = [one for one in profiles if one.function_name == function]
+    found = one_launch(
+        DATA / "variants" / "h200" / f"{part}.ncu-rep.xz", lambda one: one.function_name == function
+    )
     causes = {finding.cause for finding in explain(found).findings}
     assert not causes & refuted
 
@@ -187,8 +188,8 @@ def test_what_starts_and_ends_is_not_cut_into_more_blocks(recorded: ReadRecorded
 
 def test_both_limits_are_named(recorded: ReadRecorded) -> None:
     """240 registers leave room for one block, whatever shared memory has."""
-    kernels = read_report(ROOT / "gemmprof" / "recorded" / "reports" / "profile-03.ncu-rep.xz")
-    (said,) = (one for one in explain(kernels[3]).findings if one.cause == "low_occupancy")
+    kernel = one_launch(ROOT / "gemmprof" / "recorded" / "reports" / "profile-03.ncu-rep.xz", 3)
+    (said,) = (one for one in explain(kernel).findings if one.cause == "low_occupancy")
     assert "registers" in said.change and "carve-out" in said.change
 
 
@@ -271,11 +272,9 @@ def test_every_cause_says_what_mended_means() -> None:
 
 
 def test_the_fastest_stage_has_nothing_cheap_left() -> None:
-    from gemmprof.analysis.reading.report import read_report
-
     run = load_recorded_run()
     report = run.report_path(next(r.report for r in run.results if r.report is not None))
-    profile = next(p for p in read_report(report) if "fastest" in p.function_name)
+    profile = one_launch(report, lambda one: "fastest" in one.function_name)
     started = time.process_time()
     explanation = explain(profile)
     assert time.process_time() - started < 5.0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from recorded_data import DATA, ROOT
+from recorded_data import DATA, ROOT, one_launch
 from scale import few
 
 from gemmprof import metrics
@@ -28,11 +28,9 @@ def kernels() -> tuple[KernelProfile, ...]:
     return (
         *read_report(EXAMPLES / "gelu.ncu-rep.xz"),
         *read_report(EXAMPLES / "gemm_cutlass.ncu-rep.xz"),
-        *(read_report(EXAMPLES / "transformer.ncu-rep.xz")[at] for at in (7, 9)),
+        *(one_launch(EXAMPLES / "transformer.ncu-rep.xz", at) for at in (7, 9)),
         read_report(DATA / "ladder_simple.ncu-rep.xz")[-1],
-        read_report(DATA / "flaws_atomics.ncu-rep.xz")[0],
-        read_report(DATA / "flaws_spills.ncu-rep.xz")[0],
-        read_report(DATA / "flaws_tensor.ncu-rep.xz")[0],
+        *(one_launch(DATA / f"flaws_{name}.ncu-rep.xz", 0) for name in ("atomics", "spills", "tensor")),
     )
 
 

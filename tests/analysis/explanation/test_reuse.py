@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from made_code import made
 from profiles import BASE
-from recorded_data import DATA
+from recorded_data import DATA, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Variant
@@ -20,15 +20,9 @@ from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_fo
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.analysis.reading.report import read_report
-from gemmprof.model import Instances, KernelProfile
+from gemmprof.model import Instances
 
 STUDIES = DATA / "variants" / "h200"
-
-
-@cache
-def launches(report: str) -> tuple[KernelProfile, ...]:
-    return read_report(STUDIES / report)
 
 
 @cache
@@ -38,7 +32,7 @@ def study(name: str) -> tuple[Work, dict[str, float]]:
     one = next(one for one in listed if one["study"] == name)
     kernel = one["kernel"]
     saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
-    return work(launches(kernel["report"])[kernel["launch"]]), saved
+    return work(one_launch(STUDIES / kernel["report"], kernel["launch"])), saved
 
 
 def test_a_stencil_s_taps_and_what_neighbours_share() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from made_code import made
 from profiles import BASE
-from recorded_data import DATA, ROOT
+from recorded_data import DATA, ROOT, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
@@ -63,12 +63,6 @@ def reports(of: Path) -> Path:
 
 
 @cache
-def kernels(report: Path) -> tuple[KernelProfile, ...]:
-    """The launches of one of the studies' reports."""
-    return read_report(report)
-
-
-@cache
 def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
     """The flawed kernel of a study, or a fixed side, and what each fix saved."""
     of, one = next(
@@ -80,7 +74,7 @@ def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
     flawed = one["kernel"]
     came = {fix["side"]: 1.0 - fix["time_ns"] / flawed["time_ns"] for fix in one["fixes"]}
     shown = next((fix for fix in one["fixes"] if fix["side"] == side), flawed)
-    return kernels(reports(of) / shown["report"])[shown["launch"]], came
+    return one_launch(reports(of) / shown["report"], shown["launch"]), came
 
 
 def found(name: str, cause: str) -> Finding:
@@ -163,7 +157,7 @@ def test_what_is_said_of_a_pair(name: str, size: str) -> None:
     folder = DATA / "pairs"
     listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
     one = next(row for row in listed if row["pair"] == name and str(row["size"]) == size)
-    flawed = kernels(folder / one["flawed"]["report"])[one["flawed"]["launch"]]
+    flawed = one_launch(folder / one["flawed"]["report"], one["flawed"]["launch"])
     said = next(finding for finding in explain(flawed).findings if finding.cause in one["causes"])
     assert said.saves == pytest.approx(1.0 - one["mended"]["time_ns"] / one["flawed"]["time_ns"], abs=0.16)
 
@@ -527,7 +521,7 @@ def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
     folder = DATA / "pairs"
     listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
     one = next(row for row in listed if (row["pair"], row["size"]) == ("row_norms_1024", "128"))
-    launch = work(kernels(folder / one["flawed"]["report"])[one["flawed"]["launch"]])
+    launch = work(one_launch(folder / one["flawed"]["report"], one["flawed"]["launch"]))
     (candidate,) = barriers(launch)
     assert candidate.variants[0].name == "shuffles within the warp"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from recorded_data import one_launch
+
 from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.reading.report import read_report
 from gemmprof.runs.directory import load_recorded_run
 
 
@@ -16,7 +17,7 @@ def test_generic_loads_of_shared_memory_are_not_redundant() -> None:
         and run.record_of(result).stage.name == "hgemm_wmma"
         and result.problem.m == 2048
     )
-    profile = read_report(run.directory / f"{result.report}.xz")[result.launch_index or 0]
+    profile = one_launch(run.directory / f"{result.report}.xz", result.launch_index or 0)
     code = [i.sass for i in profile.source.instructions]
     assert "hgemm_wmma" in profile.name
     if not any(sass.startswith("LD.E") for sass in code):
