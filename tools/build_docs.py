@@ -8,20 +8,21 @@ text.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
-from gemmprof.cli import build_parser  # noqa: E402
+from gemmprof.cli import build_parser, main  # noqa: E402
 from gemmprof.commands import COMMANDS  # noqa: E402
 
 DOCS = ROOT / "docs"
@@ -33,16 +34,16 @@ _LANGUAGES = {".cu": "cuda", ".py": "python"}
 
 
 def gemmprof(*words: str) -> str:
-    """What a command prints on standard output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gemmprof", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "84"},  # what a page of the site shows without scrolling
-    )
-    return done.stdout
+    """What a command prints on standard output; in this process, which has loaded what all of them need."""
+    out, before = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True), dict(os.environ)
+    os.environ["COLUMNS"] = "84"  # what a page of the site shows without scrolling
+    try:
+        with chdir(ROOT), redirect_stdout(out), redirect_stderr(io.StringIO()), suppress(SystemExit):
+            main(list(words))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return out.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
 
 
 def filled(text: str) -> str:
