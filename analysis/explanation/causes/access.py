@@ -33,9 +33,8 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
-from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base.amounts import significant
 from gemmprof.gpu.arch import WARP

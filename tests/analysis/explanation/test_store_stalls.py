@@ -13,8 +13,8 @@ from recorded_data import DATA
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
-from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
+from gemmprof.analysis.explanation.demands.traffic import stalled_by
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
