@@ -62,9 +62,10 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
-# All of that by one call of pip, which builds gemmprof and looks for what it needs once: what CI begins with.
+# All of that by one call of pip, which builds gemmprof and looks for what it needs once, and leaves compiling to who
+# imports a module (most of what pip does is for modules that nobody imports): what CI begins with.
 everything: $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) --editable '.[test,lint,docs]'
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check $(TORCH) --editable '.[test,lint,docs]'
 	@touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-lint $(VENV)/.installed-docs
 
 # The documentation as a site in build/site; a broken link fails it.
