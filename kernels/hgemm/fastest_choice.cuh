@@ -15,13 +15,12 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 324 shapes on an H200 and of 290 on an H100,
-// and to what was fitted before to problems of many rounds (docs/fastest_hgemm.md).
+// What the model needs to know of a tile. Microseconds, fitted to times of 315 shapes on an H200
+// and of 139 of them on an H100 (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
     int slots, part_bytes;                  // of the sums that a block may leave to another
-    int stage_bytes;                        // of a step's operands
     double step;                            // BK along K, of a block that waits for nobody
     double block;                           // start and end of a tile; of all tiles together where they overlap
     double hot;                             // part of its time that a step takes more at the card's power limit
@@ -33,50 +32,48 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
     return {TILE::bm,       TILE::bn,      TILE::pair,
             TILE::in_turn,  TILE::swapped, TILE::kept,
             TILE::cuttable, TILE::slots,   TILE::part_floats * 4,
-            TILE::stage_bytes,
             step,           block,         hot,
             bandwidth};
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.562, 3.04, 0.160, 0.745),      facts<LargePair>(0.557, 4.92, 0.228, 0.878),
-    facts<Turn128>(0.284, 2.53, 0.026, 0.843),    facts<Turn160>(0.404, 4.67, 0.013, 0.922),
-    facts<Turn192>(0.423, 5.27, 0.235, 0.891),    facts<Swapped160>(0.408, 3.22, 0.014, 1.012),
-    facts<Swapped192>(0.469, 3.90, 0.091, 1.088), facts<Medium>(0.253, 1.58, 0.226, 0.755),
-    facts<Small>(0.154, 0.65, 0.121, 0.896),      facts<Tiny>(0.112, 0.31, 0.120, 0.938),
-    facts<Lone192>(0.428, 2.59, 0.169, 0.750),    facts<Lone128>(0.332, 1.39, 0.000, 0.773),
-    facts<Lone64>(0.152, 0.94, 0.121, 0.921),     facts<Lone16>(0.143, 1.10, 0.120, 0.974),
-    facts<Narrow>(0.161, 0.64, 0.120, 0.798),     facts<MediumPair>(0.305, 0.92, 0.080, 0.733),
-    facts<Tall160>(0.327, 2.24, 0.060, 0.780),    facts<Tall192>(0.222, 1.38, 0.120, 0.904),
-    facts<Tall96>(0.204, 1.46, 0.100, 0.775),     facts<Tall176>(0.358, 3.01, 0.080, 0.742),
-    facts<Slim160>(0.185, 1.27, 0.100, 0.913),
+    facts<Large>(0.541, 3.30, 0.159, 0.752),      facts<LargePair>(0.540, 5.65, 0.219, 0.855),
+    facts<Turn128>(0.319, 3.18, 0.026, 1.236),    facts<Turn160>(0.400, 4.90, 0.013, 1.223),
+    facts<Turn192>(0.412, 6.28, 0.237, 1.069),    facts<Swapped160>(0.399, 4.14, 0.014, 1.124),
+    facts<Swapped192>(0.459, 5.00, 0.091, 1.544), facts<Medium>(0.261, 2.20, 0.228, 0.819),
+    facts<Small>(0.154, 1.11, 0.121, 0.870),      facts<Tiny>(0.131, 0.53, 0.120, 0.798),
+    facts<Lone192>(0.420, 2.44, 0.163, 0.797),    facts<Lone128>(0.331, 1.75, 0.000, 0.963),
+    facts<Lone64>(0.211, 1.10, 0.121, 1.045),     facts<Lone16>(0.170, 1.21, 0.120, 1.213),
+    facts<Narrow>(0.198, 1.22, 0.120, 1.180),     facts<MediumPair>(0.341, 2.28, 0.080, 1.304),
+    facts<Tall160>(0.335, 3.51, 0.060, 1.093),    facts<Tall192>(0.257, 2.07, 0.120, 1.382),
+    facts<Tall96>(0.249, 1.37, 0.100, 0.966),     facts<Tall176>(0.380, 3.92, 0.080, 0.862),
+    facts<Slim160>(0.199, 2.15, 0.100, 1.106),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
 // another.
 constexpr double WARM = 59e9, HOT = 396e9;
 
-constexpr double LAUNCH = 5.729;
+constexpr double LAUNCH = 4.82;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BANDWIDTH = 3.82e6;      // bytes a microsecond from device memory
 constexpr double BANDWIDTH_ONCE = 4.21e6;  // where B is read once
 // Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
-constexpr double WRITE_BACK = 3.61e-08, WRITTEN_BYTES = 5e7;
-constexpr double STORE = 1.44e-07;                              // a byte of C
-constexpr double EXCHANGE = 1.202, EXCHANGE_PER_BLOCK = 0.147;  // of the sums of blocks that share a tile
+constexpr double WRITE_BACK = 3.48e-08, WRITTEN_BYTES = 5e7;
+constexpr double STORE = 1.43e-07;                              // a byte of C
+constexpr double EXCHANGE = 1.05, EXCHANGE_PER_BLOCK = 0.279;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
 // sums that they leave are fetched.
-constexpr double CUT = 0.361, CUT_LONG = 0.505, CUT_ALL = 0.386, CUT_ONE_ROW = 0.183, LONG_K = 4096;
+constexpr double CUT = 0.339, CUT_LONG = 0.505, CUT_ALL = 0.394, CUT_ONE_ROW = 0.183, LONG_K = 4096;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.186;
-constexpr double FETCH = 3.037, FETCH_PER_PART = 0.983;  // microseconds, and more for each 64 KiB
+constexpr double READ_AGAIN = 0.287;
+constexpr double FETCH = 2.8, FETCH_PER_PART = 1.64;  // microseconds, and more for each 64 KiB
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
-constexpr double KEPT_FETCH = 6.553, KEPT_FETCH_PER_PART = 1.17, L2_BYTES = 3.86e7;
-constexpr double FROM_L2 = 1.32e7;  // bytes a microsecond that L2 hands out to all SMs
-constexpr double SPLIT_ROW = 0.00293;  // that the copy engine takes for a row that begins within a sector
-constexpr double KEEP = 0.351;  // between a tile whose sums are kept and the next
+constexpr double KEPT_FETCH = 7.4, KEPT_FETCH_PER_PART = 1.17, L2_BYTES = 3.86e7;
+constexpr double SPLIT_ROW = 0.00365;  // that the copy engine takes for a row that begins within a sector
+constexpr double KEEP = 0.348;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -126,13 +123,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
                          split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
-    const double step = std::max(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split);
-    // Of so many tiles at a time: no faster than L2 hands out what their blocks ask for.
-    const auto steps_of = [&](std::int64_t tiles) {
-        const double asked = double(tiles) * tile.pair * choice.splits * tile.stage_bytes;
-        return gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * std::max(step, asked / FROM_L2);
-    };
-    const double steps = steps_of(places);
+    const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) *
+                         std::max(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split);
     const bool once = rows == 1 || columns == 1;  // the larger operand is
     const double bandwidth = (once ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth * memory;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
@@ -157,7 +149,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         time += both((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
         time += FETCH + FETCH_PER_PART * parts;
     } else {
-        time += double(full) * both(steps, read(places)) + (rest > 0 ? both(steps_of(rest), read(rest)) : 0.0);
+        time += double(full) * both(steps, read(places)) + (rest > 0 ? both(steps, read(rest)) : 0.0);
     }
     if (!once) time += WRITE_BACK / memory * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
