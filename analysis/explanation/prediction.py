@@ -149,8 +149,8 @@ class Predictor:
         if self.room is None or measured:
             return found
         room = self.room
-        if _waits_alone(fix):
-            # What warps execute and move beside their waits stays, so do the launch's start and end: that takes time.
+        if self._accesses_stay(fix):
+            # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
             terms = self.model.terms(fix)
             busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
@@ -159,18 +159,21 @@ class Predictor:
             room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
         return _prediction(variant, calibration().of_new_kernels(found.saves, room))
 
+    def _accesses_stay(self, fix: Fix) -> bool:
+        """Whether a change brings more warps, shorter waits, less arithmetic or fewer meetings, and all that is loaded
+        and stored stays.
+        """
+        accesses = self.model.work.where(lambda line: bool(line.space))
+        same = fix.keep is None or bool((fix.keep[accesses] >= 1.0).all())
+        same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
+        return same or BARRIER in fix.reasons
+
     def together(self, fixes: Iterable[Fix]) -> float:
         """What all of these save at once."""
         fix = Fix()
         for one in fixes:
             fix = fix.together(one)
         return min(MOST, max(0.0, self.model.saves(fix)))
-
-
-def _waits_alone(fix: Fix) -> bool:
-    """Whether a change brings more warps, shorter waits or fewer meetings, and all other work stays."""
-    same = fix.keep is None and all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
-    return same or BARRIER in fix.reasons
 
 
 def _warps_alone(fix: Fix) -> bool:
