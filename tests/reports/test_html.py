@@ -269,7 +269,7 @@ def test_two_processes_write_the_same_pages_as_one(load: Callable[[str], Session
 
 
 def test_a_report_of_one_kernel_opens_on_what_to_change(tmp_path: Path) -> None:
-    session = load_session([DATA / "flaws_precision.ncu-rep.xz"])
+    session = load_session([DATA / "flaws_global_access.ncu-rep.xz"])
     with_findings = [kernel for kernel in session.kernels if kernel.explanation.findings]
     only = replace(session, kernels=with_findings[:1])
     render(only, tmp_path)
