@@ -53,7 +53,7 @@ BLIND = DATA / "blind5"
 """Studies recorded to be judged at first sight."""
 SEEN = (DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
 """Those that were that in their turn, and by which detectors have been judged since."""
-HALVED = SEEN[:2]
+HALVED = SEEN[1:2]
 """Of these one half has been looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""

@@ -32,6 +32,9 @@ SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
+# A division of FP64 values (nvcc 13.0, compute capability 9.0): all its instructions, those of them on the FP64 pipe.
+# The one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
+RECIPROCAL, DIVISION, DIVISION_FLOATS = "MUFU.RCP64H", 16, 8
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
 # Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16
@@ -341,6 +344,9 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     """
     if work.program is None:
         return
+    if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
+        yield from _counted_divisions(work)
+        return
     found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
     cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
@@ -402,6 +408,41 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["xu"][0]),
         ),
         attributed=gone,
+    )
+
+
+def _counted_divisions(work: Work) -> Iterator[Candidate]:
+    """Products for FP64 divisions, of a launch of which no more is known than how often each opcode ran: whether
+    divisors change cannot be seen.
+    """
+    instances = work.profile.instances.get(metrics.EXECUTED_PER_MODIFIER)
+    counts = {
+        str(opcode): float(count) for opcode, count in (instances.items() if instances is not None else ())
+    }
+    reciprocals, total = counts.get(RECIPROCAL, 0.0), sum(counts.values())
+    gone = share((DIVISION - 1) * reciprocals, total)
+    if gone < LITTLE:
+        return
+    floats = sum(count for opcode, count in counts.items() if opcode.partition(".")[0] in FLOATS)
+    fix = Fix(
+        keep=np.full(len(work.instructions), max(0.0, 1.0 - gone)),
+        # What loads wait for stays; it lies in instructions that nothing tells from the others.
+        reasons={flow.LONG: 1.0 / max(LITTLE, 1.0 - gone)},
+        resources={
+            "fp64": max(0.0, 1.0 - share((DIVISION_FLOATS - 1) * reciprocals, floats)),
+            **dict.fromkeys((*BELOW_L1, "l1_data"), 1.0),
+        },
+    )
+    change = (
+        f"Multiply by reciprocals of what is divided by again and again: FP64 divisions take {100 * gone:.0f} % more "
+        "of all instructions. The code of this chip is not disassembled here, so look for those whose divisor is a "
+        "constant, or stays in a loop"
+    )
+    yield Candidate(
+        cause="expensive_math",
+        variants=(Variant("products with reciprocals", fix, up_to=True),),
+        change=f"{change}.",
+        evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *evidence(work, metrics.BUSY["fp64"][0])),
     )
 
 

@@ -587,3 +587,22 @@ def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
     causes = {one.cause for one in explain(study("fd_25_point_direct", "four")[0]).findings}
     assert "redundant_loads" in causes
     assert not causes & {"memory_latency", "low_occupancy"}
+
+
+def test_divisions_are_counted_where_no_code_can_be_read() -> None:
+    """A chip that ncu's library no longer disassembles: of each opcode no more is known than how often it ran."""
+    known, _ = study("resize_bilinear_double")
+    executed = dict(known.instances[metrics.INSTRUCTIONS_BY_ADDRESS].items())
+    lines = known.source.instructions
+    divisions = sum(executed.get(line.address, 0) for line in lines if "RCP64H" in line.sass)
+    assert divisions > 0.01 * sum(executed.values())
+    hidden = replace(
+        known, source=replace(known.source, instructions=tuple(replace(line, sass="???") for line in lines))
+    )
+    (finding,) = (one for one in explain(hidden).findings if one.cause == "expensive_math")
+    assert finding.evidence[0].value == divisions and finding.saves_low == 0.0 < finding.saves
+    assert "not disassembled" in finding.change
+    without = replace(
+        hidden, instances={**hidden.instances, metrics.EXECUTED_PER_MODIFIER: Instances((), ())}
+    )
+    assert all(one.cause != "expensive_math" for one in explain(without).findings)
