@@ -17,7 +17,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCH  ?=
-JOBS   ?= 2
+# One worker more than two cores: a third of what tests do is waiting for processes (6:28 became 5:31).
+JOBS   ?= 3
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
