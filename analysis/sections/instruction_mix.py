@@ -194,7 +194,7 @@ _PIPES: dict[str, tuple[str, str]] = {
 
 def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     """Instruction mix of one launch."""
-    executed = _counts(profile, metrics.EXECUTED_PER_OPCODE)
+    executed = counts_by_opcode(profile, metrics.EXECUTED_PER_OPCODE)
     if executed is None:
         absent = (metrics.EXECUTED_PER_OPCODE,)
         return NotCollected(absent, GROUP.remedy_for(absent))
@@ -237,7 +237,7 @@ def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
 
     The two are equal to the last execution in every recorded report that has both.
     """
-    counts = _counts(profile, metric)
+    counts = counts_by_opcode(profile, metric)
     by_address, keep_modifiers = _BY_ADDRESS[metric]
     instances = profile.instances.get(by_address)
     if counts is not None or instances is None or not profile.source.instructions:
@@ -252,7 +252,7 @@ def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
     return profile.named(counts, by_address)
 
 
-def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+def counts_by_opcode(profile: KernelProfile, metric: str) -> dict[str, int] | None:
     """Count by opcode of an instanced metric; None if it was not collected."""
     instances = profile.instances.get(metric)
     if instances is None:
@@ -265,7 +265,7 @@ def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
 
 
 def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
-    counts = _counts(profile, metrics.EXECUTED_PER_CATEGORY) or {}
+    counts = counts_by_opcode(profile, metrics.EXECUTED_PER_CATEGORY) or {}
     found = ((key, sum_of(counts, [key])) for key in counts)
     return tuple(sorted(found, key=lambda item: -item[1]))
 

@@ -73,10 +73,7 @@ __device__ __forceinline__ void add_spans(int tile, int steps, int all, const Pa
                 for (int i = 0; i < AT_ONCE; ++i)
                     v[p][i] = some + p < count && at + i < last ? ptx::load_l2(from + (at + i) * T::threads) : float4{};
             }
-#pragma unroll
-            for (int p = 0; p < PARTS_AT_ONCE; ++p)
-#pragma unroll
-                for (int i = 0; i < AT_ONCE; ++i) add(sum[i], v[p][i]);
+            add_all(sum, v);
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i)

@@ -24,6 +24,15 @@ struct TileOfC {
 
 __device__ __forceinline__ void add(float4& sum, float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; }
 
+// What so many parts have of each sum, in their order.
+template <int PARTS, int COUNT>
+__device__ __forceinline__ void add_all(float4 (&sums)[COUNT], const float4 (&parts)[PARTS][COUNT]) {
+#pragma unroll
+    for (int p = 0; p < PARTS; ++p)
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) add(sums[i], parts[p][i]);
+}
+
 // Adds up what the blocks of a tile have left: this thread's float4 of a share, in the order of the blocks.
 template <class T>
 __device__ __forceinline__ void add_parts(const float4* parts, int splits, int first, int last, const TileOfC& c) {
@@ -41,10 +50,7 @@ __device__ __forceinline__ void add_parts(const float4* parts, int splits, int f
                                   ? gemmprof::ptx::load_l2(parts + std::int64_t(part + p) * T::quads + from)
                                   : float4{};
                 }
-#pragma unroll
-            for (int p = 0; p < PARTS_AT_ONCE; ++p)
-#pragma unroll
-                for (int q = 0; q < QUADS_AT_ONCE; ++q) add(sum[q], v[p][q]);
+            add_all(sum, v);
         }
 #pragma unroll
         for (int q = 0; q < QUADS_AT_ONCE; ++q)

@@ -163,11 +163,11 @@ class _Gpus:
         self._reaper: threading.Timer | None = None
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[Card]:
-        """A GPU that nobody else of this worker uses meanwhile.
+    def one(self, model: str) -> Iterator[Card]:
+        """A GPU of that model that nobody else of this worker uses meanwhile.
 
         Raises:
-            GpuGone: CUDA shows this worker none.
+            GpuGone: CUDA shows this worker none, or one of another model.
         """
         with self._changed:
             if self._free is None:
@@ -182,6 +182,8 @@ class _Gpus:
             self._changed.wait_for(lambda: bool(self._free))
             card = self._free.pop(0)
         try:
+            if card.model != model:
+                raise GpuGone(f"{card.label} is of another model: {card.model}")
             yield card
         finally:
             with self._changed:
@@ -262,9 +264,7 @@ def ask(
     request = dict(record)
     if candidate is not None and candidate.content is not None:
         request["library"] = str(candidate.content.place())
-    with GPUS.one() as card:
-        if card.model != model:
-            raise GpuGone(f"{card.label} is of another model: {card.model}")
+    with GPUS.one(model) as card:
         child = GPUS.child(card, work, files)
         return child.ask(request, seconds), card, own_address()
 
@@ -278,9 +278,7 @@ def start(
         GpuGone: no GPU of that model can be used here.
     """
     files = {**carried, **(extension.carried if extension else {})}
-    with GPUS.one() as card:
-        if card.model != model:
-            raise GpuGone(f"{card.label} is of another model: {card.model}")
+    with GPUS.one(model) as card:
         return dict(GPUS.child(card, work, files).facts)
 
 

@@ -268,9 +268,7 @@ def _profiled_in(
     files = next_pass(folder)
     environment = remote.environment({**carried, **(extension.carried if extension else {})})
     with ExitStack() as stack:
-        card = stack.enter_context(remote.GPUS.one())
-        if card.model != order.model:
-            raise remote.GpuGone(f"{card.label} is of another model: {card.model}")
+        card = stack.enter_context(remote.GPUS.one(order.model))
         stack.enter_context(remote.alone_on_host())
         remote.GPUS.drop(card)  # the profiler needs it for itself
         lock = stack.enter_context(collecting(folder))

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.changes import Times, series_with_steps
-from gemmprof.reports.history.listing import REPLACES, Listing, index_of, summed
+from gemmprof.reports.history.listing import REPLACES, Listing, by_series, index_of, summed
 from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points, write_points
 from gemmprof.reports.tables.parquet import fitted
 
@@ -67,7 +67,7 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
         ):
             source = pa.ipc.open_file(dealt)
             for batches in bins:
-                dealt_rows = _sorted(pa.Table.from_batches(map(source.get_batch, batches)))
+                dealt_rows = by_series(pa.Table.from_batches(map(source.get_batch, batches)))
                 index = summed(dealt_rows)
                 has_step = _has_step(index, dealt_rows)
                 for of, chosen in zip(indexes, (~has_step, has_step), strict=True):
@@ -136,11 +136,6 @@ def _read(files: Listing, schema: pa.Schema) -> Iterator[pa.Table]:
     for path in files.all:
         with PointsReader(path) as file:
             yield from (fitted(pa.Table.from_batches([batch]), schema) for batch in file.batches(READ_ROWS))
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
-    order = np.lexsort((rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()))
-    return rows.combine_chunks().take(pa.array(order))
 
 
 def _has_step(index: pa.Table, rows: pa.Table) -> npt.NDArray[np.bool_]:

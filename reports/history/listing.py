@@ -114,6 +114,12 @@ def index_of(compacted: Path) -> Path:
     return compacted.parent.parent / INDEXES / compacted.name
 
 
+def by_series(rows: pa.Table) -> pa.Table:
+    """The rows, sorted by series and time."""
+    keys = rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()
+    return rows.combine_chunks().take(pa.array(np.lexsort(keys)))
+
+
 def summed(rows: pa.Table) -> pa.Table:
     """The index of rows that are sorted by series and time, but where its series start."""
     series = rows["series"].to_numpy()
@@ -177,9 +183,7 @@ def _indexed(compacted: Path) -> tuple[pa.Table, pa.Table]:
 def _summed_and_sorted(files: Sequence[Path]) -> tuple[pa.Table, pa.Table]:
     """The points of these files without what is seldom asked, by series and time, and the index of them."""
     columns = ["series", "recorded_at", "time_ns", *NAMES]
-    rows = pa.concat_tables(read_columns(path, columns) for path in files)
-    keys = rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()
-    rows = rows.take(pa.array(np.lexsort(keys)))
+    rows = by_series(pa.concat_tables(read_columns(path, columns) for path in files))
     return summed(rows), rows
 
 

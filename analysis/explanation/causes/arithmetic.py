@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 from gemmprof.gpu.arch import WARP
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
@@ -415,33 +416,30 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
     """Products for FP64 divisions, of a launch of which no more is known than how often each opcode ran: whether
     divisors change cannot be seen.
     """
-    instances = work.profile.instances.get(metrics.EXECUTED_PER_MODIFIER)
-    counts = {
-        str(opcode): float(count) for opcode, count in (instances.items() if instances is not None else ())
-    }
-    reciprocals, total = counts.get(RECIPROCAL, 0.0), sum(counts.values())
-    gone = share((DIVISION - 1) * reciprocals, total)
+    counts = counts_by_opcode(work.profile, metrics.EXECUTED_PER_MODIFIER) or {}
+    reciprocals = counts.get(RECIPROCAL, 0)
+    gone = share((DIVISION - 1) * reciprocals, sum(counts.values()))
     if gone < LITTLE:
         return
+    left = max(0.0, 1.0 - gone)
     floats = sum(count for opcode, count in counts.items() if opcode.partition(".")[0] in FLOATS)
     fix = Fix(
-        keep=np.full(len(work.instructions), max(0.0, 1.0 - gone)),
+        keep=left * keep_of(work),
         # What loads wait for stays; it lies in instructions that nothing tells from the others.
-        reasons={flow.LONG: 1.0 / max(LITTLE, 1.0 - gone)},
+        reasons={flow.LONG: 1.0 / max(LITTLE, left)},
         resources={
             "fp64": max(0.0, 1.0 - share((DIVISION_FLOATS - 1) * reciprocals, floats)),
             **dict.fromkeys((*BELOW_L1, "l1_data"), 1.0),
         },
     )
-    change = (
-        f"Multiply by reciprocals of what is divided by again and again: FP64 divisions take {100 * gone:.0f} % more "
-        "of all instructions. The code of this chip is not disassembled here, so look for those whose divisor is a "
-        "constant, or stays in a loop"
-    )
     yield Candidate(
         cause="expensive_math",
         variants=(Variant("products with reciprocals", fix, up_to=True),),
-        change=f"{change}.",
+        change=(
+            f"Multiply by reciprocals of what is divided by again and again: FP64 divisions take {100 * gone:.0f} % "
+            "more of all instructions. The code of this chip is not disassembled here, so look for those whose divisor "
+            "is a constant, or stays in a loop."
+        ),
         evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *evidence(work, metrics.BUSY["fp64"][0])),
     )
 
