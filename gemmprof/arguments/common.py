@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from gemmprof.base.errors import GemmprofError, UsageError
-from gemmprof.base.printable import GuardedStream, Screen, encoding_of, json_safe, one_line, printable
+from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_line, printable
 
 if TYPE_CHECKING:
     import tempfile
@@ -416,11 +416,6 @@ def console(*, stderr: bool = False) -> Console:
     if not stream.isatty():
         file = _Unpadded(file)
     return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
-
-
-def screen() -> Screen:
-    """Standard output for short answers, which do not wait for rich to load."""
-    return Screen(sys.stdout, _columns(sys.stdout) or _of_terminal())
 
 
 def columns() -> int:

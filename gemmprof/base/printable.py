@@ -13,7 +13,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
 # No colon, ``#`` or control character: what was made harmless for a build log stays so.
@@ -264,72 +264,6 @@ class GuardedStream(io.TextIOBase):
     def encoding(self) -> str:  # type: ignore[override]
         """Encoding of the stream beneath."""
         return encoding_of(self._stream)
-
-
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-# A column of a table that is wider than the terminal keeps so many characters, or its longest word.
-_NARROWEST = 16
-
-
-class Screen:
-    """Lines and tables without lines, in a fraction of the time that rich takes to load; texts are made harmless.
-
-    Args:
-        stream: where they go.
-        columns: width that is there.
-    """
-
-    def __init__(self, stream: TextIO, columns: int) -> None:
-        self._stream = stream.styled if isinstance(stream, GuardedStream) else stream
-        self._columns = columns
-        terminal = (
-            stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown") and os.name == "posix"
-        )
-        self._styled = not os.environ.get("NO_COLOR") and (terminal or bool(os.environ.get("FORCE_COLOR")))
-
-    def line(self, text: str = "", style: str = "") -> None:
-        """A text, on as many lines as it takes."""
-        for part in printable(text).split("\n"):
-            for line in _wrapped(part, self._columns):
-                self._stream.write(self._dressed(line, style) + "\n")
-
-    def table(self, rows: Sequence[Sequence[str | tuple[str, str]]], *, right: Collection[int] = ()) -> None:
-        """Rows of texts, some with their style (``bold``, ``red`` …); ``right``: columns of numbers, never wrapped."""
-        cells = [[cell if isinstance(cell, tuple) else (cell, "") for cell in row] for row in rows]
-        texts = [[printable(text) for text, _ in row] for row in cells]
-        columns = list(zip(*texts, strict=True))
-        widths = [max(map(len, column)) for column in columns]
-        over = sum(widths) + 2 * (len(widths) - 1) - self._columns
-        words = [
-            max((len(word) for text in column for word in text.split()), default=0) for column in columns
-        ]
-        for least in ([_NARROWEST] * len(widths), words):
-            for column in sorted(set(range(len(widths))) - set(right), key=widths.__getitem__, reverse=True):
-                taken = max(0, min(over, widths[column] - least[column]))
-                widths[column] -= taken
-                over -= taken
-        for row, styled in zip(texts, cells, strict=True):
-            wrapped = [_wrapped(text, width) for text, width in zip(row, widths, strict=True)]
-            for at in range(max(map(len, wrapped))):
-                line, blanks = "", 0
-                for column, (lines, width) in enumerate(zip(wrapped, widths, strict=True)):
-                    text = lines[at] if at < len(lines) else ""
-                    before = width - len(text) if column in right else 0
-                    line += " " * (blanks + before) * bool(text) + self._dressed(text, styled[column][1])
-                    blanks = width - len(text) - before + 2 if text else blanks + width + 2
-                self._stream.write(line + "\n")
-
-    def _dressed(self, text: str, style: str) -> str:
-        codes = ";".join(_STYLES[word] for word in style.split()) if self._styled and text else ""
-        return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    if len(text) <= width:
-        return [text]
-    import textwrap
-
-    return textwrap.wrap(text, width) or [""]
 
 
 def encoding_of(stream: TextIO) -> str:

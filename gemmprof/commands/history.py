@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.history.changepoints import Step
     from gemmprof.reports.history.store import HistoryStore
 
-PAGE, PICTURES = ".html", (".png", ".svg", ".pdf")
+PAGE = ".html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for part in (show, check):
         part.add_argument("--device", metavar="NAME", help="only times of this card")
         part.add_argument("--kind", choices=("timed", "profiled"), help="only timed, or only profiled, times")
-    common.add_output_argument(
-        show, metavar="FILE", text="write a page (.html) or a picture (.png, .svg or .pdf) instead"
-    )
+    common.add_output_argument(show, metavar="FILE", text="write a page (.html) instead")
     check.add_argument(
         "--last",
         metavar="N",
@@ -154,10 +152,8 @@ def _show(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal import history_tables
 
     target = common.new_output(options.output, force=options.force) if options.output else None
-    if target is not None and target.suffix.lower() not in (PAGE, *PICTURES):
-        raise UsageError(
-            f"{target} has no known format", remedies=[f"end the name in {', '.join((PAGE, *PICTURES))}"]
-        )
+    if target is not None and target.suffix.lower() != PAGE:
+        raise UsageError(f"{target} has no known format", remedies=[f"end the name in {PAGE}"])
     store = HistoryStore.open(_folder(options))
     found = store.points(options.kernel, device=options.device, kind=options.kind)
     if not found:
@@ -171,15 +167,10 @@ def _show(options: argparse.Namespace) -> int:
         terminal = common.console()
         for part in history_tables.plots(shown, width=terminal.width):
             terminal.print(part)
-    if target is not None and target.suffix.lower() == PAGE:
+    if target is not None:
         from gemmprof.reports.pages.history import write_history_page
 
         common.announce(write_history_page(shown, target))
-    elif target is not None:
-        from gemmprof.reports.figures.history_plot import draw_history
-
-        draw_history(shown, target)
-        common.announce(target)
     return 0
 
 

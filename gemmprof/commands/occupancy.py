@@ -24,11 +24,11 @@ from gemmprof.arguments.common import (
     add_selection_arguments,
     add_trust_argument,
     announce,
+    console,
     exit_code,
     name_failures,
     new_output,
     print_json,
-    screen,
     selection,
     whole,
 )
@@ -234,7 +234,7 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
     elif options.output is None:
         from gemmprof.reports.terminal.occupancy import print_answers
 
-        print_answers(screen(), answers)
+        print_answers(console(), answers)
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
 
 
@@ -285,7 +285,7 @@ def _from_build(options: argparse.Namespace) -> int:
     else:
         from gemmprof.reports.terminal.occupancy import print_build
 
-        print_build(screen(), kernels, options.threads)
+        print_build(console(), kernels, options.threads)
     return EXIT_OK
 
 
@@ -379,5 +379,5 @@ def _from_reports(options: argparse.Namespace) -> int:
     else:
         from gemmprof.reports.terminal.occupancy import print_launches
 
-        print_launches(screen(), launches)
+        print_launches(console(), launches)
     return exit_code(failures)

@@ -1,11 +1,8 @@
-"""Occupancy in the terminal: the table of answers, the reasoning under it, and what would help.
-
-Without rich, which takes longer to load and to run than all else that an answer from numbers needs.
-"""
+"""Occupancy in the terminal: the table of answers, the reasoning under it, and what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy
@@ -19,16 +16,31 @@ from gemmprof.analysis.occupancy.reasoning import (
 )
 from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError
-from gemmprof.base.printable import Screen, visible
+from gemmprof.base.printable import visible
 from gemmprof.gpu.arch import PRODUCTS, Product
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
     from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
     from gemmprof.model import KernelProfile, NotCollected
 
 Answer = tuple[Product, Occupancy | OccupancyError]
 Row = list[str | tuple[str, str]]
+
+
+def _print_table(console: Console, rows: Sequence[Row], *, right: Collection[int] = ()) -> None:
+    """Rows of texts, some with their style, without lines; ``right``: columns of numbers, never wrapped."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    for column in range(len(rows[0])):
+        table.add_column(justify="right" if column in right else "left", no_wrap=column in right)
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else Text(*cell) for cell in row))
+    console.print(table)
 
 
 def _heads(columns: Sequence[str]) -> Row:
@@ -57,12 +69,12 @@ def _together(labels: Sequence[str], everyone: Sequence[str]) -> str:
     return "all" if len(labels) == len(everyone) > 1 else ", ".join(labels)
 
 
-def print_answers(screen: Screen, answers: Sequence[Answer]) -> None:
+def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     """The answers for one configuration on several GPUs."""
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
     first = solved[0][1]
-    screen.line(_configuration(first))
-    screen.line()
+    console.print(_configuration(first))
+    console.print()
     show_gpu = any(target.sm_count for target, _ in answers)
     columns = [
         "",
@@ -89,10 +101,10 @@ def print_answers(screen: Screen, answers: Sequence[Answer]) -> None:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
         style = _style(answer)
         rows.append([(cell, style) for cell in (_label(target), name, *cells, limited_by(answer))])
-    screen.table(rows, right=range(2, len(columns) - 1))
-    _print_reasoning(screen, [answer for _, answer in solved])
-    _print_clusters(screen, solved)
-    _print_suggestions(screen, [answer for _, answer in solved])
+    _print_table(console, rows, right=range(2, len(columns) - 1))
+    _print_reasoning(console, [answer for _, answer in solved])
+    _print_clusters(console, solved)
+    _print_suggestions(console, [answer for _, answer in solved])
 
 
 def _configuration(answer: Occupancy) -> str:
@@ -108,10 +120,10 @@ def _configuration(answer: Occupancy) -> str:
     return ", ".join(parts)
 
 
-def _print_reasoning(screen: Screen, answers: Sequence[Occupancy]) -> None:
+def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
     distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
     everyone = [answer.limits.label for answer in distinct]
-    screen.line("\nWhy", "bold")
+    console.print("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
     for shared in explain_together(distinct):
@@ -127,16 +139,16 @@ def _print_reasoning(screen: Screen, answers: Sequence[Occupancy]) -> None:
     for text, cards in endings.items():
         where = _together(cards, everyone) if len(everyone) > 1 else ""
         rows.append(["so" if text == next(iter(endings)) else "", text, (where, "dim")])
-    screen.table(rows)
+    _print_table(console, rows)
 
 
-def _print_clusters(screen: Screen, answers: Iterable[tuple[Product, Occupancy]]) -> None:
+def _print_clusters(console: Console, answers: Iterable[tuple[Product, Occupancy]]) -> None:
     """The bound on clusters, with what it leaves out."""
     for target, answer in answers:
         if answer.cluster_size == 1 or target.sm_count is None:
             continue
         bound = answer.max_active_clusters(target.sm_count)
-        screen.line(
+        console.print(
             f"\nAt most {counted(bound, 'cluster')} of {answer.cluster_size} blocks run at once on "
             f"{target.sm_count} SMs ({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC "
             "has differs from GPU to "
@@ -144,7 +156,7 @@ def _print_clusters(screen: Screen, answers: Iterable[tuple[Product, Occupancy]]
         )
 
 
-def _print_suggestions(screen: Screen, answers: Sequence[Occupancy]) -> None:
+def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
     distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
     everyone = [answer.limits.label for answer in distinct]
     found: dict[str, list[str]] = {}
@@ -153,24 +165,25 @@ def _print_suggestions(screen: Screen, answers: Sequence[Occupancy]) -> None:
             found.setdefault(str(suggestion), []).append(answer.limits.label)
     if all(answer.theoretical_occupancy == 1 for answer in distinct):
         return
-    screen.line("\nWhat would help", "bold")
+    console.print("\nWhat would help", style="bold")
     if not found:
-        screen.line("No smaller block, register count or shared memory raises it.")
+        console.print("No smaller block, register count or shared memory raises it.")
         return
-    screen.table(
+    _print_table(
+        console,
         [
             [text, (_together(cards, everyone) if len(everyone) > 1 else "", "dim")]
             for text, cards in found.items()
-        ]
+        ],
     )
 
 
-def print_build(screen: Screen, kernels: Sequence[BuiltKernel], threads: int) -> None:
+def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
     """Every kernel of a build at one block size, with its warning."""
     from gemmprof.analysis.inputs.names import labels
     from gemmprof.gpu.toolchain import demangle
 
-    screen.line(f"{counted(threads, 'thread')} per block\n")
+    console.print(f"{counted(threads, 'thread')} per block\n")
     rows = [
         _heads(["Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", ""])
     ]
@@ -195,11 +208,11 @@ def print_build(screen: Screen, kernels: Sequence[BuiltKernel], threads: int) ->
                 (kernel.problem or resources.warning, "red" if kernel.problem else "yellow"),
             ]
         )
-    screen.table(rows, right=range(2, 6))
+    _print_table(console, rows, right=range(2, 6))
 
 
 def print_launches(
-    screen: Screen, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
+    console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
 ) -> None:
     """Theoretical beside achieved occupancy of every launch, and where the difference went."""
     # Late: an answer from numbers alone knows no launch, and what describes launches takes its time to load.
@@ -209,9 +222,9 @@ def print_launches(
     told = labels(profile.name for profile, _ in launches)
     for profile, result in launches:
         launch = f"{profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}"
-        screen.table([[(visible(told[profile.name]), "bold"), (launch, "dim")]])
+        _print_table(console, [[(visible(told[profile.name]), "bold"), (launch, "dim")]])
         if isinstance(result, NotCollected):
-            screen.line(f"  occupancy was {result}\n")
+            console.print(f"  occupancy was {result}\n")
             continue
         why = (
             f"limited by {in_words(result.limited_by)}"
@@ -219,13 +232,13 @@ def print_launches(
             else "every warp slot can be taken"
         )
         limits = ", ".join(f"{RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits)
-        screen.line(f"  theoretical {_percent(result.theoretical_percent)}  {why}  (blocks: {limits})")
-        screen.line(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
+        console.print(f"  theoretical {_percent(result.theoretical_percent)}  {why}  (blocks: {limits})")
+        console.print(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
         for loss in result.losses:
-            screen.line(f"  {-loss.points:+6.1f}  {loss.kind}: {loss.text}")
+            console.print(f"  {-loss.points:+6.1f}  {loss.kind}: {loss.text}")
         for suggestion in result.suggestions:
-            screen.line(f"  would help: {suggestion}")
-        screen.line()
+            console.print(f"  would help: {suggestion}")
+        console.print()
 
 
 def _percent(value: float | None) -> str:

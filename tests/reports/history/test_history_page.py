@@ -12,8 +12,7 @@ import pytest
 
 from gemmprof.analysis.history.changes import Change, changes
 from gemmprof.analysis.history.points import Origin, Point, series_of
-from gemmprof.reports.figures.history_plot import history_drawing
-from gemmprof.reports.pages.history import MOST_SERIES, page_html, write_history_page
+from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html, write_history_page
 
 START = datetime(2025, 11, 20, tzinfo=UTC)
 NAME = "void softmax<float>(</title><script>alert(1)</script>)"

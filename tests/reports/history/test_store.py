@@ -204,8 +204,8 @@ def test_the_command_from_a_report_to_a_step(tmp_path: Path) -> None:
     assert step["commit"] == "c20" and step["causes"] == ["code"]
     assert step["ratio"] == pytest.approx(1.2, rel=0.01)
     assert gemmprof("check", "stepper", "--last", "5", cwd=tmp_path).returncode == 0
-    shown = gemmprof("show", "stepper", "-o", "picture.svg", cwd=tmp_path)
-    assert shown.returncode == 0 and (tmp_path / "picture.svg").stat().st_size > 1000
+    shown = gemmprof("show", "stepper", "-o", "picture.html", cwd=tmp_path)
+    assert shown.returncode == 0 and (tmp_path / "picture.html").stat().st_size > 1000
     assert "1.20× slower" in gemmprof("show", "stepper", cwd=tmp_path).stdout.replace("1.2×", "1.20×")
     nothing = gemmprof("show", "no such kernel", cwd=tmp_path)
     assert nothing.returncode == 2 and "fix:" in nothing.stderr
