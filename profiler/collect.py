@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING
 
 from gemmprof.base.errors import DeviceError, GemmprofError, RunError
 from gemmprof.base.progress import Progress
-from gemmprof.profiler.here import HERE
+from gemmprof.profiler.here import HERE, Here
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.measuring import Measuring, measuring_work
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import Machine, Site
+from gemmprof.profiler.site import Machine
 from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
+    from gemmprof.profiler.cluster.cluster_site import ClusterSite
+
+    Site = Here | ClusterSite
 
 __all__ = ["Interrupted", "collect"]
 
@@ -119,7 +122,7 @@ class Collection:
             measuring.verify()
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
-            if not (waiting and profile and self._site.make_room(places, machine)):
+            if not (waiting and profile and places.leave(machine.gpu.card)):
                 measuring.time()
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))

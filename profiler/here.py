@@ -20,7 +20,7 @@ from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.places.local import LocalPlaces
 from gemmprof.profiler.profiling import Profiling
-from gemmprof.profiler.site import Compiled, Machine, Places, Work
+from gemmprof.profiler.site import Compiled, Machine, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -52,13 +52,6 @@ class Here:
         gpus = list_gpus()
         cards = [gpu.card for gpu in selected_gpus(gpus, self.gpus)]
         return LocalPlaces(work, cards, progress, pinned=_pinned(self.gpus, gpus), keep_open=keep_open)
-
-    def make_room(self, places: Places, machine: Machine) -> bool:
-        """The first GPU is profiled, if there are others."""
-        if all(card == machine.gpu.card for card in places.cards):
-            return False
-        places.leave(machine.gpu.card)
-        return True
 
     def profiler(self, keeper: Keeper, machine: Machine) -> Profiling:
         """One ncu for all."""

@@ -8,14 +8,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TYPE_CHECKING
 
 from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
+from gemmprof.profiler.places.local import LocalPlaces
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import CRASHED, Answer, Places, Request, Work
+from gemmprof.profiler.site import CRASHED, Answer, NotBegun, Request, Work
+
+if TYPE_CHECKING:
+    from gemmprof.profiler.cluster.cluster_site import ClusterPlaces
+
+    Places = LocalPlaces | ClusterPlaces
 
 MODULE = "gemmprof.profiler.stage_worker"
 
@@ -85,10 +92,10 @@ class Measuring:
 
     def _take(self, part: str, task: Task, future: Future[Answer]) -> GemmprofError | None:
         """Keep what came of a part of a task; returns the error that leaves no GPU for it."""
-        if future.cancelled():
-            return None
         try:
             answer = future.result()
+        except NotBegun:
+            return None
         except DeviceError as error:
             return error
         keeper, key, record = self._keeper, task.key, answer.record

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
     from gemmprof.base.progress import Progress
-    from gemmprof.profiler.site import Site
+    from gemmprof.profiler.collect import Site
 
 Result = TypeVar("Result")
 

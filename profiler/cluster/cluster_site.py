@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.base.errors import BuildError, DeviceError
+from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number
+from gemmprof.model import Card
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     Jobs,
-    ResultLost,
-    as_gemmprof_error,
+    WorkersKilled,
     bounded,
-    completed,
     connected,
     gpu_workers,
     no_workers,
     other_code,
-    result_of,
 )
 from gemmprof.profiler.cluster.content import Content, code_digest
-from gemmprof.profiler.cluster.remote_places import FETCHERS, ClusterPlaces
+from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.site import Compiled, Machine, Places, Work
+from gemmprof.profiler.site import CRASHED, START_SECONDS, Answer, Compiled, Machine, NotBegun, Request, Work
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 300.0
 POLL_SECONDS = 0.5
-WIDTH_SECONDS = 5.0
+MOST_AT_ONCE = 256  # requests or compilations that are on their way; each has a thread that waits
 
 
 @contextmanager
@@ -73,27 +72,28 @@ def cluster_site(
                 progress.note(f"waiting for a worker with a GPU, {wait:.0f} s at most")
                 told = True
             time.sleep(POLL_SECONDS)
-        site = ClusterSite(client, wait)
+        site = ClusterSite(client, wait, progress)
         try:
-            yield site
+            with site.workers:
+                yield site
         finally:
             # Also where the command failed: children on the workers would keep their GPUs' memory.
             bounded(lambda: client.run(remote.close, on_error="ignore"))
-            bounded(lambda: client.unregister_worker_plugin(remote.Ending(site.command).name))
+            bounded(lambda: client.unregister_worker_plugin(remote.Ending(site.workers.command).name))
 
 
 class ClusterSite:
     """The machines of a cluster; see `cluster_site`."""
 
-    def __init__(self, client: Client, patience: float) -> None:
-        self._client, self._patience = client, patience
-        self.command = uuid.uuid4().hex
+    def __init__(self, client: Client, patience: float, progress: Progress) -> None:
+        self._client = client
         self._extension: Any = None
         self._carried = {}
         if named := os.environ.get(PLUGIN_VARIABLE):
             self._carried[PLUGIN_VARIABLE] = Content.of(Path(named))
         self._facts = look_at_workers(client)
         self._model = _model(list(self._facts.values()))
+        self.workers = GpuWorkers(client, uuid.uuid4().hex, self._model, patience, progress)
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
         """Make sure that the workers can do what is asked, and this machine can keep it.
@@ -139,14 +139,9 @@ class ClusterSite:
         self._extension = self._client.submit(
             remote.build_extension, label, parameters, resources={RESOURCE: 1}, pure=True
         )
-        try:
-            record: BuildResult = completed(
-                lambda: self._client.submit(remote.record_of, self._extension, pure=False)
-            )
-        except BuildError:
-            raise
-        except Exception as error:
-            raise as_gemmprof_error(error) from error
+        record: BuildResult = self.workers.do(
+            lambda options: self._client.submit(remote.record_of, self._extension, **options)
+        )
         return record
 
     def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> ClusterPlaces:
@@ -154,93 +149,137 @@ class ClusterSite:
         others = {gpu.name for facts in self._facts.values() for gpu in facts.gpus} - {self._model}
         if others:
             progress.note(f"works on {self._model}; left alone: {', '.join(sorted(others))}")
-        return ClusterPlaces(
-            self._client,
-            work,
-            progress,
-            command=self.command,
-            model=self._model,
-            extension=self._extension,
-            carried=self._carried,
-            patience=self._patience,
-        )
-
-    def make_room(self, places: Places, machine: Machine) -> bool:
-        """The profiler's tasks carry the same resource: everything goes on."""
-        return True
+        return ClusterPlaces(self.workers, work, self._extension, self._carried)
 
     def profiler(self, keeper: Keeper, machine: Machine) -> ClusterProfiling:
         """One ncu a machine at a time."""
-        return ClusterProfiling(
-            keeper,
-            machine.ncu,
-            self._client,
-            command=self.command,
-            model=self._model,
-            extension=lambda: self._extension,
-            carried=self._carried,
-            patience=self._patience,
-        )
+        return ClusterProfiling(keeper, machine.ncu, self.workers, lambda: self._extension, self._carried)
 
     @contextmanager
     def compilers(self, jobs: int) -> Iterator[ClusterCompilers]:
         """The workers compile; how many at a time is theirs to say (``--nthreads``)."""
         banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
-        with ThreadPoolExecutor(FETCHERS) as pool:
+        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
             try:
-                yield ClusterCompilers(self._client, pool, next(iter(banners.values())))
+                yield ClusterCompilers(self.workers, pool, next(iter(banners.values())))
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
-class ClusterCompilers:
-    """Compilers on the workers: tasks without a GPU."""
+class ClusterPlaces:
+    """GPUs of one model on the workers of a cluster: requests are tasks that carry the resource GPU = 1.
 
-    def __init__(self, client: Client, pool: ThreadPoolExecutor, banner: str) -> None:
-        self._client, self._pool = client, pool
-        self.banner = banner
-        self._width, self._counted = 1, float("-inf")
+    Args:
+        extension: the future of the extension (`remote.Extension`), None where the children need none.
+        carried: files that the children need, by the variable that names them.
+    """
+
+    def __init__(
+        self, workers: GpuWorkers, work: Work, extension: Any, carried: Mapping[str, Content]
+    ) -> None:
+        self._workers, self._work = workers, work
+        self._files = dict(carried), extension
+        self._lock = threading.Lock()
+        self._cards: dict[Card, None] = {}
+        self._facts: Mapping[str, Any] = {}
+        self._left = threading.Event()
+        self._pool = ThreadPoolExecutor(MOST_AT_ONCE)
+
+    def __enter__(self) -> ClusterPlaces:
+        """Have a child ready on one worker; the others make theirs with their first request.
+
+        Raises:
+            DeviceError: no worker can.
+        """
+        start = self._workers.with_gpu(remote.start, self._work, self._workers.model, *self._files)
+        self._facts = self._workers.do(start, takes=START_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """The GPUs that answered so far."""
+        with self._lock:
+            return tuple(self._cards)
 
     @property
     def width(self) -> int:
-        """The threads of all workers, which come and go: counted every few seconds."""
-        if time.monotonic() - self._counted > WIDTH_SECONDS:
-            with contextlib.suppress(OSError):  # a scheduler that does not answer is noticed elsewhere
-                self._width = sum(self._client.nthreads().values())
-            self._counted = time.monotonic()
-        return max(1, self._width)
+        """How many requests can be answered at once, as far as the workers declare it."""
+        return max(1, int(sum(facts["resources"][RESOURCE] for facts in self._workers.good.values())))
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the first child said of its GPU."""
+        return self._facts
+
+    def submit(self, request: Request) -> Future[Answer]:
+        """Queue a request; one whose child died is tried once more on another worker."""
+        return self._pool.submit(self._answer, request)
+
+    def cancel_waiting(self) -> None:
+        """Have the workers begin no more requests; each answers which those are."""
+        self._workers.end()
+
+    def leave(self, card: Card) -> bool:
+        """Nothing to do: who profiles takes the resource as everybody does."""
+        return True
+
+    def _answer(self, request: Request) -> Answer:
+        library = request.candidate.library if request.candidate is not None else None
+        ask = self._workers.with_gpu(
+            remote.ask, self._workers.command, code_digest(), self._work, dict(request.record),
+            request.seconds, self._workers.model, *self._files, library,
+        )  # fmt: skip
+        avoid = ""
+        while True:
+            try:
+                record, card, worker = self._workers.do(
+                    ask, avoid=avoid, takes=request.seconds, leaving=self._left.is_set
+                )
+            except WorkersKilled:
+                lost = {"status": CRASHED, "detail": "it took several workers along"}
+                return Answer(lost, next(iter(self._cards), Card(self._workers.model, -1, "")))
+            if record.get("status") == remote.NOT_BEGUN:
+                raise NotBegun
+            with self._lock:
+                self._cards[card] = None
+            if record.get("status") != CRASHED or avoid or len(self._workers.good) < 2:
+                return Answer(record, card)
+            avoid = worker
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCompilers:
+    """Compilers on the workers: tasks without a GPU."""
+
+    workers: GpuWorkers
+    pool: ThreadPoolExecutor
+    banner: str
+
+    @property
+    def width(self) -> int:
+        """The threads of all workers with a GPU, which come and go."""
+        return max(1, sum(int(facts["nthreads"]) for facts in self.workers.good.values()))
 
     def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
         """Compile a variant; the library stays with the workers until one measures it."""
-        future: Future[Compiled] = Future()
-        self._send(variant, architecture, future)
-        return future
+        return self.pool.submit(self._compiled, variant, architecture)
 
-    def _send(self, variant: Variant, architecture: str, future: Future[Compiled]) -> None:
-        library: Any = self._client.submit(remote.compile_library, variant, architecture, pure=False)
-        known: Any = self._client.submit(remote.kernels_of, library, pure=False)
+    def _compiled(self, variant: Variant, architecture: str) -> Compiled:
+        client, made = self.workers.client, []
 
-        def take() -> None:
-            # Who gave up waiting has cancelled the future, maybe this very moment.
-            with contextlib.suppress(InvalidStateError):
-                try:
-                    kernels, error = result_of(known)
-                except ResultLost:
-                    self._send(variant, architecture, future)
-                    return
-                except Exception as failed:
-                    kernels, error = (), as_gemmprof_error(failed)
-                if error is not None:
-                    future.set_exception(error)
-                else:
-                    future.set_result(Compiled(kernels, library))
+        def send(options: dict[str, Any]) -> Any:
+            made.append(client.submit(remote.compile_library, variant, architecture, **options))
+            return client.submit(remote.kernels_of, made[-1], **options)
 
-        def ended(_: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the search is over
-                self._pool.submit(take)
-
-        known.add_done_callback(ended)
+        kernels, error = self.workers.do(send)
+        if error is not None:
+            raise error
+        return Compiled(kernels, made[-1])
 
 
 def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:

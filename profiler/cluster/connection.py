@@ -31,12 +31,6 @@ FILE_SECONDS = 5.0  # how long a scheduler file may stay unfinished
 
 RESULT_SECONDS = 15.0  # how long the result of a task that has ended may take to arrive
 
-RESULT_TRIES = 5
-
-TASK_SECONDS = (
-    3600.0  # what a task may take that has no limit of its own: to build the extension takes minutes
-)
-
 ANSWER_SECONDS = 5.0  # how long workers are waited for that are told something beside their tasks
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
@@ -357,6 +351,10 @@ class SchedulerGone(DeviceError):
         )
 
 
+class WorkersKilled(DeviceError):
+    """A task took several workers along, one after the other."""
+
+
 # What Dask raises where its scheduler is gone, by name: most commands do without Dask.
 _LOST = frozenset(("CommClosedError", "ClosedClientError", "FutureCancelledError", "FuturesCancelledError"))
 
@@ -367,7 +365,8 @@ def as_gemmprof_error(error: BaseException) -> GemmprofError:
         return error
     if type(error).__name__ in _LOST:
         return SchedulerGone(str(error).splitlines()[0] if str(error) else type(error).__name__)
-    return DeviceError("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
+    kind = WorkersKilled if type(error).__name__ == "KilledWorker" else DeviceError
+    return kind("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
 
 
 def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
@@ -417,30 +416,6 @@ def result_of(task: Any, seconds: float = RESULT_SECONDS) -> Any:
         return task.result(timeout=seconds)
     except TimeoutError:
         raise ResultLost from None
-
-
-def completed(send: Callable[[], Any], seconds: float = TASK_SECONDS) -> Any:
-    """Wait for the task that ``send`` submits, and return what it returns, whichever workers come and go.
-
-    Args:
-        seconds: after these it is sent again, and given up at last.
-
-    Raises:
-        DeviceError: the result was lost again and again, or never came.
-    """
-    for _ in range(RESULT_TRIES):
-        task, done = send(), threading.Event()
-        task.add_done_callback(lambda _, done=done: done.set())
-        if not done.wait(seconds):
-            task.cancel()
-            continue
-        with suppress(ResultLost):
-            return result_of(task)
-    raise DeviceError(
-        "the cluster does not do what it is asked",
-        found=f"{RESULT_TRIES} times no result, each waited for {seconds:.0f} s at most",
-        remedies=["`gemmprof doctor --cluster ADDRESS` asks every worker"],
-    )
 
 
 def other_code(found: list[str]) -> GemmprofError:

@@ -6,30 +6,20 @@ import dataclasses
 import tempfile
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gemmprof.base.errors import ProfilerError
 from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
-from gemmprof.profiler.cluster.connection import (
-    RESOURCE,
-    ResultLost,
-    as_gemmprof_error,
-    bounded,
-    gpu_workers,
-    no_workers,
-    result_of,
-)
 from gemmprof.profiler.cluster.content import Content
+from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.lock import collecting
@@ -48,11 +38,7 @@ from gemmprof.profiler.places.gpu_child import VISIBLE
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
-
-if TYPE_CHECKING:
-    from distributed import Client
-
-TRIES = 4  # how often a pass begins anew because its worker was lost with the report
+from gemmprof.profiler.site import NotBegun
 
 # Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
 SHARES_PER_HOST = 2
@@ -66,29 +52,20 @@ class ClusterProfiling(Profiling):
     """Profiles what the run lacks on the machines of a cluster.
 
     Args:
-        command: whose passes these are, as for `ClusterPlaces`.
-        model: the model of GPU.
         extension: the future of the extension (`remote.Extension`), once it is built.
         carried: more files, by the variable that names them.
-        patience: seconds without any worker until the passes are given up.
     """
 
     def __init__(
         self,
         keeper: Keeper,
         ncu: Tool | None,
-        client: Client,
-        *,
-        command: str,
-        model: str,
+        workers: GpuWorkers,
         extension: Callable[[], Any],
         carried: Mapping[str, Content],
-        patience: float,
     ) -> None:
         super().__init__(keeper, ncu)
-        self._patience = patience
-        self._client, self._command, self._model = client, command, model
-        self._extension, self._carried = extension, dict(carried)
+        self._workers, self._extension, self._carried = workers, extension, dict(carried)
         self._naming = threading.Lock()
 
     @contextmanager
@@ -99,7 +76,7 @@ class ClusterProfiling(Profiling):
     def do(self) -> None:
         """Profile what is missing: the tasks in shares, one share a machine at a time."""
         tasks = self._keeper.unprofiled()
-        hosts = self._hosts()
+        hosts = self._workers.hosts
         size = max(1, -(-len(tasks) // (SHARES_PER_HOST * len(hosts) if len(hosts) > 1 else 1)))
         shares = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
 
@@ -119,17 +96,12 @@ class ClusterProfiling(Profiling):
                     self._keeper.tell_interrupt()
                 heard = len(interrupts)
                 if heard == 1:
-                    bounded(lambda: self._client.register_plugin(remote.Ending(self._command)))
+                    self._workers.end()
                 time.sleep(POLL_SECONDS)
         for future in working:
             future.result()
         if self._keeper.stopping.is_set():
             raise Interrupted
-
-    def _hosts(self) -> tuple[str, ...]:
-        """The machines that have workers with a GPU."""
-        found = {facts["host"] for facts in gpu_workers(self._client).values()}
-        return tuple(sorted(found)) or ("",)
 
 
 class _OnHost(Profiling):
@@ -141,7 +113,7 @@ class _OnHost(Profiling):
 
     def _once(self, tasks: Sequence[Task]) -> PassOutcome:
         keeper, whole = self._keeper, self._whole
-        order = Order(whole._command, tuple(tasks), keeper.settings, whole._model)
+        order = Order(whole._workers.command, tuple(tasks), keeper.settings, whole._workers.model)
         with whole._naming:
             files = next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
@@ -160,63 +132,19 @@ class _OnHost(Profiling):
             return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
 
-    def _here(self) -> frozenset[str]:
-        """The workers of this machine, none in particular where there are none any more."""
-        workers = gpu_workers(self._whole._client)
-        return frozenset(address for address, facts in workers.items() if facts["host"] == self._host)
-
     def _delivered(self, order: Order, files: PassFiles) -> Delivery | None:
-        """Have the pass made and its report written; None where Ctrl-C came first.
-
-        Raises:
-            ProfilerError: its workers were lost again and again.
-        """
-        client, whole = self._whole._client, self._whole
-        for _ in range(TRIES):
-            here = self._here()
-            if self._keeper.stopping.is_set():
-                return None
-            task: Any = client.submit(
-                profile_there,
-                order,
-                whole._carried,
-                whole._extension(),
-                key=f"gemmprof-profile-{uuid.uuid4().hex}",
-                resources={RESOURCE: 1},
-                workers=sorted(here) or None,
-                pure=False,
+        """Have the pass made and its report written; None where Ctrl-C came first."""
+        workers = self._whole._workers
+        made = workers.with_gpu(profile_there, order, self._whole._carried, self._whole._extension())
+        try:
+            delivery: Delivery = workers.do(
+                made, host=self._host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
             )
-            done = threading.Event()
-            task.add_done_callback(lambda _, done=done: done.set())
-            seen = time.monotonic()
-            while not done.wait(POLL_SECONDS):
-                if self._keeper.leaving.is_set():
-                    task.cancel()
-                    return None
-                workers = gpu_workers(client).keys()
-                if workers:
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > whole._patience:
-                    task.cancel()
-                    raise no_workers(whole._patience, ())
-                if here and not here & workers:
-                    break  # the machine is gone, and Dask would wait for it for ever (dask/distributed#7346)
-            if not done.is_set():
-                task.cancel()
-                continue
-            try:
-                delivery: Delivery = result_of(task, REPORT_SECONDS)
-            except (remote.GpuGone, ResultLost):
-                continue
-            except Exception as error:
-                raise as_gemmprof_error(error) from error
-            if delivery.report is not None:
-                delivery.report.write(files.report)
-            return delivery
-        raise ProfilerError(
-            "the workers that profiled were lost, one after the other",
-            remedies=["start more workers, then `gemmprof collect --resume`"],
-        )
+        except NotBegun:
+            return None
+        if delivery.report is not None:
+            delivery.report.write(files.report)
+        return delivery
 
 
 @dataclass(frozen=True, slots=True)

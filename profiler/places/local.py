@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from gemmprof.base.progress import Progress
 from gemmprof.model import Card
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
-from gemmprof.profiler.site import CRASHED, Answer, Request, Work, cancelled, no_place
-
-JOIN_SECONDS = 15.0
-
-
-@dataclass(slots=True)
-class _Item:
-    """A request on its way."""
-
-    request: Request
-    future: Future[Answer] = field(default_factory=Future)
-    tried: Card | None = None
-    """The GPU that lost it the first time."""
+from gemmprof.profiler.site import CRASHED, Answer, NotBegun, Request, Work, no_place
 
 
 class LocalPlaces:
@@ -47,18 +33,15 @@ class LocalPlaces:
     ) -> None:
         self._work, self._progress = work, progress
         self._children = [GpuChild(work, card, pinned=pinned, keep_open=keep_open) for card in cards]
-        self._alive: dict[Card, GpuChild] = {}
         self._starting = len(self._children)
+        self._alive: dict[Card, None] = {}
+        self._free: list[GpuChild] = []
         self._given_up: set[Card] = set()
-        self._items: deque[_Item] = deque()
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._ending = False
         self._reasons: list[str] = []
         self._facts: Mapping[str, Any] = {}
-        self._threads = [
-            threading.Thread(target=self._serve, args=(child,), name=child.card.label, daemon=True)
-            for child in self._children
-        ]
+        self._pool = ThreadPoolExecutor(len(self._children))
 
     def __enter__(self) -> LocalPlaces:
         """Start the children; returns as soon as one is ready, the others join.
@@ -66,16 +49,16 @@ class LocalPlaces:
         Raises:
             DeviceError: none gets ready.
         """
-        for thread in self._threads:
-            thread.start()
+        for child in self._children:
+            self._pool.submit(self._begin, child)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._facts or not self._starting)
+                if not self._facts:
+                    raise no_place(self._work, self._reasons[0] if self._reasons else "")
         except BaseException:
             self.__exit__()
             raise
-        if not self._facts:
-            raise no_place(self._work, self._reasons[0] if self._reasons else "")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,9 +67,9 @@ class LocalPlaces:
             self._changed.notify_all()
         for child in self._children:
             child.kill()  # its thread may be waiting for an answer
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(JOIN_SECONDS)
+        self._pool.shutdown(cancel_futures=True)
+        for child in self._children:
+            child.stop()
 
     @property
     def cards(self) -> tuple[Card, ...]:
@@ -105,98 +88,92 @@ class LocalPlaces:
         return self._facts
 
     def submit(self, request: Request) -> Future[Answer]:
-        """Queue a request."""
-        item = _Item(request)
-        with self._changed:
-            if not self._alive and not self._starting:
-                item.future.set_exception(no_place(self._work, "; ".join(self._reasons)))
-            else:
-                self._items.append(item)
-                self._changed.notify_all()
-        return item.future
+        """Queue a request. Its future raises `NotBegun`, or DeviceError if no GPU is left."""
+        return self._pool.submit(self._answer, request)
 
     def cancel_waiting(self) -> None:
-        """Cancel the requests that no GPU has begun."""
+        """Begin no more requests; those that a GPU has begun are answered as ever."""
         with self._changed:
-            for item in list(self._items):
-                if cancelled(item.future):
-                    self._items.remove(item)
-
-    def leave(self, card: Card) -> None:
-        """Give a GPU up after the request at hand, and wait until its child has ended."""
-        with self._changed:
-            self._given_up.add(card)
+            self._ending = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: card not in self._alive)
 
-    def _serve(self, child: GpuChild) -> None:
-        """The life of one place."""
-        started = self._start(child)
+    def leave(self, card: Card) -> bool:
+        """Give a GPU up after the request at hand, and wait until its child has ended; False if there is no other."""
+        with self._changed:
+            if not (self._alive.keys() - {card} or self._starting):
+                return False
+            self._given_up.add(card)
+            for child in [child for child in self._free if child.card == card]:
+                self._end(child)
+            self._changed.wait_for(lambda: card not in self._alive)
+            return True
+
+    def _begin(self, child: GpuChild) -> None:
+        """Have a child ready for its first request."""
+        started = self._started(child)
         with self._changed:
             self._starting -= 1
-            if started and not self._closed:
-                self._alive[child.card] = child
+            if started:
+                self._alive[child.card] = None
                 self._facts = self._facts or child.facts
-            self._changed.notify_all()
-        while started and (item := self._take(child)) is not None:
-            record = child.ask(item.request.local, item.request.seconds)
-            if self._closed:
-                break
-            # A new child shows whether the request was at fault, or the GPU.
-            started = child.running or self._start(child)
-            self._settle(item, record, child.card, sound=started)
-        child.stop()
-        with self._changed:
-            self._alive.pop(child.card, None)
-            self._fail_waiting()
-            self._changed.notify_all()
+            self._put_back(child, sound=started)
 
-    def _start(self, child: GpuChild) -> bool:
+    def _started(self, child: GpuChild) -> bool:
         try:
-            child.start()
+            if not self._closed:
+                child.start()
         except ChildFailed as error:
             if not self._closed:
                 self._reasons.append(f"{child.card.label}: {error}")
                 if len(self._children) > 1:
                     self._progress.note(f"{child.card.label} is left out: {error}")
             return False
-        return True
+        return not self._closed
 
-    def _take(self, child: GpuChild) -> _Item | None:
-        """The next request for this place, as soon as there is one; None when there is nothing more to do here."""
+    def _answer(self, request: Request) -> Answer:
+        """The answer of a GPU; a request that it loses is tried once more on another one."""
+        lost: GpuChild | None = None
+        while True:
+            child = self._taken(lost)
+            record = child.ask(request.local, request.seconds)
+            # A new child shows whether the request was at fault, or the GPU.
+            sound = child.running or self._started(child)
+            with self._changed:
+                self._put_back(child, sound=sound)
+                others = len(self._alive.keys() - {child.card}) + self._starting
+            if lost or not others or (sound and record.get("status") != CRASHED):
+                return Answer(record, child.card)
+            lost = child
+
+    def _taken(self, lost: GpuChild | None) -> GpuChild:
+        """A free child, as soon as there is one; another than the one that lost the request.
+
+        Raises:
+            NotBegun: everything is ended.
+            DeviceError: no GPU is left.
+        """
         with self._changed:
-            while not self._closed and child.card not in self._given_up:
+            while not self._closed and (lost or not self._ending):
+                if not self._alive and not self._starting:
+                    raise no_place(self._work, "; ".join(self._reasons) or "it was ended")
                 others = len(self._alive) + self._starting > 1
-                for item in self._items:
-                    if item.tried == child.card and others:
-                        continue  # it is for another one
-                    self._items.remove(item)
-                    if item.tried is not None or item.future.set_running_or_notify_cancel():
-                        return item
-                    break
-                else:
-                    self._changed.wait()
-            return None
+                for child in self._free:
+                    if child is not lost or not others:
+                        self._free.remove(child)
+                        return child
+                self._changed.wait()
+        raise NotBegun
 
-    def _settle(self, item: _Item, record: Mapping[str, Any], card: Card, *, sound: bool) -> None:
-        """Hand out an answer, or a request that its GPU lost to another one."""
-        lost = record.get("status") == CRASHED or not sound
-        with self._changed:
-            if not sound:
-                self._alive.pop(card, None)
-            elsewhere = len(self._alive) - (card in self._alive) + self._starting
-            if lost and item.tried is None and elsewhere:
-                item.tried = card
-                self._items.appendleft(item)
-                self._changed.notify_all()
-                return
-        item.future.set_result(Answer(record, card))
+    def _put_back(self, child: GpuChild, *, sound: bool) -> None:
+        """Let others have a child, unless it is gone, or its GPU is needed elsewhere."""
+        if sound and child.card not in self._given_up:
+            self._free.append(child)
+        else:
+            self._end(child)
+        self._changed.notify_all()
 
-    def _fail_waiting(self) -> None:
-        """Answer what nobody is left for."""
-        if self._alive or self._starting:
-            return
-        for item in self._items:
-            if item.tried is not None or item.future.set_running_or_notify_cancel():
-                item.future.set_exception(no_place(self._work, "; ".join(self._reasons) or "it was ended"))
-        self._items.clear()
+    def _end(self, child: GpuChild) -> None:
+        child.stop()
+        self._alive.pop(child.card, None)
+        if child in self._free:
+            self._free.remove(child)

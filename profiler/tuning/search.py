@@ -15,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import BuildError, ProfilerError
 from gemmprof.base.progress import Progress
@@ -29,7 +30,7 @@ from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.program import counted_interrupts
-from gemmprof.profiler.site import Answer, Compiled, Compilers, Places, Site, Work
+from gemmprof.profiler.site import Answer, Compiled, NotBegun, Work
 from gemmprof.profiler.tuning.outcomes import (
     Journal,
     candidate_request,
@@ -39,6 +40,14 @@ from gemmprof.profiler.tuning.outcomes import (
     propose,
     search_space,
 )
+
+if TYPE_CHECKING:
+    from gemmprof.profiler.cluster.cluster_site import ClusterCompilers
+    from gemmprof.profiler.collect import Site
+    from gemmprof.profiler.here import LocalCompilers
+    from gemmprof.profiler.measuring import Places
+
+    Compilers = LocalCompilers | ClusterCompilers
 
 POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
 
@@ -109,9 +118,7 @@ class Exploration:
         self._places.cancel_waiting()
         while self._measuring and len(interrupts) < 2:
             for future in wait(self._measuring, POLL_SECONDS, FIRST_COMPLETED).done:
-                if future.cancelled():
-                    del self._measuring[future]
-                else:
+                with suppress(NotBegun):
                     self._take(future)
 
     def _propose(self, first: Sequence[Parameters], end: int) -> None:

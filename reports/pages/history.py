@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from gemmprof.analysis.history.changepoints import Level, levels
 from gemmprof.analysis.history.changes import Change
@@ -226,11 +227,12 @@ def _round_times(low: float, high: float) -> list[tuple[float, str]]:
 def _dates(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
     """Beginnings of months, days or hours, a few of them, with their words."""
     with drawing():
-        from matplotlib.dates import AutoDateFormatter, AutoDateLocator, num2date
+        import matplotlib.dates
 
-    locator = AutoDateLocator(tz=UTC, minticks=2, maxticks=MOST_LINES + 1)
-    words = AutoDateFormatter(locator, tz=UTC)
-    marks = [(num2date(at, UTC), words(at)) for at in locator.tick_values(first, last)]
+    dates: Any = matplotlib.dates
+    locator = dates.AutoDateLocator(tz=UTC, minticks=2, maxticks=MOST_LINES + 1)
+    words = dates.AutoDateFormatter(locator, tz=UTC)
+    marks = [(dates.num2date(at, UTC), words(at)) for at in locator.tick_values(first, last)]
     found = [(when, text) for when, text in marks if first <= when <= last]
     # Runs of one hour or day may have no round time between them: the axis then names its ends.
     return found if len(found) > 1 else [(when, f"{when:%b %d %H:%M}") for when in (first, last)]
