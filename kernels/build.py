@@ -21,10 +21,9 @@ from gemmprof.gpu.dtypes import element_type
 from gemmprof.gpu.toolchain import KernelResources, Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.compiler import Unit, digest
+from gemmprof.kernels.compiler import Unit, digest, main_kernels
 from gemmprof.kernels.constraints import read_constraints
 from gemmprof.kernels.entries import is_whole, new_entry
-from gemmprof.kernels.main_kernel import main_kernels
 from gemmprof.kernels.targets import (
     DEFAULT_ARCHITECTURE,
     architecture_number,

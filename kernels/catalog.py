@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
-from gemmprof.kernels import fp8, half, single
+from gemmprof.kernels import half, single
 from gemmprof.model import Ladder, Stage
 from gemmprof.model.ladder import Variant
 
@@ -33,7 +33,7 @@ SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), single.STAGES)
 
 HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), half.STAGES)
 
-FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), fp8.STAGES)
+FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), half.FP8_STAGES)
 
 # Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to.
 LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)

@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -365,3 +365,32 @@ def compiler_error(file: str, output: str) -> BuildError:
     return BuildError(
         f"{file} could not be built", remedies=remedies, found="\n".join((telling or lines)[:20])
     )
+
+
+_DECIDING = ("false", "true", "int", "long")
+# The first of a mangled name's template arguments that is a bool or an integer type, names of types before
+# it.
+_MANGLED_ARGUMENT = re.compile(r"I(?:N\w+?E|\d+[A-Za-z_]\w*?|f)*?(Lb\d|i|l)E")
+
+
+def is_main(name: str) -> bool:
+    """Whether a kernel of this name is its stage's main one (of several tiles and types, one of the main ones).
+
+    That is a stage's only kernel called ``…gemm…``, or the one whose first template argument is ``false`` (no bounds
+    guards) or ``int`` (32-bit indices), types of elements and tiles before it not counted.
+    """
+    if "gemm" not in name.partition("<")[0]:
+        return False
+    mangled = _MANGLED_ARGUMENT.search(name)
+    if mangled is not None:
+        return mangled[1] in ("Lb0", "i")
+    _, _, arguments = name.partition("<")
+    words = (item.strip() for item in arguments.rstrip(">").split(","))
+    return next((word for word in words if word in _DECIDING), None) in (None, "false", "int")
+
+
+def main_kernels(kernels: Iterable[KernelResources]) -> tuple[KernelResources, ...]:
+    """The main kernels of a stage, the one with most registers (the largest tile) first; all of them if none is."""
+    every = tuple(kernels)
+    main = tuple(kernel for kernel in every if is_main(kernel.name)) or every
+    return tuple(sorted(main, key=lambda kernel: -kernel.registers_per_thread))

@@ -18,9 +18,8 @@ from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
-from gemmprof.profiler.places.local import LocalPlaces
 from gemmprof.profiler.profiling import Profiling
-from gemmprof.profiler.site import Compiled, Machine, Work
+from gemmprof.profiler.site import Compiled, LocalPlaces, Machine, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

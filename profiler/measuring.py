@@ -14,10 +14,9 @@ from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.places.local import LocalPlaces
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import CRASHED, Answer, NotBegun, Request, Work
+from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, NotBegun, Request, Work
 
 if TYPE_CHECKING:
     from gemmprof.profiler.cluster.cluster_site import ClusterPlaces

@@ -24,8 +24,8 @@ from gemmprof.profiler.ncu.profile_pass import (
     outcome,
     start_pass,
 )
-from gemmprof.profiler.places.gpu_child import VISIBLE
 from gemmprof.profiler.program import Program
+from gemmprof.profiler.site import VISIBLE
 
 
 class Profiling:

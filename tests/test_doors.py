@@ -70,8 +70,7 @@ ALLOWED = {
     "gemmprof.analysis.reading.lookup": "memory of its own, without a name",
     "gemmprof.reports.tables.parquet": "what the door opened, checked by schema and counted",
     "gemmprof.reports.history.compaction": "files that it has just written itself, under the store's lock",
-    "gemmprof.reports.tables.files": "slices that it has just written into a folder of its own",
-    "gemmprof.reports.tables.export": "its parent's job, from a pipe",
+    "gemmprof.reports.tables.export": "slices that it has just written into a folder of its own",
     "gemmprof.reports.figures.__init__": "the current folder, to come back to it",
     "gemmprof.api.opened": "its own `open`",
     "gemmprof.profiler.ncu.lean_sections": "ncu's own section files, copied",
@@ -221,7 +220,7 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "template": {"gemmprof.reports.pages.environment": "the one environment: escapes and makes visible"},
     "csv": {
-        "gemmprof.reports.tables.files": "every cell goes through `spreadsheet`",
+        "gemmprof.reports.tables.export": "every cell goes through `spreadsheet`",
         "gemmprof.kernels.compiled_resources": "what the compiler said of gemmprof's own kernels",
     },
     "agents": {"gemmprof.api.server": "marks what is foreign as data, fences and bounds errors"},

@@ -181,7 +181,7 @@ WRITES_JSON = {
     "gemmprof.api.region": "names of files for a child",
     "gemmprof.kernels.compiler": "what is hashed",
     "gemmprof.reports.tables.launches": "a column of Parquet",
-    "gemmprof.reports.tables.files": "metadata of Parquet",
+    "gemmprof.reports.tables.export": "metadata of Parquet",
     "gemmprof.reports.history.compaction": "metadata of Parquet",
     "gemmprof.reports.pages.environment": "data for a page's scripts",
 }

@@ -24,7 +24,7 @@ from gemmprof.model import Problem
 from gemmprof.model.answers import Search
 from gemmprof.profiler.here import Here
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.outcomes import search_space
+from gemmprof.profiler.tuning.search import search_space
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from gemmprof.analysis.session import load_session  # noqa: E402
 from gemmprof.analysis.whole.traces import read_trace  # noqa: E402
-from gemmprof.reports.documents.of_program import program_part  # noqa: E402
+from gemmprof.reports.documents.of_launches import program_part  # noqa: E402
 
 DATA = ROOT / "tests" / "data" / "programs"
 PAGE = ROOT / "docs" / "programs.md"

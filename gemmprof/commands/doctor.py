@@ -40,22 +40,22 @@ def run(options: argparse.Namespace) -> int:
     checks = examine(runs_directory())
     missing = [check for check in checks if check.is_missing]
     if options.hint:
-        from gemmprof.reports.terminal.checks import hint
+        from gemmprof.reports.terminal.summary import hint
 
         print(hint(checks))
         return 0
     if options.json:
         print_json(DoctorDocument(not missing, tuple(checks)))
         return 1 if missing else 0
-    from gemmprof.reports.terminal.checks import print_checks
+    from gemmprof.reports.terminal.summary import print_checks
 
     print_checks(console(), checks)
     return 1 if missing else 0
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from gemmprof.profiler.cluster.checked import examine_cluster
-    from gemmprof.reports.terminal.checks import print_workers
+    from gemmprof.profiler.cluster.cluster_site import examine_cluster
+    from gemmprof.reports.terminal.summary import print_workers
 
     workers = examine_cluster(options.cluster)
     missing = any(check.is_missing for worker in workers for check in worker.checks)

@@ -26,11 +26,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(StagesDocument(tuple(stage for ladder in ladders for stage in ladder.stages)))
         return 0
-    from gemmprof.reports.terminal import stages
+    from gemmprof.reports.terminal.summary import stages_table
 
     out = console()
     for place, ladder in enumerate(ladders):
         if len(ladders) > 1:
             out.print(("\n" if place else "") + f"{ladder.title} ({ladder.name}): {', '.join(ladder.dtypes)}")
-        out.print(stages.table(ladder.stages))
+        out.print(stages_table(ladder.stages))
     return 0

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
     from gemmprof.reports.terminal.progress_bars import BarProgress, PlainProgress
-    from gemmprof.reports.terminal.stages import print_search
+    from gemmprof.reports.terminal.summary import print_search
 
     problems = tuple(
         dict.fromkeys(
@@ -120,7 +120,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
     from gemmprof.model.answers import TuneConstraintsDocument
-    from gemmprof.profiler.tuning.outcomes import search_space
+    from gemmprof.profiler.tuning.search import search_space
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)

@@ -33,7 +33,7 @@ from gemmprof.profiler.cluster.connection import (
     other_code,
     result_of,
 )
-from gemmprof.profiler.cluster.content import code_digest
+from gemmprof.profiler.cluster.remote import code_digest
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -2,7 +2,7 @@
 
 These functions travel by name, so gemmprof must be installed on the workers, the same as here. A worker has as many
 GPUs as CUDA shows it; a task that carries the resource GPU = 1 takes a free one, and the child on it stays for the
-next.
+next. Files travel between machines by the hash of their content.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import hashlib
 import os
 import platform
 import socket
@@ -17,21 +18,23 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gemmprof
-from gemmprof.base.errors import BuildError, DeviceError
-from gemmprof.base.foreign_files import open_lock
+from gemmprof.base.errors import BuildError, DeviceError, RunError
+from gemmprof.base.foreign_files import MIB, open_lock, read_bytes
+from gemmprof.base.output import new_file
+from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.toolchain import KernelResources, Tool, find_ncu, find_nvcc
+from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine
-from gemmprof.profiler.cluster.content import Content, code_digest
-from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
-from gemmprof.profiler.site import Work
+from gemmprof.profiler.site import ChildFailed, GpuChild, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -40,6 +43,69 @@ try:
     from distributed import WorkerPlugin
 except ImportError:  # which `connection.connected` says
     WorkerPlugin = object
+
+# A report of a pass; Dask sends what is large in pieces, and keeps it in memory meanwhile.
+LARGEST = 2048 * MIB
+
+
+# What decides what a worker does: modules, templates, kernels.
+_CODE = frozenset((".py", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Hash of all of gemmprof as it lies here: with other code a worker would give other answers."""
+    digest = hashlib.sha256()
+    package = Path(gemmprof.__file__).parent
+    for folder in sorted(path for path in package.iterdir() if path.is_dir()):
+        for path in sorted(path for path in folder.resolve().rglob("*") if path.suffix in _CODE):
+            digest.update(path.name.encode() + read_bytes(path, LARGEST))
+    return digest.hexdigest()
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file as it travels between client and workers: a library, a plug-in, a report."""
+
+    name: str
+    sha256: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, path: Path) -> Content:
+        """The content of a file."""
+        data = read_bytes(path, LARGEST)
+        return cls(path.name, sha256(data), data)
+
+    def place(self) -> Path:
+        """Have the file in this machine's cache, under its hash; one that is there already is not written again.
+
+        Raises:
+            RunError: what arrived is not what was sent.
+        """
+        folder = cache_directory() / "fetched" / self.sha256
+        if not is_whole(folder):
+            data = self._whole()
+            with new_entry(folder) as new:
+                (new / self.name).write_bytes(data)
+        return folder / self.name
+
+    def write(self, target: Path) -> None:
+        """Write the file to ``target``, whole or not at all; errors as `place`."""
+        data = self._whole()
+        with new_file(target) as new:
+            new.write_bytes(data)
+
+    def _whole(self) -> bytes:
+        if sha256(self.data) != self.sha256:
+            raise RunError(f"{self.name} arrived damaged", remedies=["run the command again"])
+        return self.data
+
 
 IDLE_SECONDS = 60.0  # how long a child stays that nobody asks anything: it holds memory of its GPU
 

@@ -18,11 +18,10 @@ from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
-from gemmprof.profiler.cluster.content import Content
 from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
-from gemmprof.profiler.job import Job, Task
+from gemmprof.profiler.cluster.remote import Content
+from gemmprof.profiler.job import Job, Task, collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
-from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import (
@@ -34,11 +33,10 @@ from gemmprof.profiler.ncu.profile_pass import (
     next_pass,
     start_pass,
 )
-from gemmprof.profiler.places.gpu_child import VISIBLE
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import NotBegun
+from gemmprof.profiler.site import VISIBLE, NotBegun
 
 # Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
 SHARES_PER_HOST = 2

@@ -1,4 +1,4 @@
-"""The table of a run: one row a stage and problem, timings beside what the profiler saw."""
+"""Tables of what works on a GPU: a run's stages with their timings, a machine's checks, the ladders, a search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.table import Table
 
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.base.documents import Document
-from gemmprof.model import Card, Problem, RunInfo, StageResult
+from gemmprof.model import Card, Problem, RunInfo, Stage, StageResult
+from gemmprof.model.answers import Check, TuneDocument, WorkerReport
 from gemmprof.reports.explanations import words
 from gemmprof.reports.facts import achieved_occupancy, limited_by
 from gemmprof.reports.terminal import columns
@@ -175,3 +176,115 @@ def print_run(console: Console, rows: Sequence[SummaryRow], seconds: Mapping[str
 
 def _text(value: float | None, factor: float, form: str) -> str:
     return ABSENT if value is None else form.format(value * factor)
+
+
+_MARKS = {True: "ok", False: "MISSING", None: "unsure"}
+
+
+def _missing(checks: Sequence[Check]) -> str:
+    return ", ".join(check.name for check in checks if check.is_missing)
+
+
+def print_checks(console: Console, checks: Sequence[Check]) -> None:
+    """Everything that was looked for, then the remedies, then whether one can collect here."""
+    _print_all(console, checks)
+    if missing := _missing(checks):
+        console.print(
+            f"\n`gemmprof collect` cannot run here: {missing}. Reports can be read without any of it."
+        )
+    else:
+        console.print("\n`gemmprof collect --all-stages` can run here.")
+
+
+def hint(checks: Sequence[Check]) -> str:
+    """One or two lines: what was found, and how to collect."""
+    found = {check.name: check for check in checks}
+    gpu, ncu = found["GPU"], found["ncu"]
+    if not gpu.ok:
+        return (
+            "No NVIDIA GPU was found here: every command but `collect`, `profile` and `tune` works on the recorded run "
+            "and on any report."
+        )
+    here = f"Found {gpu.found}" + (f" and ncu {ncu.found}." if ncu.ok else ".")
+    if missing := _missing(checks):
+        return f"{here}\nTo collect here, first see `gemmprof doctor`: {missing}."
+    return f"{here}\nCollect on it with `gemmprof collect --all-stages`."
+
+
+def print_workers(console: Console, workers: Sequence[WorkerReport]) -> None:
+    """Every worker with what was looked for, then how many of them can work."""
+    for worker in workers:
+        console.print(f"worker {worker.worker} on {worker.host}", markup=False, highlight=False)
+        _print_all(console, worker.checks)
+        console.print()
+    good = sum(1 for worker in workers if not _missing(worker.checks))
+    if not workers:
+        console.print("The scheduler answers, and has no workers.")
+    else:
+        console.print(f"{good} of {len(workers)} workers can verify, time and profile.")
+
+
+def _print_all(console: Console, checks: Sequence[Check]) -> None:
+    """The checks as a table, then the remedies."""
+    table = columns("", "", "", show_header=False)
+    for check in checks:
+        mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
+        table.add_row(mark, check.name, check.found)
+    console.print(table)
+    for check in checks:
+        if check.ok is not True and check.remedies:
+            console.print(f"\n{check.name}:")
+            for remedy in check.remedies:
+                console.print(f"  fix: {remedy}")
+
+
+def stages_table(stages: Sequence[Stage]) -> Table:
+    """A row a stage: number, name, idea (and the GPUs that it is written for, if not all), tile parameters."""
+    result = Table(box=None, pad_edge=False)
+    result.add_column("stage", justify="right")
+    result.add_column(
+        "name", overflow="fold", min_width=max((len(stage.name) for stage in stages), default=4)
+    )
+    result.add_column("its one idea", overflow="fold")
+    result.add_column("tile parameters", overflow="fold", max_width=60)
+    for stage in stages:
+        needs = f" Needs {' or '.join(stage.architectures)}." if stage.architectures else ""
+        result.add_row(str(stage.number), stage.name, stage.idea + needs, letters(stage.parameters))
+    return result
+
+
+def letters(parameters: Mapping[str, int]) -> str:
+    """Tile parameters as one writes them: ``BM=64 BN=64``."""
+    return " ".join(f"{letter}={value}" for letter, value in parameters.items())
+
+
+LISTED = 10
+
+
+def print_search(console: Console, result: TuneDocument) -> None:
+    """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
+    timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
+    table = columns("parameters", ">% of cuBLAS", ">registers", ">blocks an SM")
+    for outcome in timed[:LISTED]:
+        table.add_row(
+            letters(outcome.parameters),
+            f"{100 * (outcome.score or 0.0):.1f}",
+            str(outcome.registers),
+            str(outcome.blocks_per_sm),
+        )
+    console.print(table)
+    dropped = {
+        o.status: sum(1 for other in result.outcomes if other.status == o.status) for o in result.outcomes
+    }
+    console.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(dropped.items())))
+    if result.tried:
+        pace = 60 * result.tried / result.seconds
+        console.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
+    if len(result.cards) > 1:
+        shares = {c: sum(1 for o in result.outcomes if o.card == c) for c in result.cards}
+        told = ", ".join(f"{count} on {card.label}" for card, count in shares.items())
+        console.print(f"measured: {told} ({result.cards[0].model})")
+    console.print(
+        f"winner: {letters(result.winner)}: {100 * result.best:.1f}% of cuBLAS, "
+        f"{result.gain:.3f} times the catalog's parameters"
+    )

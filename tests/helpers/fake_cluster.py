@@ -10,8 +10,7 @@ from typing import Any
 from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels.build import BuildResult
 from gemmprof.kernels.operators import EXTENSION_VARIABLE
-from gemmprof.profiler.cluster.content import Content, sha256
-from gemmprof.profiler.cluster.remote import Extension, Library
+from gemmprof.profiler.cluster.remote import Content, Extension, Library, sha256
 
 LIBRARY = b"the extension, as one worker built it" * 1000
 

@@ -15,7 +15,7 @@ from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.cli import main
 from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
-from gemmprof.kernels.main_kernel import is_main
+from gemmprof.kernels.compiler import is_main
 from gemmprof.kernels.operators import operator_name
 from gemmprof.kernels.targets import why_skipped
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification

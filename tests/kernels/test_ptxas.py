@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gemmprof.gpu.toolchain import KernelResources, parse_ptxas, short_name, with_short_names
-from gemmprof.kernels.main_kernel import is_main, main_kernels
+from gemmprof.kernels.compiler import is_main, main_kernels
 
 OUTPUT = """\
 ptxas info    : 0 bytes gmem

@@ -17,8 +17,7 @@ from profiler_fakes import a_job, event, launched, real_report
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, RunError
 from gemmprof.model import Problem
-from gemmprof.profiler.job import Event, EventReader, Job, Task, read_events
-from gemmprof.profiler.lock import collecting, collection_lives
+from gemmprof.profiler.job import Event, EventReader, Job, Task, collecting, collection_lives, read_events
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     cut_torn_end,
@@ -177,7 +176,7 @@ def test_an_error_while_handling_an_event_ends_the_program(tmp_path: Path) -> No
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
-from gemmprof.profiler.lock import collecting
+from gemmprof.profiler.job import collecting
 with collecting(Path(sys.argv[1])) as lock:
     subprocess.Popen([sys.executable, "-c", sys.argv[2]], pass_fds=(lock,), stdout=subprocess.DEVNULL)
     print("held", flush=True)

@@ -10,8 +10,8 @@ import pytest
 from gemmprof.base.errors import RunError
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
+from gemmprof.profiler.collect import continued, new_info
 from gemmprof.profiler.machine import Gpu
-from gemmprof.profiler.run_records import continued, new_info
 from gemmprof.profiler.settings import Settings
 from gemmprof.runs.directory import Run
 

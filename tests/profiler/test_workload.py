@@ -12,8 +12,7 @@ import pytest
 from profiler_fakes import a_job
 
 from gemmprof.model import Problem
-from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.lock import collecting
+from gemmprof.profiler.job import Job, Task, collecting
 from gemmprof.profiler.workload import appears
 
 TASKS = [Task(1, Problem(64, 64, 64))]

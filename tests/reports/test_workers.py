@@ -12,14 +12,13 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import Session
-from gemmprof.reports.pages.html import TOGETHER, _of_one_code
-from gemmprof.reports.pages.workers import WORTH_IT_FROM
+from gemmprof.reports.pages.html import TOGETHER, WORTH_IT_FROM, _of_one_code
 
 # An alarm ends the parent after it has made its workers and before they ask to be told of its end: the sleep stands
 # for a machine with other work to do. Children inherit no alarm.
 KILLED_AT_ONCE = f"""
 import signal, time
-from gemmprof.reports.pages import workers
+from gemmprof.reports.pages import html as workers
 
 begin = workers._left_to_parent
 
@@ -35,7 +34,7 @@ next(iter(workers.ordered(lambda index: index, {WORTH_IT_FROM}, processes=2)))
 
 IN_ORDER = f"""
 import os
-from gemmprof.reports.pages.workers import ordered
+from gemmprof.reports.pages.html import ordered
 
 for here in (None, 5):
     made = list(ordered(lambda index: (index, os.getpid()), {3 * WORTH_IT_FROM}, processes=2, here=here))

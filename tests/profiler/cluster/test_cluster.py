@@ -31,8 +31,7 @@ from gemmprof.profiler import measuring
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.outcomes import identity
-from gemmprof.profiler.tuning.search import tune
+from gemmprof.profiler.tuning.search import identity, tune
 from gemmprof.runs.directory import load_run
 
 pytest.importorskip("distributed")
@@ -43,7 +42,7 @@ from distributed import Client, Security
 from gemmprof.cli import main
 from gemmprof.profiler.cluster import connection, remote
 from gemmprof.profiler.cluster.cluster_site import cluster_site
-from gemmprof.profiler.cluster.content import Content
+from gemmprof.profiler.cluster.remote import Content
 
 PROBLEMS = tuple(Problem(size, size, size, "bfloat16") for size in (32, 64, 96))
 BLOCK2D = next(variant for variant in all_variants() if variant.name == "block2d")

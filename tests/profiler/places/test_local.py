@@ -16,8 +16,7 @@ import pytest
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker
-from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.site import CRASHED, Answer, Request, Work
+from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, Request, Work
 
 
 class Notes(Progress):

@@ -20,8 +20,7 @@ from gemmprof.model.answers import Outcome, Search
 from gemmprof.profiler import here
 from gemmprof.profiler.site import Answer
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.outcomes import Journal, distance, identity, propose, search_space
-from gemmprof.profiler.tuning.search import tune
+from gemmprof.profiler.tuning.search import Journal, distance, identity, propose, search_space, tune
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
 

@@ -9,8 +9,7 @@ from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Problem
 from gemmprof.model.answers import Search
-from gemmprof.profiler.tuning.outcomes import identity
-from gemmprof.profiler.tuning.search import tune
+from gemmprof.profiler.tuning.search import identity, tune
 
 torch = pytest.importorskip("torch")
 

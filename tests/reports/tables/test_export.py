@@ -31,8 +31,7 @@ from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.cli import main
 from gemmprof.reports.tables import TABLES
-from gemmprof.reports.tables.export import export_tables
-from gemmprof.reports.tables.files import Spool
+from gemmprof.reports.tables.export import Spool, export_tables
 from gemmprof.reports.tables.launches import Columns, MetricRows, with_units
 
 DATA = ROOT / "tests" / "data"
