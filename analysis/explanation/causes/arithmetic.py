@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.causes.access import WIDE, computing
 from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.explanation.code.sequences import LITTLE
+from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
 from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -33,9 +33,6 @@ SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
-# A division of FP64 values (nvcc 13.0, compute capability 9.0): all its instructions, those of them on the FP64 pipe.
-# The one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
-RECIPROCAL, DIVISION, DIVISION_FLOATS = "MUFU.RCP64H", 16, 8
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
 # Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16
@@ -341,7 +338,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
     square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
     goes with it. What does not change in a loop, or from thread to thread, is evaluated once, and a divisor that does
-    not change becomes a factor.
+    not change, or divides several values, becomes a factor.
     """
     if work.program is None:
         return
@@ -389,12 +386,10 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         found.instructions.any()
         and float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed
     ):
-        variants += [
-            variant(fewer[0], found.once, fewer[1], exact=True),
-            variant(
-                "the same, and fast functions", found.both, f"{fewer[1]}. {fast} for the rest", exact=False
-            ),
-        ]
+        variants.append(variant(fewer[0], found.once, fewer[1], exact=True))
+        if float(work.executed @ (found.once - found.both)) > 0.0:
+            both = f"{fewer[1]}. {fast} for the rest"
+            variants.append(variant("the same, and fast functions", found.both, both, exact=False))
     if not variants:
         return
     yield Candidate(

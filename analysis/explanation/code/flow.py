@@ -459,7 +459,17 @@ def program(instructions: Sequence[Instruction]) -> Program:
 
 @lru_cache(maxsize=64)
 def _program(lines: tuple[tuple[int, str], ...]) -> Program:
-    return Program(tuple(parse(text) for _, text in lines), tuple(address for address, _ in lines))
+    sass, addresses = [parse(text) for _, text in lines], tuple(address for address, _ in lines)
+    for index, line in enumerate(sass):
+        if line.opcode == "CALL" and line.target in addresses:
+            # Compilers before 12 write far jumps as calls: what they lead to ends the kernel, and never returns.
+            behind = iter(sass[addresses.index(line.target) :])
+            if (
+                next((one.opcode for one in behind if one.opcode in ("RET", "EXIT") and not one.guard), "")
+                == "EXIT"
+            ):
+                sass[index] = parse(line.text.replace(line.full, "BRA"))
+    return Program(tuple(sass), addresses)
 
 
 # --- Attribution ------------------------------------------------------------------------------------------------------

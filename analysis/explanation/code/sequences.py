@@ -62,6 +62,10 @@ def _function(
     return Function(name, re.compile(signature), instructions, fast, remedy, grown_from)
 
 
+# A division of FP64 values: all its instructions, those of them on the FP64 pipe; five of these make a reciprocal. The
+# one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
+RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
+
 # Signatures and costs, from nvcc 13.0 for compute capability 9.0.
 FUNCTIONS = (
     _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif", "FMUL"),
@@ -107,6 +111,7 @@ FUNCTIONS = (
         "rsqrtf, or -prec-sqrt=false",
         "MUFU.RSQ",
     ),
+    _function("FP64 division", RECIPROCAL.replace(".", r"\."), DIVISION, DIVISION, "", RECIPROCAL),
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
@@ -164,6 +169,7 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
     remedies: dict[str, str] = {}
     slices: list[tuple[str, list[int], list[int]]] = []
     few: set[int] = set()
+    by_divisor: dict[object, int] = {}
     looked_up, most = 0.0, work.profile.launch.blocks * TABLE_BYTES / (4.0 * WARP)
     for index, line in enumerate(work.sass):
         if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
@@ -174,28 +180,27 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
             if taken[index] and function.name == "powf of one base":
                 continue  # the whole power goes
             rows, guards = _slice(work, index, function, taken)
+            if not rows:
+                continue
             slices.append((function.name, rows, guards))
             taken[rows] = taken[guards] = True
             left = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
             fast[rows] = min(1.0, left / max(left, len(rows)))
-            fast[guards] = 0.0
+            if function.remedy:
+                fast[guards] = 0.0
+                remedies[function.name] = function.remedy
             again = evaluated_anew(work, index, rows)
             if again < 1.0:
                 once[rows] = once[guards] = again
             elif (looked_up + work.executed[index]) <= most and _same_in_blocks(work, rows):
                 once[feeding(work, {*rows, *guards})] = 0.0
                 looked_up += float(work.executed[index])
-            elif function.name == "division" and stays(
-                work,
-                work.code.producers(index, line.operands[-1].lstrip("-|").rstrip("|")),
-                [work.code.loop_of(index)],
-            ):
-                once[rows] = 1.0 / len(rows)
-                once[guards] = 0.0
+            elif function.name.endswith("division") and _divisor_known(work, index, by_divisor):
+                once[rows] = once[guards] = 0.0
+                once[rows[-1]] = 1.0
             elif _of_few(work, rows, of_indices):
                 few |= {*rows, *guards}
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
-            remedies[function.name] = function.remedy
     if few:
         few = _of_tables(work, few)
         once[list(few)] = 0.0
@@ -240,7 +245,7 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
     for stays_of_it in (fast, once):
         stays_of_it[_computed_again(work, stays_of_it)] = 0.0
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
-    remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
+    remedy = "; ".join(dict.fromkeys(remedies[name] for name in names if name in remedies))
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
 
 
@@ -517,6 +522,8 @@ def _reciprocal_roots(
 def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:
     """The instructions of one call: those that compute its value, and the way around for awkward arguments."""
     code = work.code
+    if function.grown_from == RECIPROCAL:
+        return _division_of_doubles(work, index)
     guards = _guard_of(work, index)
     if function.grown_from == GUARDED:
         rows = region(work, index)
@@ -579,6 +586,52 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     return sorted(members | {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}), [
         at for at in guards if at not in members
     ]
+
+
+def _division_of_doubles(work: Work, index: int) -> _Slice:
+    """The same of a division of FP64 values, which begins here: the steps towards the reciprocal read one another's
+    results, then the product with what is divided and its corrections; a comparison tells awkward arguments.
+    """
+    code = work.code
+    inside = {index}
+    first = next((at for at in code.consumers(index, REACH) if code.sass[at].opcode == "DFMA"), None)
+    low = code.sources(first) - {index} if first is not None else set()
+    # Beside the upper word of the first guess stands a constant, or, of a reciprocal, one of the divisor's exponent.
+    divides = any(code.sass[at].moves_a_constant for at in low)
+    inside |= {at for at in low if code.sass[at].opcode == "VIADD" or code.sass[at].moves_a_constant}
+    floats = DIVISION_FLOATS if divides else RECIPROCAL_FLOATS
+    steps, tests = list[int](), list[int]()
+    for at in range(index + 1, min(len(code.sass), index + REACH)):
+        opcode = code.sass[at].opcode
+        if not work.executed[at] or inside.isdisjoint(code.sources(at)):
+            continue
+        if opcode == ("DMUL" if len(steps) == RECIPROCAL_FLOATS else "DFMA") and len(steps) < floats:
+            steps.append(at)
+            inside.add(at)
+        elif opcode in ("FFMA", "FSETP"):
+            inside.add(at)
+            tests += [at] if opcode == "FSETP" else []
+    if len(steps) < floats or any(begin <= index <= end for begin, end in code.functions):
+        return [], []  # part of another function, or the slow path itself
+    guards = {at for test in tests for at in _guard_of(work, test)}
+    inside -= {
+        at for at in low if not inside.issuperset(use for use in code.readers[at] if work.executed[use])
+    }
+    return [*sorted(inside - {steps[-1]}), steps[-1]], sorted(guards - inside)
+
+
+def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> bool:
+    """Whether what is divided by stays in the loop, or something was divided by it before: a product with its
+    reciprocal does.
+
+    Args:
+        by_divisor: the first division by each divisor so far.
+    """
+    loop = work.code.loop_of(index)
+    divisor = work.code.producers(index, work.sass[index].operands[-1].strip("-|"))
+    first = by_divisor.setdefault((loop, divisor), index)
+    again = first != index and work.executed[first] >= work.executed[index]
+    return again or stays(work, divisor, [loop])
 
 
 def _constant(work: Work, index: int, name: str) -> bool:

@@ -589,6 +589,17 @@ def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
     assert not causes & {"memory_latency", "low_occupancy"}
 
 
+def test_fp64_divisions_by_what_divided_before_become_products() -> None:
+    """Six values are divided by the same root, and two by a constant: a reciprocal serves them all."""
+    flawed, _ = study("principal_stresses_in_double")
+    (finding,) = (one for one in explain(flawed).findings if one.cause == "expensive_math")
+    assert "FP64 division" in finding.change
+    assert [variant.name for variant in finding.variants] == ["evaluated once, products with reciprocals"]
+    assert "/= p" in finding.places[0].text and "/ 6.0" in finding.places[1].text
+    fixed, _ = study("principal_stresses_in_double", "pairs")
+    assert all("FP64 division" not in one.change for one in explain(fixed).findings)
+
+
 def test_divisions_are_counted_where_no_code_can_be_read() -> None:
     """A chip that ncu's library no longer disassembles: of each opcode no more is known than how often it ran."""
     known, _ = study("resize_bilinear_double")

@@ -63,6 +63,16 @@ def test_a_loop_and_the_load_that_fills_a_register(recorded: ReadRecorded) -> No
     assert "LDG" in made_by
 
 
+def test_a_call_that_never_returns_is_a_jump() -> None:
+    """Older compilers leave a loop by a call of what ends the kernel; a function comes back."""
+    loop = ("IADD3 R0, R0, 0x1, RZ ;", "@P0 CALL.REL.NOINC 0x000030 ;", "BRA 0x000000 ;")
+    left = made(*loop, "MOV R0, RZ ;", "EXIT ;").code
+    assert not left.functions and left.sass[1].is_branch
+    assert set(left.predecessors[3]) == {1}
+    called = made(*loop, "MOV R0, RZ ;", "@P1 EXIT ;", "RET.REL.NODEC R2 ;").code
+    assert called.functions == ((3, 5),)
+
+
 def test_a_value_is_found_however_many_branches_lie_between() -> None:
     branches = [f"@P{at % 6} BRA 0x{16 * (at + 2):06x} ;" for at in range(200)]
     code = made("S2R R0, SR_TID.X ;", *branches, "IADD3 R1, R0, 0x1, RZ ;", "EXIT ;").code
