@@ -349,9 +349,10 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
 def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
-    Fixed: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
-    and the loop around it; the sectors stay the same. Where a thread itself reads what lies side by side, fields of a
-    structure or a stretch of memory, one vector brings several: nothing else changes.
+    Fixed: a thread takes as many elements as make the widest coalesced access of the loop 16 bytes; of each narrower
+    one, and of the address arithmetic and the loop around it, one in so many stays; the sectors stay the same. Where a
+    thread itself reads what lies side by side, fields of a structure or a stretch of memory, one vector brings several:
+    nothing else changes.
     """
     if work.program is None:
         return
@@ -364,13 +365,14 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     widths = _widths(work)
     count = float(work.executed[narrow].sum())
     keep = keep_of(work)
-    keep[narrow] = widths[narrow] / WIDE
+    keep[narrow] = _with_siblings(work)[narrow] / WIDE
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
     resources = _same_traffic(work, keep)
     # What finds places, counts and decides is done once for all that one access moves.
     loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
     around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
-    around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
+    around &= ~computing(work)
+    around &= ~work.where(lambda line: line.space in ("global", "shared", "local"))
     keep[around] = ratio
     warps = 1.0
     if loops == {None}:
@@ -388,8 +390,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
             *(vectors.variants if vectors is not None else ()),
         ),
         change=(
-            f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
-            f"{significant(bytes_each, 2)} bytes each."
+            f"Let a thread take {significant(1.0 / ratio, 2)} elements at once, up to {WIDE} bytes an access (float4, "
+            f"uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
         ),
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
@@ -508,25 +510,17 @@ def _narrow(work: Work) -> Mask:
     """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
     if work.program is None:
         return np.zeros(0, dtype=bool)
-    executed = np.maximum(work.executed, 1.0)
     widths = _widths(work)
-    kind = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
-    # Neighbouring threads at neighbouring addresses: the sectors hold what the active threads ask for.
-    active = work.threads / executed
-    filled = work.global_ideal >= FILLED * work.executed * np.ceil(widths * active / SECTOR)
-    coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
-    broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
+    beside = _side_by_side(work)
     # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
-    enough = widths * active >= 2 * WIDE
-    narrow = (
-        kind & filled & coalesced & enough & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
-    )
+    narrow = beside & (widths * work.threads >= 2 * WIDE * work.executed) & (widths > 0) & (widths < WIDE)
     # Loads that touch every second or third place, and others what lies between: together they fill their sectors.
     for one in arrays(work):
         rows = list(one.rows)
         if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
-            narrow[rows] |= kind[rows] & (work.executed[rows] > 0)
+            narrow[rows] |= work.executed[rows] > 0
     narrow &= ~_across_rounds(work) & ~_not_aligned(work)
+    narrow &= _with_siblings(work) < WIDE
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
 
@@ -547,6 +541,28 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
     if missed and float(work.global_ideal[unknown].sum()) > REDUNDANT * missed:
         found |= unknown
     return found
+
+
+def _side_by_side(work: Work) -> Mask:
+    """Accesses whose lanes fill the sectors that they touch: neighbouring threads at neighbouring addresses."""
+    executed = np.maximum(work.executed, 1.0)
+    asked = _widths(work) * work.threads / executed / SECTOR
+    found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
+    found &= (work.global_ideal >= FILLED * work.executed * np.ceil(asked)) & (work.executed > 0)
+    found &= work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
+    return found & (work.global_sectors >= 0.6 * executed * asked)  # else lanes share places
+
+
+def _with_siblings(work: Work) -> Array:
+    """Bytes that a thread moves with the widest of these accesses in the same loop: a thread that takes several
+    elements takes as many of each, until that one is `WIDE`.
+    """
+    code, widths = work.code, _widths(work)
+    widest: dict[Loop | None, float] = {}
+    for at in map(int, np.flatnonzero(_side_by_side(work))):
+        loop = code.loop_of(at)
+        widest[loop] = max(widest.get(loop, 0.0), widths[at])
+    return np.array([max(width, widest.get(code.loop_of(at), 0.0)) for at, width in enumerate(widths)])
 
 
 def _not_aligned(work: Work) -> Mask:
@@ -572,7 +588,16 @@ def _not_aligned(work: Work) -> Mask:
             rows = list(one.rows)
             found[rows] = found[rows].all()
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
-    return np.full(len(found), True) if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0 else found
+    if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0:
+        return np.full(len(found), True)
+    # Rows whose beginnings were loaded begin anywhere, too.
+    for at, checked in checked_forms(work).items():
+        found[at] |= any(
+            factors[0].looked_up and isinstance(number, int) and number % WIDE != 0
+            for factors, number in checked.form.address.terms.items()
+            if len(factors) == 1
+        )
+    return found
 
 
 def _across_rounds(work: Work) -> Mask:

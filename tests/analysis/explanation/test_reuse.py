@@ -26,11 +26,11 @@ STUDIES = DATA / "variants" / "h200"
 
 
 @cache
-def study(name: str) -> tuple[Work, dict[str, float]]:
-    """The flawed kernel, and what each fix saves."""
+def study(name: str, side: str = "") -> tuple[Work, dict[str, float]]:
+    """The flawed kernel, or this fix of it, and what each fix saves."""
     listed = json.loads((STUDIES / "studies.json").read_text("utf-8"))["studies"]
     one = next(one for one in listed if one["study"] == name)
-    kernel = one["kernel"]
+    kernel = next((fix for fix in one["fixes"] if fix["side"] == side), one["kernel"])
     saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
     return work(one_launch(STUDIES / kernel["report"], kernel["launch"])), saved
 
@@ -113,6 +113,17 @@ def test_bytes_that_a_thread_walks_along_come_sixteen_at_a_time() -> None:
     (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
     assert vectors.fix.keep is not None
     assert vectors.fix.keep.min() == pytest.approx(1 / 16)
+
+
+def test_elements_are_taken_until_the_widest_access_is_a_vector() -> None:
+    # Eight 4-bit values in a word make 16 bytes of halves, 8-byte words 16 bytes of floats: nothing gets wider.
+    assert not list(narrow_access(study("dequantise_4bit_nibbles", "words")[0]))
+    assert not list(narrow_access(study("dictionary_constant", "shared")[0]))
+
+
+def test_rows_whose_beginnings_were_loaded_hold_no_vectors() -> None:
+    rows, _ = study("spmv_csr_thread_per_row", "eight_lanes")  # eight lanes a row, neighbours side by side
+    assert not list(narrow_access(rows))
 
 
 def test_a_row_goes_from_a_thread_to_lanes_along_it() -> None:
