@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -51,12 +52,14 @@ class _Products:
         macs: multiply-adds that all warps do with them.
         converts: instructions that make FP32 values of their 16-bit operands.
         sixteen_bit: whether the operands have 16 bits.
+        sums: what adds the products up across the lanes and warps, where that is not done within a thread.
     """
 
     rows: Mask
     macs: float
     converts: Mask
     sixteen_bit: bool
+    sums: Mask | None = None
 
 
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
@@ -64,14 +67,15 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes.
+    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product was exchanged
+    between threads to be added up, so are the exchanges.
     """
     if work.program is None or not work.total_executed:
         return
     tensor = work.where(lambda line: line.instruction_class == "tensor")
     if float(work.executed[tensor].sum()) > 0:
         return
-    found = _products(work)
+    found = _products(work) or _summed_over_lanes(work)
     device = work.profile.device
     if found is None or not arch.has_tensor_cores(device.name, device.compute_capability):
         return
@@ -86,7 +90,10 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         cause="tensor_cores_idle",
         variants=(Variant("mma.sync", _by_mma(work, found)),),
         change=(
-            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
+            "Multiply the tiles by mma.sync (Triton: tl.dot): each product is formed by itself, and the threads of a "
+            "warp exchange it to be added up."
+            if found.sums is not None
+            else "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
             if found.sixteen_bit
             else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
@@ -129,6 +136,46 @@ def _products(work: Work) -> _Products | None:
     return _Products(rows, macs, converts | staged, sixteen_bit)
 
 
+def _summed_over_lanes(work: Work) -> _Products | None:
+    """The products of two tiles, each formed by itself and exchanged between threads to be added up; None for none.
+
+    A lane multiplies each of some values with each of others, so that all of them are used several times; what adds the
+    products up takes more instructions than they do.
+    """
+    code = work.code
+    running = work.executed > 0
+    rows = np.zeros(len(work.sass), dtype=bool)
+    pairs: dict[frozenset[frozenset[int]], float] = {}
+    for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
+        factors = [_bare(operand) for operand in work.sass[index].operands[1:3]]
+        if len(factors) < 2 or not all(_REGISTER.fullmatch(name) for name in factors):
+            continue
+        sources = [frozenset(code.producers(index, name)) for name in factors]
+        if all(at and {work.sass[one].opcode for one in at} <= _FROM_MEMORY for at in sources):
+            rows[index] = True
+            pairs[frozenset((sources[0] | {-1}, sources[1]))] = float(work.executed[index])
+    values = {at for pair in pairs for at in pair}
+    if len(values) * REUSED > 2.0 * len(pairs) or not (running & work.where(_exchanges)).any():
+        return None
+    factors_of = reached({one for at in values for one in at if one >= 0}, code.sources)
+    sums = running & ~rows & work.where(lambda line: line.opcode in _ADD_UP)
+    sums[list(factors_of)] = False
+    exchanges = sums & work.where(_exchanges)
+    products = sum(pairs.values())
+    if float(work.executed[exchanges].sum()) < products:
+        return None
+    converts = running & work.where(_widens)
+    converts &= np.array([any(rows[use] for use in readers) for readers in code.readers])
+    widened = sum(1 for at in values if all(one < 0 or converts[one] for one in at))
+    return _Products(rows, SCALAR_MACS * products, converts, 2 * widened > len(values), sums)
+
+
+def _exchanges(line: Sass) -> bool:
+    return line.opcode == "SHFL"
+
+
+# What adds values of several threads up: in the warp, and through shared memory across warps.
+_ADD_UP = frozenset({"SHFL", "FADD", "FFMA", "FSEL", "SEL", "LDS", "STS"})
 _HALF_LOADS = re.compile(r"\.U16|\.S16")
 _FROM_MEMORY = frozenset(
     {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL", "LD", "LOP3"}
@@ -212,6 +259,8 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     keep[operands & _in_loops_of(work, found.rows)] = FRAGMENTS
     keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
     keep[found.converts] = 0.05
+    if found.sums is not None:
+        keep[found.rows | found.sums] = 0.0
     rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
     return Fix(
         keep=keep,

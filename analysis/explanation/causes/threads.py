@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.flow import EXCHANGES
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -139,13 +140,15 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
 
     Fixed: warps that leave at once are not launched: what they execute is gone with their blocks, and the places that
     they hold on an SM go to those that work. So with threads whose number alone keeps them from every store: only
-    those that store are launched.
+    those that store are launched. Where a block is longer than its row (padded to a power of two), the arithmetic on
+    what was not loaded is gone.
     """
     if work.program is None or not work.total_executed or not work.executed[0]:
         return
     if (useful := _with_effect(work)) is not None:
         yield _without_effect(work, *useful)
         return
+    yield from _padded(work)
     ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
     if not ends.any():
         return
@@ -252,6 +255,49 @@ def _without_effect(work: Work, least: float, most: float) -> Candidate:
             *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
+    )
+
+
+def _padded(work: Work) -> Iterator[Candidate]:
+    """Arithmetic on what loads did not bring: their lanes lie behind the end of the row, whatever the data are."""
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    loads = work.global_loads & (work.executed > 0)
+    if switched is None or not loads.any():
+        return
+    code = work.code
+    part = np.clip(switched / np.maximum(work.threads, 1.0), 0.0, 1.0)
+    masked = loads & (part < 1.0)
+    for at in map(int, np.flatnonzero(masked)):
+        masked[at] = not any(code.by_data[source] for source in code.producers(at, work.sass[at].guard))
+    if not masked.any():
+        return
+    # Lanes that hold an element, by the instruction whose result it is; what threads exchanged belongs to the row.
+    holds = {int(at): float(part[at]) if masked[at] else 1.0 for at in np.flatnonzero(loads)}
+    keep = np.ones(len(work.sass))
+    for at, line in enumerate(work.sass):
+        if work.executed[at] > 0 and not (line.space or line.is_branch or line.opcode in EXCHANGES):
+            elements = [holds[source] for source in code.sources(at) if source in holds]
+            if elements:
+                # A sum goes on with those lanes that have anything; nothing is added where one has not.
+                holds[at], keep[at] = max(elements), min(elements)
+    lost = work.executed * (1.0 - keep)
+    if float(lost.sum()) < 0.02 * work.total_executed:
+        return
+    filled = float(switched[loads].sum()) / float(work.threads[loads].sum())
+    yield Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"blocks of which {100 * filled:.0f} % is more",
+                Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
+            ),
+        ),
+        change=(
+            f"Cut the row into pieces that fill it: {100 * (1.0 - filled):.0f} % of the lanes load nothing, and what "
+            "they compute is thrown away."
+        ),
+        evidence=(derived("lanes that load something / lanes of the loads", filled),),
+        attributed=lost,
     )
 
 

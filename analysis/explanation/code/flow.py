@@ -172,7 +172,7 @@ class Program:
             lambda line: (
                 (line.opcode in ("S2R", "S2UR") and any(one in line.text for one in ("SR_TID", "SR_LANEID")))
                 or line.space in ("shared", "local")
-                or line.opcode in _EXCHANGES
+                or line.opcode in EXCHANGES
             )
         )
 
@@ -395,7 +395,7 @@ class Program:
 
 
 # What gives a value that its registers alone do not tell.
-_EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
+EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 
 
 def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
@@ -433,12 +433,12 @@ def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
 
 
 def _brings_data(line: Sass) -> bool:
-    return bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES
+    return bool(line.space and line.space != "constant") or line.opcode in EXCHANGES
 
 
 def _differs(line: Sass) -> bool:
     special = line.opcode in ("S2R", "S2UR") and not any("NCTAID" in operand for operand in line.operands)
-    return special or bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES - {"CS2R"}
+    return special or bool(line.space and line.space != "constant") or line.opcode in EXCHANGES - {"CS2R"}
 
 
 def program(instructions: Sequence[Instruction]) -> Program:

@@ -135,6 +135,8 @@ def found(name: str, cause: str) -> Finding:
         ("adagrad_records_of_five", "uncoalesced_access", "planes"),
         # 256 warps for 528 schedulers.
         ("decode_cache_warp_per_head", "small_grid", "warps"),
+        # Products of two tiles, each exchanged between the lanes of a warp and between warps to be added up.
+        ("triton_scores_sums_of_products", "tensor_cores_idle", "dot"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
@@ -291,6 +293,24 @@ def test_threads_without_work() -> None:
     assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [0.1, 0.1, 0.1, 1.0, 1.0]
     assert candidate.fix.resources["block_launch"] == pytest.approx(0.1)
     assert not list(idle_threads(made(*sass, executed=[1000, 1000, 1000, 900, 900])))
+
+
+def test_lanes_behind_the_end_of_a_row_compute_nothing() -> None:
+    """2304 elements in a block of 4096: of the second half's lanes an eighth loads; the row's sum is every lane's."""
+    launch = work(study("triton_layer_norm_padded_to_4096")[0])
+    (candidate,) = (one for one in detect(launch) if one.cause == "idle_threads")
+    assert candidate.fix.keep is not None
+    of = {
+        line.opcode: candidate.fix.keep[at]
+        for at, line in enumerate(launch.sass)
+        if line.opcode in ("SHFL", "MUFU")
+    }
+    assert of == {"SHFL": 1.0, "MUFU": 1.0}
+    widened = [candidate.fix.keep[at] for at, line in enumerate(launch.sass) if line.opcode == "HADD2"]
+    assert sorted(widened) == [0.125] * 8 + [1.0] * 8
+    for side in ("parts", "rows"):
+        after = detect(work(study("triton_layer_norm_padded_to_4096", side)[0]))
+        assert "idle_threads" not in [one.cause for one in after], side
 
 
 def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
