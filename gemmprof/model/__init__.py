@@ -10,67 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gemmprof.model.gpu import ArchLimits, Card, Practice
-    from gemmprof.model.ladder import Ladder, Problem, Stage
-    from gemmprof.model.profiles import (
-        AtLimit,
-        CodePlace,
-        Device,
-        Evidence,
-        Explanation,
-        FamilyKey,
-        Finding,
-        Instances,
-        Instruction,
-        KernelProfile,
-        LaunchStatistics,
-        LineTable,
-        MetricValue,
-        NotCollected,
-        Rewrite,
-        RuleResult,
-        SessionDetails,
-        Source,
-    )
-    from gemmprof.model.runs import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
-
-__all__ = [
-    "ArchLimits",
-    "AtLimit",
-    "Card",
-    "CodePlace",
-    "Device",
-    "Evidence",
-    "Explanation",
-    "FamilyKey",
-    "Finding",
-    "Instances",
-    "Instruction",
-    "KernelProfile",
-    "Ladder",
-    "LaunchStatistics",
-    "LineTable",
-    "MetricValue",
-    "NotCollected",
-    "Practice",
-    "Problem",
-    "ReportRecord",
-    "Rewrite",
-    "RuleResult",
-    "RunInfo",
-    "SessionDetails",
-    "Source",
-    "Stage",
-    "StageRecord",
-    "StageResult",
-    "Timing",
-    "Verification",
-]
+    from gemmprof.model.gpu import *  # noqa: F403
+    from gemmprof.model.ladder import *  # noqa: F403
+    from gemmprof.model.profiles import *  # noqa: F403
+    from gemmprof.model.runs import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
     # The lightest first: an answer on occupancy need not wait for what says a run.json's ranges in msgspec's words.
-    for home in ("gpu", "profiles", "ladder", "runs") if name in __all__ else ():
+    for home in ("gpu", "profiles", "ladder", "runs") if name[:1].isupper() else ():
         module = import_module(f"gemmprof.model.{home}")
         if name in vars(module):
             return vars(module)[name]

@@ -11,16 +11,14 @@ import base64
 import dataclasses
 import hashlib
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
-from jinja2.compiler import CodeGenerator, Frame
-from markupsafe import Markup, escape
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
@@ -34,41 +32,10 @@ from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
 from gemmprof.reports.verdicts import sentences
 
-# Printable ASCII without ``&``, ``<``, ``>`` and quotes: text that is the same on a page.
-_PLAIN = re.compile(r"[ !#-%(-;=?-~]*")
 
-
-def printed(value: Any) -> str:
-    """What a page gets for a value that a template prints: markup as it is, text made visible and escaped.
-
-    Nothing for None. Called a million times a report.
-    """
-    kind = type(value)
-    if kind is str:
-        return value if _PLAIN.fullmatch(value) else str(escape(visible(value)))
-    if kind is Markup or isinstance(value, Markup):
-        return str.__str__(value)
-    if value is None:
-        return ""
-    return printed(str(value))
-
-
-class _CodeGenerator(CodeGenerator):
-    """Prints through `printed` alone.
-
-    jinja2 would call ``finalize``, then ``escape``, and make a `Markup` of every piece only to join them.
-    """
-
-    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        self.write("environment.printed(")
-
-    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        self.write(")")
-
-
-class _Environment(Environment):
-    code_generator_class = _CodeGenerator
-    printed = staticmethod(printed)
+def printed(value: Any) -> Any:
+    """What a template prints, before it is escaped: markup as it is, text made visible, nothing for None."""
+    return value if isinstance(value, Markup) else "" if value is None else visible(str(value))
 
 
 def _shown(value: Any) -> Any:
@@ -219,10 +186,10 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
 @cache
 def environment() -> Environment:
     """The environment; templates come from the package ``gemmprof.templates``."""
-    env = _Environment(
+    env = Environment(
         loader=PackageLoader("gemmprof.templates", ""),
         autoescape=True,
-        finalize=printed,  # of what is constant in a template
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -62,8 +62,8 @@ def test_moments_are_short() -> None:
 def test_every_character_is_printed_as_it_is_shown_and_escaped() -> None:
     for code in (*range(0x250), 0x2028, 0x202E, 0xD800, 0xFEFF, 0x1F600):
         text = f"a{chr(code)}b"
-        assert e.printed(text) == str(escape(visible(text)))
+        assert render("{{ x }}", x=text) == str(escape(visible(text)))
     values = (0, -1.5, True, Markup("<b>"), "", None)
-    assert [e.printed(value) for value in values] == ["0", "-1.5", "True", "<b>", "", ""]
+    assert [render("{{ x }}", x=value) for value in values] == ["0", "-1.5", "True", "<b>", "", ""]
     template = "{% set bold %}<b>{{ x }}</b>{% endset %}{{ bold }}{{ x }}{{ y }}"
     assert render(template, x="<i>", y=None) == "<b>&lt;i&gt;</b>&lt;i&gt;"
