@@ -287,20 +287,8 @@ def _link(cache: Path, plan: _Plan) -> None:
     with new_entry(library.parent) as folder:
         notes = {name: compiler.read_record(cache, calls) for name, calls in plan.units.items()}
         (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
-        objects = [compiler.object_file(cache, unit) for unit in plan.everything]
-        # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
-        command = [
-            str(plan.nvcc.path),
-            "-shared",
-            "-cudart=static",
-            *map(str, objects),
-            "-o",
-            str(folder / library.name),
-        ]
-        command += [f"-L{plan.torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10"]
-        completed = compiler.run_tool(command)
-        if completed.returncode != 0:
-            raise compiler.compiler_error(library.name, completed.stderr + completed.stdout)
+        torch = (f"-L{plan.torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10")
+        compiler.link(cache, plan.nvcc, plan.everything, folder / library.name, library.name, *torch)
 
 
 def _stage_build(record: compiler.Compiled, variant: Variant, unit: Unit, compiled: bool) -> StageBuild:

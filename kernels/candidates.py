@@ -15,7 +15,7 @@ from gemmprof.gpu.dtypes import element_type, name_of
 from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels import compiler
 from gemmprof.kernels.entries import is_whole, new_entry
-from gemmprof.kernels.operators import KernelOccupancy, query_kernels
+from gemmprof.kernels.operators import KernelOccupancy, error_string, query_kernels
 from gemmprof.kernels.targets import architecture_number, require_nvcc
 from gemmprof.model.ladder import Variant
 
@@ -49,17 +49,7 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
     library = cache / "candidates" / compiler.digest(*(unit.key for unit in units)) / LIBRARY_NAME
     if not is_whole(library.parent):
         with new_entry(library.parent) as folder:
-            command = [
-                str(nvcc.path),
-                "-shared",
-                "-cudart=static",
-                *(str(compiler.object_file(cache, unit)) for unit in units),
-                "-o",
-                str(folder / LIBRARY_NAME),
-            ]
-            completed = compiler.run_tool(command)
-            if completed.returncode != 0:
-                raise compiler.compiler_error(variant.source, completed.stderr + completed.stdout)
+            compiler.link(cache, nvcc, units, folder / LIBRARY_NAME, variant.source)
     return Candidate(library, compiler.read_record(cache, parts).kernels)
 
 
@@ -120,14 +110,12 @@ class LoadedCandidate:
 
         launch: Any = self.library[f"gemmprof_launch_{self.name}"]
         launch.argtypes = (ctypes.POINTER(_Gemm), ctypes.c_void_p)
-        message: Any = self.library.gemmprof_error_string
-        message.restype = ctypes.c_char_p
 
         def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
             gemm = described(a, b, out, alpha, beta)
             error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
             if error != 0:
-                raise RuntimeError(f"{self.name}: the launch failed: {message(error).decode()}")
+                raise RuntimeError(f"{self.name}: the launch failed: {error_string(self.library, error)}")
 
         return kernel
 

@@ -174,11 +174,6 @@ def object_directory(cache: Path, unit: Unit) -> Path:
     return cache / "objects" / unit.key
 
 
-def object_file(cache: Path, unit: Unit) -> Path:
-    """The object that a unit is compiled to."""
-    return object_directory(cache, unit) / OBJECT_NAME
-
-
 def is_compiled(cache: Path, unit: Unit) -> bool:
     """Whether the cache has the unit's object, undamaged."""
     return is_whole(object_directory(cache, unit))
@@ -316,14 +311,45 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
             "-o",
             str(folder / OBJECT_NAME),
         ]
-        completed = run_tool([*unit.command, *paths])
-        if completed.returncode != 0:
-            raise compiler_error(unit.file, completed.stderr + completed.stdout)
-        kernels = tuple(with_short_names(parse_ptxas(completed.stderr)))
+        said = _compiled(unit.file, [*unit.command, *paths])
+        kernels = tuple(with_short_names(parse_ptxas(said)))
         functions = function_digests(folder / OBJECT_NAME)
         note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command), functions)
         (folder / RECORD_NAME).write_text(json_text(note, 1), encoding="utf-8")
-    return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
+    return "\n".join(line for line in said.splitlines() if "warning" in line.lower())
+
+
+def link(cache: Path, nvcc: Tool, units: Iterable[Unit], library: Path, what: str, *flags: str) -> None:
+    """Link the objects of units into a library; errors name ``what``."""
+    objects = [str(object_directory(cache, unit) / OBJECT_NAME) for unit in units]
+    # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
+    _compiled(what, [str(nvcc.path), "-shared", "-cudart=static", *objects, "-o", str(library), *flags])
+
+
+def _compiled(what: str, command: Sequence[str]) -> str:
+    """What a compiler or linker says of its work.
+
+    Raises:
+        BuildError: with its message, and what to do about the usual ones.
+    """
+    completed = run_tool(command)
+    if completed.returncode == 0:
+        return completed.stderr
+    output = completed.stderr + completed.stdout
+    lines = [line for line in output.splitlines() if not line.startswith("ptxas info")]
+    telling = [line for line in lines if re.search(r"error|fatal|undefined|unsupported", line, re.IGNORECASE)]
+    remedies = ["fix the source, then build again: only changed files are compiled"]
+    if "nsupported gpu architecture" in output:
+        remedies = ["use a newer CUDA toolkit, or leave this architecture out"]
+    elif "unsupported GNU version" in output or "host compiler" in output:
+        remedies = ["install a host compiler that this nvcc supports: export NVCC_CCBIN=/usr/bin/g++-12"]
+    elif "No space left" in output:
+        remedies = ["free some disk space, or set GEMMPROF_CACHE to another disk"]
+    elif "No such file" in output and ".h" in output:
+        remedies = ["check that torch and the CUDA toolkit are installed completely"]
+    raise BuildError(
+        f"{what} could not be built", remedies=remedies, found="\n".join((telling or lines)[:20])
+    )
 
 
 def function_digests(file: Path) -> dict[str, dict[str, str]]:
@@ -347,24 +373,6 @@ def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise BuildError(f"{command[0]} does not run", found=str(error)) from error
-
-
-def compiler_error(file: str, output: str) -> BuildError:
-    """The compiler's message as an error, with what to do about the usual ones."""
-    lines = [line for line in output.splitlines() if not line.startswith("ptxas info")]
-    telling = [line for line in lines if re.search(r"error|fatal|undefined|unsupported", line, re.IGNORECASE)]
-    remedies = ["fix the source, then build again: only changed files are compiled"]
-    if "nsupported gpu architecture" in output:
-        remedies = ["use a newer CUDA toolkit, or leave this architecture out"]
-    elif "unsupported GNU version" in output or "host compiler" in output:
-        remedies = ["install a host compiler that this nvcc supports: export NVCC_CCBIN=/usr/bin/g++-12"]
-    elif "No space left" in output:
-        remedies = ["free some disk space, or set GEMMPROF_CACHE to another disk"]
-    elif "No such file" in output and ".h" in output:
-        remedies = ["check that torch and the CUDA toolkit are installed completely"]
-    return BuildError(
-        f"{file} could not be built", remedies=remedies, found="\n".join((telling or lines)[:20])
-    )
 
 
 _DECIDING = ("false", "true", "int", "long")

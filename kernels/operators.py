@@ -85,15 +85,21 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
     reports = (_KernelReport * max(query(None, 0), 0))()
     count = query(reports, len(reports))
     if count < 0:
-        message = library.gemmprof_error_string
-        message.restype = ctypes.c_char_p
-        raise BuildError(f"the CUDA runtime knows no kernel of stage {name}", found=message(-count).decode())
+        found = error_string(library, -count)
+        raise BuildError(f"the CUDA runtime knows no kernel of stage {name}", found=found)
     return tuple(
         KernelOccupancy(
             report.label.decode(), *(getattr(report, name) for name, _ in _KernelReport._fields_[1:])
         )
         for report in reports[:count]
     )
+
+
+def error_string(library: ctypes.CDLL, error: int) -> str:
+    """The CUDA runtime's words for an error that a function of a library returned."""
+    message = library.gemmprof_error_string
+    message.restype = ctypes.c_char_p
+    return str(message(error).decode())
 
 
 _loaded: Extension | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.gpu.dtypes import FLOAT8_E4M3
 from gemmprof.kernels.candidates import described
-from gemmprof.kernels.operators import load, run_stage
+from gemmprof.kernels.operators import error_string, load, run_stage
 
 if TYPE_CHECKING:
     import torch
@@ -84,9 +84,7 @@ def scaled_mm(
     with torch.cuda.device(a.device):
         error = launch(ctypes.byref(gemm), *scales, pointer(torch.cuda.current_stream().cuda_stream))
     if error != 0:
-        message = library.gemmprof_error_string
-        message.restype = ctypes.c_char_p
-        raise RuntimeError(f"{STAGE}: the launch failed: {message(error).decode()}")
+        raise RuntimeError(f"{STAGE}: the launch failed: {error_string(library, error)}")
     return out
 
 

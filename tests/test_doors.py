@@ -221,7 +221,6 @@ PLACES: dict[str, dict[str, str]] = {
     "template": {"gemmprof.reports.pages.environment": "the one environment: escapes and makes visible"},
     "csv": {
         "gemmprof.reports.tables.export": "every cell goes through `spreadsheet`",
-        "gemmprof.kernels.compiled_resources": "what the compiler said of gemmprof's own kernels",
     },
     "agents": {"gemmprof.api.server": "marks what is foreign as data, fences and bounds errors"},
     "raise": {

@@ -18,6 +18,8 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+from compiled_resources import committed_sass
+
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.figure import declared, figures, formula_of
 from gemmprof.analysis.kernel_analysis import analyse, analyses
@@ -28,7 +30,6 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.gpu.arch import MEASURED
 from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
-from gemmprof.kernels.compiled_resources import committed_sass
 from gemmprof.kernels.compiler import SOURCES, source_closure
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise

@@ -24,12 +24,19 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("pdf", "png", "svg")
-_AXES = {
-    "threads_per_block": "threads per block",
-    "registers_per_thread": "registers per thread",
-    "shared_memory_per_block": "KiB of shared memory per block",
-}
-_KIB = 1024
+# What each curve changes, what its axis says, and how much of it that counts by.
+_RESOURCES = (
+    ("threads_per_block", "threads per block", 1),
+    ("registers_per_thread", "registers per thread", 1),
+    ("shared_memory_per_block", "KiB of shared memory per block", 1024),
+)
+SHARED_MEMORY_STEP = 512  # bytes between two points of the curve over shared memory
+_CONFIGURATION = (
+    *(name for name, _, _ in _RESOURCES),
+    "shared_memory_config",
+    "block_barriers",
+    "cluster_size",
+)
 
 
 def figure(answers: Sequence[Occupancy]) -> Figure:
@@ -38,8 +45,9 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
 
     drawing = Figure(figsize=(12, 4), layout="constrained")
     panels = drawing.subplots(1, 3, sharey=True)
-    for panel, position in zip(panels, range(3), strict=True):
-        _draw(panel, [(answer.limits.label, curves(answer)[position]) for answer in answers])
+    labels = [answer.limits.label for answer in answers]
+    for panel, axis, drawn in zip(panels, _RESOURCES, zip(*map(curves, answers), strict=True), strict=True):
+        _draw(panel, *axis[1:], list(zip(labels, drawn, strict=True)))
     panels[0].set_ylabel("occupancy, %")
     first = answers[0]
     drawing.suptitle(
@@ -51,11 +59,10 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
     return drawing
 
 
-def _draw(panel: Axes, labelled: Sequence[tuple[str, Curve]]) -> None:
+def _draw(panel: Axes, title: str, scale: int, labelled: Sequence[tuple[str, Curve]]) -> None:
     groups: dict[Curve, list[str]] = {}
     for label, curve in labelled:
         groups.setdefault(curve, []).append(label)
-    scale = _KIB if labelled[0][1].resource == "shared_memory_per_block" else 1
     for position, (curve, labels) in enumerate(groups.items()):
         x = [value / scale for value in curve.x]
         # Lines of different architectures overlap; thinner ones on top keep all of them visible.
@@ -67,7 +74,7 @@ def _draw(panel: Axes, labelled: Sequence[tuple[str, Curve]]) -> None:
         here = curve.percent[curve.x.index(curve.present)]
         panel.plot([curve.present / scale], [here], "o", color=line.get_color(), markersize=7, zorder=5)
     panel.axvline(labelled[0][1].present / scale, color="0.5", linewidth=0.8, linestyle=":")
-    panel.set_xlabel(_AXES[labelled[0][1].resource])
+    panel.set_xlabel(title)
     panel.set_ylim(-3, 104)
     panel.grid(alpha=0.25)
     panel.legend(fontsize=8, loc="best", title="compute capability", title_fontsize=8)
@@ -93,20 +100,9 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
     return path
 
 
-SHARED_MEMORY_STEP = 512  # bytes between two points of the curve over shared memory
-
-
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Resident warps per SM over one resource.
-
-    Attributes:
-        resource: ``threads_per_block``, ``registers_per_thread`` or ``shared_memory_per_block``.
-        x: values of the resource, ascending; the present one is among them.
-        warps: resident warps at each; 0 where no block fits.
-        present: the present value of the resource.
-        max_warps: warp slots of the SM.
-    """
+    """Resident warps of an SM over one resource; 0 where no block fits. Its ``present`` value is among ``x``."""
 
     resource: str
     x: tuple[int, ...]
@@ -123,26 +119,20 @@ class Curve:
 def curves(present: Occupancy) -> tuple[Curve, Curve, Curve]:
     """Occupancy over threads per block (whole warps), registers per thread and shared memory per block."""
     limits = present.limits
+
+    def curve(resource: str, values: Iterable[int]) -> Curve:
+        here = getattr(present, resource)
+        x = tuple(sorted({*values, here}))
+        warps = tuple(resident_warps(present, resource, value) for value in x)
+        return Curve(resource, x, warps, here, limits.max_warps_per_sm)
+
+    threads = range(limits.warp_size, limits.max_threads_per_block + 1, limits.warp_size)
+    shared = range(0, most_shared_memory_per_block(limits) + 1, SHARED_MEMORY_STEP)
     return (
-        _curve(
-            present,
-            "threads_per_block",
-            range(limits.warp_size, limits.max_threads_per_block + 1, limits.warp_size),
-        ),
-        _curve(present, "registers_per_thread", range(1, limits.max_registers_per_thread + 1)),
-        _curve(
-            present,
-            "shared_memory_per_block",
-            range(0, most_shared_memory_per_block(limits) + 1, SHARED_MEMORY_STEP),
-        ),
+        curve("threads_per_block", threads),
+        curve("registers_per_thread", range(1, limits.max_registers_per_thread + 1)),
+        curve("shared_memory_per_block", shared),
     )
-
-
-def _curve(present: Occupancy, resource: str, values: Iterable[int]) -> Curve:
-    here = getattr(present, resource)
-    x = tuple(sorted({*values, here}))
-    warps = tuple(resident_warps(present, resource, value) for value in x)
-    return Curve(resource, x, warps, here, present.limits.max_warps_per_sm)
 
 
 def resident_warps(present: Occupancy, resource: str, value: int) -> int:
@@ -151,28 +141,11 @@ def resident_warps(present: Occupancy, resource: str, value: int) -> int:
     A block that outgrows the carve-out gets the smallest one that holds it, as the driver does at a launch; ncu's own
     curves over shared memory do the same.
     """
-    configuration = {name: getattr(present, name) for name in _CONFIGURATION}
-    configuration[resource] = value
+    configuration = {name: getattr(present, name) for name in _CONFIGURATION} | {resource: value}
     if resource == "shared_memory_per_block" and value > present.shared_memory_per_block:
-        configuration["shared_memory_config"] = _grown(present, value)
+        enough = smallest_config(present.limits, value + present.limits.reserved_shared_memory_per_block)
+        configuration["shared_memory_config"] = max(present.shared_memory_config, enough or 0)
     try:
         return occupancy(present.compute_capability, **configuration).active_warps_per_sm
     except OccupancyError:
         return 0
-
-
-def _grown(present: Occupancy, shared_memory_per_block: int) -> int:
-    """The carve-out of a launch with so many bytes per block: the present one, or the smallest that holds a block."""
-    needed = shared_memory_per_block + present.limits.reserved_shared_memory_per_block
-    enough = smallest_config(present.limits, needed)
-    return present.shared_memory_config if enough is None else max(present.shared_memory_config, enough)
-
-
-_CONFIGURATION = (
-    "threads_per_block",
-    "registers_per_thread",
-    "shared_memory_per_block",
-    "shared_memory_config",
-    "block_barriers",
-    "cluster_size",
-)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import compiled_resources
+
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.kernels import compiled_resources
 
 CALLED = ("naive", "block2d", "vectorized", "hgemm_wgmma")
 """Stages whose operators tests call without a GPU: of 32 and 16 bits (one of 8 bits takes twice as long as these)."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import compiled_resources
 import pytest
 from called_stages import CALLED, as_noted
 from scale import few
@@ -19,7 +20,7 @@ from gemmprof.base.system import cache_directory
 from gemmprof.gpu import toolchain
 from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels import build as build_module
-from gemmprof.kernels import compiled_resources, compiler
+from gemmprof.kernels import compiler
 from gemmprof.kernels.build import build
 from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
@@ -90,7 +91,7 @@ def test_resources_equal_the_committed_table(built):
     known = {line.partition(",")[0] for line in (heading, *lines)}
     # A stage that is not in the table yet has no line to differ from.
     assert [line for line in found if line.partition(",")[0] in known] == [heading, *lines], (
-        "run `python -m gemmprof.kernels.compiled_resources` and look at what changed"
+        "run `python tools/compiled_resources.py` and look at what changed"
     )
 
 
@@ -101,7 +102,7 @@ def test_machine_code_equals_the_committed_table(built):
         pytest.skip("there is no cuobjdump")
     assert {"sm_90", "sm_90a"} <= {line.split(",")[1] for line in found}
     assert found == [heading, *lines], (
-        "the machine code changed: run `python -m gemmprof.kernels.compiled_resources`, "
+        "the machine code changed: run `python tools/compiled_resources.py`, "
         "then tools/update_readme.py, which says what of the recorded run no longer holds"
     )
 

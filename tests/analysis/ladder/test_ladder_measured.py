@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compiled_resources import committed_sass
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import declared_traffic
@@ -20,7 +21,6 @@ from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, ladder_of, stage_by_number
-from gemmprof.kernels.compiled_resources import committed_sass
 from gemmprof.model import Problem, Stage
 from gemmprof.runs.directory import RUN_FILE, recorded_run_directory
 

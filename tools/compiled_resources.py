@@ -1,6 +1,6 @@
 """The committed table of what each kernel needs: registers, spills and shared memory as ptxas counts them.
 
-``python -m gemmprof.kernels.compiled_resources`` compiles the ladder for every supported architecture and rewrites
+``python tools/compiled_resources.py`` compiles the ladder for every supported architecture and rewrites
 the table. A test compares it with a fresh build, so a change that costs registers is seen where it is made; it compiles
 what is not made from the same sources, flags and compiler any more as the table's lines (``made_from.csv``).
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import BUILT
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.build import BuildResult, build
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.compiler import digest, stage_units
+from gemmprof.kernels.compiler import SOURCES, digest, stage_units
 from gemmprof.kernels.targets import require_nvcc
 
-TABLE = Path(__file__).resolve().parent / "resources.csv"
+TABLE = SOURCES / "resources.csv"
 SASS_TABLE = TABLE.with_name("sass.csv")
 MADE_FROM = TABLE.with_name("made_from.csv")
 NUMBER = "90"
