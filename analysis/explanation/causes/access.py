@@ -30,6 +30,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     constant,
     leaves_gaps,
+    record,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
@@ -49,6 +50,8 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
+LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
+"""Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 LANES = (8, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and all."""
@@ -352,7 +355,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     Fixed: a thread takes as many elements as make the widest coalesced access of the loop 16 bytes; of each narrower
     one, and of the address arithmetic and the loop around it, one in so many stays; the sectors stay the same. Where a
     thread itself reads what lies side by side, fields of a structure or a stretch of memory, one vector brings several:
-    nothing else changes.
+    nothing else changes. Records that are looked up are padded until vectors fit.
     """
     if work.program is None:
         return
@@ -408,7 +411,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
 
 def _vectors(work: Work, narrow: Mask) -> Candidate | None:
     """A thread's own neighbouring loads as vectors, as wide as what their addresses are multiples of allows."""
-    keep, widest = _own_vectors(work)
+    keep, widest, padded, cycles = _own_vectors(work)
     keep = np.where(narrow, 1.0, keep)
     merged = keep < 1.0
     if not merged.any():
@@ -430,11 +433,12 @@ def _vectors(work: Work, narrow: Mask) -> Candidate | None:
         written_lines=_left(tags, work.global_tags, stores),
     )
     passes = work.data_passes
-    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
+    factors["l1_data"] = share(float(passes @ np.where(merged, keep * cycles, 1.0)), float(passes.sum()))
     times = count / float((keep * work.executed)[merged].sum())
     change = (
         f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
         f"accesses become one of {widest} bytes."
+        + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
     )
     return Candidate(
         cause="narrow_access",
@@ -452,14 +456,15 @@ def _vectors(work: Work, narrow: Mask) -> Candidate | None:
     )
 
 
-def _own_vectors(work: Work) -> tuple[Array, int]:
+def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
     """Share of each access that stays where vectors bring what lies side by side for a thread, and the widest of them.
 
     Side by side are loads whose addresses differ by a constant, and those of a loop's rounds where the address moves
-    by as much as the loads of a round read.
+    by as much as the loads of a round read. Records that are looked up can be padded until vectors fit: the size of
+    those for which that is so, 0 for none. Last the cycles of L1's data stage for each access, over those of now.
     """
     code = work.code
-    keep, widest = keep_of(work), 0
+    keep, widest, padded, cycles = keep_of(work), 0, 0, keep_of(work)
     fields: dict[tuple[object, int, Loop | None, bool], list[Form]] = {}
     runs: dict[tuple[object, int, Loop, bool, float], list[Form]] = {}
     checked = checked_forms(work)
@@ -475,9 +480,17 @@ def _own_vectors(work: Work) -> tuple[Array, int]:
                 runs.setdefault((form.base, form.width, loop, line.is_store, often), []).append(form)
     for forms in fields.values():
         size = _vector(aligned(forms[0]))
-        vectors: dict[int, list[int]] = {}
+        apart = record(forms[0])
+        pads = forms[0].kind == LOOK_UP and size < min(WIDE, apart) and apart % WIDE > 0
+        size = WIDE if pads else size
+        first = min(map(constant, forms))
+        vectors: dict[object, list[int]] = {}
         for form in forms:
-            vectors.setdefault(constant(form) // size, []).append(form.index)
+            place = constant(form)
+            in_record = divmod(place - first, apart)
+            vectors.setdefault((in_record[0], in_record[1] // size) if pads else place // size, []).append(
+                form.index
+            )
         for rows in vectors.values():
             # What is loaded at one place again and again, the vector would be, too.
             times: dict[int, float] = {}
@@ -485,7 +498,11 @@ def _own_vectors(work: Work) -> tuple[Array, int]:
                 place = constant(checked[row].form)
                 times[place] = times.get(place, 0.0) + float(work.executed[row])
             keep[rows] = max(times.values()) / sum(times.values())
-            widest = max(widest, size if len(times) > 1 else 0)
+            if len(times) > 1:
+                widest = max(widest, size)
+                padded = apart if pads else padded
+                if forms[0].kind == LOOK_UP:
+                    cycles[rows] = LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[forms[0].width]
     for (_, width, loop, *_), forms in runs.items():
         places = sorted({constant(form) for form in forms})
         span = len(places) * width
@@ -493,7 +510,7 @@ def _own_vectors(work: Work) -> tuple[Array, int]:
         if forms[0].step(loop) in (span, -span) and span == places[-1] - places[0] + width < size:
             keep[[form.index for form in forms]] = span / size / len(places)
             widest = max(widest, size)
-    return keep, widest
+    return keep, widest, padded, cycles
 
 
 def _vector(multiple: int) -> int:

@@ -195,9 +195,15 @@ def aligned(form: Form, walked: Loop | None = None) -> int:
     return found if isinstance(number, int) else gcd(found, int(np.gcd.reduce(number - number[0])))
 
 
-def _granule(form: Form, walked: Loop | None = None) -> int:
-    """Bytes that the address of the first thread is a multiple of, as far as the code tells."""
-    found = ALLOCATION
+def record(form: Form) -> int:
+    """Bytes of the records that it looks up: what all places are a multiple of, but for a field's own."""
+    return _granule(form, found=0)
+
+
+def _granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION) -> int:
+    """Bytes that the address of the first thread is a multiple of, as far as the code tells; an array begins at a
+    multiple of ``found``.
+    """
     for factors, one in form.address.terms.items():
         if not factors or (
             len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1

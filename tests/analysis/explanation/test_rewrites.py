@@ -609,6 +609,16 @@ def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
     assert not causes & {"memory_latency", "low_occupancy"}
 
 
+def test_records_that_no_vector_fits_are_padded() -> None:
+    """An entry of three floats is looked up by three loads; one of 16 bytes brings it where four are stored."""
+    flawed, came = study("colour_cube_three_floats")
+    (finding,) = (one for one in explain(flawed).findings if one.cause == "narrow_access")
+    assert "3.0 of its accesses become one of 16 bytes. Records of 12 bytes" in finding.change
+    assert finding.saves_low <= came["padded"] <= finding.saves_high
+    fixed, _ = study("colour_cube_three_floats", "padded")
+    assert all("pad them" not in one.change for one in explain(fixed).findings)
+
+
 def test_fp64_divisions_by_what_divided_before_become_products() -> None:
     """Six values are divided by the same root, and two by a constant: a reciprocal serves them all."""
     flawed, _ = study("principal_stresses_in_double")
