@@ -465,7 +465,7 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
     """
     code = work.code
     keep, widest, padded, cycles = keep_of(work), 0, 0, keep_of(work)
-    fields: dict[tuple[object, int, Loop | None, bool], list[Form]] = {}
+    fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
     runs: dict[tuple[object, int, Loop, bool, float], list[Form]] = {}
     checked = checked_forms(work)
     for index, one in checked.items():
@@ -474,7 +474,7 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
         plain &= not (line.guard and line.is_store)
         if plain and 0 < form.width < WIDE and form.kind != UNKNOWN and form.parameters:
             loop = code.loop_of(index)
-            fields.setdefault((form.base, form.width, loop, line.is_store), []).append(form)
+            fields.setdefault((form.base, loop, line.is_store), []).append(form)
             if loop is not None and not line.guard:
                 often = float(work.executed[index])
                 runs.setdefault((form.base, form.width, loop, line.is_store, often), []).append(form)
@@ -502,7 +502,9 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
                 widest = max(widest, size)
                 padded = apart if pads else padded
                 if forms[0].kind == LOOK_UP:
-                    cycles[rows] = LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[forms[0].width]
+                    cycles[rows] = [
+                        LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[checked[row].form.width] for row in rows
+                    ]
     for (_, width, loop, *_), forms in runs.items():
         places = sorted({constant(form) for form in forms})
         span = len(places) * width

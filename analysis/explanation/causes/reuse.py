@@ -668,7 +668,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     wasted = max(1.0, share(float(work.global_sectors[loads].sum()), float(work.global_ideal[loads].sum())))
     if footprint and flows.dram_read > AGAIN * footprint * wasted:
         found = _read_again(work, flows, footprint)
-    elif flows.dram_read and flows.missed >= SHARED_SECTORS * flows.dram_read:
+    elif flows.dram_read and _in_order(work, flows) >= SHARED_SECTORS * flows.dram_read:
         busy = max(
             (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
             default=0.0,
@@ -679,6 +679,19 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
     elif found is not None or records is not None:
         yield found or records  # type: ignore[misc]
+
+
+def _in_order(work: Work, flows: Traffic) -> float:
+    """Sectors that L1 fetched at places which the order of the work decides: all but look-ups, where the data do."""
+    if work.program is None:
+        return flows.missed
+    loads = work.global_loads
+    looked_up = work.code.chased & loads
+    looked_up[[at for at, one in checked_forms(work).items() if one.form.kind == LOOK_UP and loads[at]]] = (
+        True
+    )
+    sectors = work.global_sectors
+    return flows.missed * (1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum())))
 
 
 def _as_records(work: Work, flows: Traffic) -> Candidate | None:
@@ -816,11 +829,11 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         if _by_copies(flows)
         else (
             "Let a block use what it shares with its neighbours while L1 holds it",
-            "Give blocks square tiles, or sort the look-ups.",
+            "Give blocks square tiles.",
         )
     )
 
-    missed = 0.5 * (flows.missed + flows.dram_read)
+    missed = flows.missed - 0.5 * (_in_order(work, flows) - flows.dram_read)
     return Candidate(
         cause="cache_locality",
         variants=(

@@ -609,6 +609,12 @@ def test_shorter_waits_gain_nothing_where_memory_is_busy() -> None:
     assert not causes & {"memory_latency", "low_occupancy"}
 
 
+def test_no_order_of_the_work_is_promised_to_help_look_ups() -> None:
+    """A walk goes where chance takes it: L2 is full of look-ups, which other blocks in another order do as well."""
+    causes = {one.cause for one in explain(study("random_walk_long_modulo")[0]).findings}
+    assert "cache_locality" not in causes
+
+
 def test_records_that_no_vector_fits_are_padded() -> None:
     """An entry of three floats is looked up by three loads; one of 16 bytes brings it where four are stored."""
     flawed, came = study("colour_cube_three_floats")
