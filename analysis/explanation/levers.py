@@ -193,7 +193,21 @@ TORCH: Words = {
         "Give the operator more at once, or let torch.compile write another kernel for these sizes.",
     ),
     "double_precision": ("float32", "Keep the tensors in float32: a float64 one makes every result float64."),
+    "integer_arithmetic": (
+        "32 bits, masks",
+        "Divide tensors of 32-bit integers where those hold the values, and by powers of two with torch.bitwise_and "
+        "and bitwise_right_shift: the kernel divides by a number that it learns when it runs.",
+    ),
 }
+# An operator along an axis that is not the last: its threads walk that axis one by one.
+ALONG_OTHERS = re.compile(r"SpatialSoftMax|_outer_dim")
+AXIS_LAST = (
+    "that axis last",
+    "Store the data with this axis last (movedim(d, -1).contiguous(), once where they are used often): along the last "
+    "axis the operator takes a kernel in which the threads of a block share a row.",
+)
+ONE_BY_ONE = ("small_grid", "memory_latency", "redundant_loads")
+"""Names of what such a kernel loses by it; the first that it has says it."""
 INDUCTOR: Words = {
     **dict.fromkeys(
         ("low_occupancy", "memory_latency", "instruction_latency", "small_grid", "tail_effect"),
@@ -262,6 +276,7 @@ _TAKEN_BY: Mapping[str, Mapping[str, re.Pattern[str]]] = {
         "narrow_access": re.compile(r"(?<!vectorized_)elementwise_kernel|CatArray"),
         # An elementwise kernel has the blocks that its elements need.
         "small_grid": re.compile(r"^(?!.*elementwise)"),
+        "integer_arithmetic": re.compile(r"remainder|fmod|div_|gcd|lcm"),
         "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
         "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
     },
@@ -274,12 +289,16 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     words = WORDS.get(owner.key, {} if owner.editable else ANY_LIBRARY)
     everything = tuple(found)
     measured = {one.cause for one in everything if one.variants[0].known is not None}
+    along = owner.key == "torch" and ALONG_OTHERS.search(work.profile.name)
+    loses = next((cause for cause in ONE_BY_ONE if along and cause in {one.cause for one in everything}), "")
     for candidate in everything:
         known = candidate.variants[0].known is not None
         said = words.get(candidate.cause)
         fewer_blocks = "block_launch" in candidate.variants[0].fix.resources
         if owner.key == "triton" and candidate.cause == "low_occupancy" and fewer_blocks:
             said = SHORT_PROGRAMS
+        if candidate.cause == loses:
+            said = AXIS_LAST
         path = _TAKEN_BY.get(owner.key, {}).get(candidate.cause)
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
@@ -318,13 +337,17 @@ def _fact(work: Work, cause: str) -> str:
 
 
 def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:
-    """A candidate as its owner would put it: one way, and no place in code that the reader cannot change."""
+    """A candidate as its owner would put it. Of code that the reader cannot change: one way, and no place."""
     name, change = said
-    first = candidate.variants[0]
-    up_to = not owner.editable and candidate.cause not in SURE
+    ways = candidate.variants
+    if owner.editable and len(ways) > 1:
+        variants = tuple(replace(way, change="") for way in ways)
+    else:
+        up_to = not owner.editable and candidate.cause not in SURE
+        variants = (replace(ways[0], name=name, up_to=up_to, change=""),)
     return replace(
         candidate,
-        variants=(replace(first, name=name, up_to=up_to, change=""),),
+        variants=variants,
         change=_fact(work, candidate.cause) + change,
         attributed=candidate.attributed if owner.editable else None,
     )
