@@ -9,7 +9,7 @@ stands without one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
@@ -288,6 +288,9 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else ANY_LIBRARY)
     everything = tuple(found)
+    wide = _TAKEN_BY.get(owner.key, {}).get("narrow_access")
+    if wide is not None and wide.search(work.profile.name):
+        everything = tuple(_vectorised(everything))
     measured = {one.cause for one in everything if one.variants[0].known is not None}
     along = owner.key == "torch" and ALONG_OTHERS.search(work.profile.name)
     loses = next((cause for cause in ONE_BY_ONE if along and cause in {one.cause for one in everything}), "")
@@ -310,6 +313,16 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             yield _in_words(work, candidate, said, owner)
         elif known or (owner.editable and owner.key != "triton"):
             yield candidate
+
+
+def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Operands of one layout take the operator's vectorised path: its accesses are wide, too."""
+    narrow = next((one.fix for one in everything if one.cause == "narrow_access"), None)
+    for one in everything:
+        if narrow is not None and one.cause == "uncoalesced_access":
+            yield replace(one, variants=(replace(one.variants[0], fix=one.fix.together(narrow)),))
+        else:
+            yield one
 
 
 def of_the_kernel(work: Work, candidate: Candidate) -> bool:

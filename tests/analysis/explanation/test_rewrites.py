@@ -137,6 +137,10 @@ def found(name: str, cause: str) -> Finding:
         ("decode_cache_warp_per_head", "small_grid", "warps"),
         # Products of two tiles, each exchanged between the lanes of a warp and between warps to be added up.
         ("triton_scores_sums_of_products", "tensor_cores_idle", "dot"),
+        # torch's kernel for operands of one layout reads whole sectors, and several elements at once.
+        ("torch_product_of_fields", "uncoalesced_access", "planes"),
+        # torch divides 64-bit integers, where a mask would do.
+        ("torch_remainder_of_long", "integer_arithmetic", "mask"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
@@ -592,6 +596,23 @@ def test_nothing_is_cut_finer_where_a_thread_does_one_thing() -> None:
     # Rounds of a loop are what more warps could share.
     insertion = study("nearest_16_insertion", "registers")[0]
     assert "low_occupancy" in {one.cause for one in explain(insertion).findings}
+
+
+def test_an_operator_along_an_axis_in_the_middle_is_told_once_to_have_it_last() -> None:
+    """Few blocks, one load under way and three passes are one loss: of torch's kernel for such axes."""
+    said = explain(study("torch_softmax_inner_axis")[0]).findings
+    assert [one.cause for one in said if "axis last" in one.change] == ["small_grid"]
+    assert not {"memory_latency", "redundant_loads"} & {one.cause for one in said}
+    last = explain(study("torch_softmax_inner_axis", "contiguous_axis")[0]).findings
+    assert not [one for one in last if "axis last" in one.change]
+
+
+def test_the_ways_to_write_a_program_of_triton_are_weighed_apart() -> None:
+    """A row in registers spills where one in shared memory does not: the better one is told, in Triton's words."""
+    launch = work(study("triton_rms_norm_pieces")[0])
+    variants = {one.cause: len(one.variants) for one in detect(launch)}
+    told = {one.cause: one for one in explain(launch.profile).findings}
+    assert variants["redundant_loads"] > 1 and "BLOCK" in told["redundant_loads"].change
 
 
 def test_short_programs_of_triton_get_more_to_do() -> None:
