@@ -383,6 +383,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         resources["block_launch"] = ratio
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
+        # Each thread exchanges one value, however many elements it has added to it before.
+        keep[_added_up(work)] = ratio
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
@@ -655,6 +657,26 @@ def computing(work: Work) -> Mask:
             if not found[source] and work.sass[source].space in ("", "constant"):
                 found[source] = True
                 waiting += [(source, read) for read in work.sass[source].reads]
+    return found
+
+
+def _added_up(work: Work) -> Mask:
+    """What the threads of a block exchange to make one value of theirs, and what makes it."""
+    code, running = work.code, work.executed > 0
+    shuffles = running & work.where(
+        lambda line: line.opcode == "SHFL" and ("BFLY" in line.modifiers or "DOWN" in line.modifiers)
+    )
+    found = np.zeros(len(shuffles), dtype=bool)
+    for at in map(int, np.flatnonzero(shuffles)):
+        made = [use for use in code.readers[at] if not work.sass[use].space]
+        # A step of several: what is made of one exchange is exchanged again, or was.
+        before = {one for source in code.sources(at) for one in code.sources(source)}
+        if any(shuffles[one] for one in before.union(*(code.readers[use] for use in made))):
+            found[[at, *made]] = True
+    shared = running & work.where(lambda line: line.space == "shared")
+    stores = np.flatnonzero(shared & work.where(lambda line: line.is_store))
+    if all(any(found[source] for source in code.sources(int(at))) for at in stores):
+        found |= shared
     return found
 
 
