@@ -353,9 +353,10 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
     Fixed: a thread takes as many elements as make the widest coalesced access of the loop 16 bytes; of each narrower
-    one, and of the address arithmetic and the loop around it, one in so many stays; the sectors stay the same. Where a
-    thread itself reads what lies side by side, fields of a structure or a stretch of memory, one vector brings several:
-    nothing else changes. Records that are looked up are padded until vectors fit.
+    one, and of the address arithmetic and the loop around it, one in so many stays; the sectors stay the same. Where
+    there is no loop, fewer threads have their sums to exchange. Where a thread itself reads what lies side by side,
+    fields of a structure or a stretch of memory, one vector brings several: nothing else changes.
+    Records that are looked up are padded until vectors fit.
     """
     if work.program is None:
         return
@@ -370,21 +371,21 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     keep = keep_of(work)
     keep[narrow] = _with_siblings(work)[narrow] / WIDE
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
-    resources = _same_traffic(work, keep)
     # What finds places, counts and decides is done once for all that one access moves.
     loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
     around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
     around &= ~computing(work)
     around &= ~work.where(lambda line: line.space in ("global", "shared", "local"))
     keep[around] = ratio
-    warps = 1.0
+    warps, fewer = 1.0, {}
     if loops == {None}:
         # A thread does one access and ends: wider ones need fewer threads.
-        resources["block_launch"] = ratio
+        fewer["block_launch"] = ratio
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[_added_up(work)] = ratio
+    resources = {**_same_traffic(work, keep), **fewer}
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
@@ -697,10 +698,11 @@ def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
     """
     tags = work.global_tags
     lines = np.maximum(work.global_ideal / 4.0, tags * keep)
-    shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
+    others = work.shared_wavefronts + work.local_sectors / 4.0
+    stays = float(others @ keep) + float(np.minimum(tags, lines).sum())
     return {
         **dict.fromkeys(BELOW_L1, 1.0),
-        "l1_data": share(shared + float(np.minimum(tags, lines).sum()), shared + float(tags.sum())) or 1.0,
+        "l1_data": share(stays, float(others.sum()) + float(tags.sum())) or 1.0,
     }
 
 
