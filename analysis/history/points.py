@@ -98,20 +98,3 @@ class Series:
     texts: dict[str, Sequence[str]]
     point: Callable[[int], Point]
     number: int = 0
-
-
-def series_of(points: Sequence[Point]) -> Series:
-    """These points as a series."""
-    counters = sorted({name for point in points for name in point.counters})
-    rows = [
-        [point.sm_clock_hz, point.memory_clock_hz, *(point.counters.get(name) for name in counters)]
-        for point in points
-    ]
-    return Series(
-        is_profiled=bool(points) and points[0].kind == "profiled",
-        time_ns=np.array([point.time_ns for point in points], dtype=np.float64),
-        names=(*CLOCKS, *counters),
-        numbers=np.array(rows, dtype=np.float64).reshape(len(points), len(CLOCKS) + len(counters)),
-        texts={name: [getattr(point, name) for point in points] for name in TEXTS},
-        point=points.__getitem__,
-    )

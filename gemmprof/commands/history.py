@@ -147,7 +147,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
-    from gemmprof.analysis.history.points import series_of
+    from gemmprof.reports.history.point_files import series_of
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history_tables
 

@@ -111,6 +111,11 @@ def series_in(rows: pa.Table) -> list[Series]:
     return [part(start, stop) for start, stop in pairwise(edges)]
 
 
+def series_of(points: Sequence[Point]) -> Series:
+    """The points of one series, oldest first, as columns."""
+    return series_in(table_of(points))[0]
+
+
 def _texts(rows: pa.Table, name: str) -> list[str]:
     """A column of texts, which are few and repeat; '' for what a record lacks."""
     if name not in rows.column_names:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point, series_of
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import write_history_page
 
 

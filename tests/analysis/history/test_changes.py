@@ -11,9 +11,10 @@ from recorded_data import DATA
 
 from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point, series_of
+from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.recording import points
 from gemmprof.analysis.session import load_session
+from gemmprof.reports.history.point_files import series_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import Change, changes
-from gemmprof.analysis.history.points import Origin, Point, series_of
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html, write_history_page
 
 START = datetime(2025, 11, 20, tzinfo=UTC)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import changes, series_with_steps
-from gemmprof.analysis.history.points import Origin, Point, series_of
+from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.reports.history import compaction
-from gemmprof.reports.history.point_files import read_columns, write_points
+from gemmprof.reports.history.point_files import read_columns, series_of, write_points
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
