@@ -11,10 +11,10 @@ from gemmprof import metrics
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import FLOAT32, element_type
 from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
+from gemmprof.metrics import LEAN
 from gemmprof.model import Ladder, Problem, Stage
 from gemmprof.runs.directory import Run
 
-LEAN = "lean"
 NCU_SETS = ("basic", "detailed", "full", "roofline")
 METRIC_SETS = (LEAN, *NCU_SETS)
 CLOCK_CONTROLS = ("none", "base")
@@ -96,26 +96,14 @@ class Settings:
         )
 
     def _collection(self, *, tensor: bool) -> tuple[str, ...]:
-        options: list[str] = []
-        names: dict[str, None] = {}
-        if self.metric_set in NCU_SETS:
-            options += ["--set", self.metric_set]
-        chosen = (
-            metrics.lean_options(tensor=tensor, timeline=self.timeline)
-            if self.metric_set == LEAN
-            else metrics.collection_options()
+        own = [name for group in metrics.GROUPS.values() for name in group.requested]
+        return metrics.collection_options(
+            self.metric_set,
+            tensor=tensor,
+            timeline=self.timeline,
+            sections=self.extra_sections,
+            names=[*(own if self.metric_set == "full" else ()), *self.extra_metrics],
         )
-        for option, value in zip(chosen[::2], chosen[1::2], strict=True):
-            if option == "--metrics" and self.metric_set in (LEAN, "full"):
-                names.update(dict.fromkeys(value.split(",")))
-            elif option == "--section" and self.metric_set == LEAN:
-                options += [option, value]
-        for section in self.extra_sections:
-            options += ["--section", section]
-        names.update(dict.fromkeys(self.extra_metrics))
-        if names:
-            options += ["--metrics", ",".join(names)]
-        return tuple(options)
 
     def recorded_options(self) -> Mapping[str, object]:
         """The settings that a run records so that ``--resume`` can compare them."""

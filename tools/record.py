@@ -28,10 +28,11 @@ from gemmprof.analysis.session import load_session
 from gemmprof.arguments.common import console
 from gemmprof.base.errors import RunError
 from gemmprof.kernels.catalog import LADDERS, ladder_of
+from gemmprof.metrics import LEAN
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.ncu.profile_pass import REPORTS
-from gemmprof.profiler.settings import LEAN, Settings
+from gemmprof.profiler.settings import Settings
 from gemmprof.reports.terminal import summary
 from gemmprof.reports.terminal.progress_bars import PlainProgress
 from gemmprof.runs.directory import RUN_FILE, Run, load_run, save_run

@@ -94,7 +94,7 @@ class Recording:
 def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """What is recorded: the program's command and ncu's options, by the name of the report."""
     of_lean = ("--section-folder", str(lean))
-    sampled = (*of_lean, *metrics.lean_options(tensor=True))
+    sampled = (*of_lean, *metrics.collection_options())
     # What a graph as a whole is profiled with: ncu refuses what needs a patched kernel.
     of_graph = ("--graph-profiling", "graph", "--set", "basic", "--section", "PmSampling")
     over_time = ("--section", "PmSampling", "--section", WARP_STATES)
@@ -111,7 +111,7 @@ def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tup
         "over_time": (("./phases",), over_time),
         "over_time_fine": (("./phases", "clock_drop"), (*over_time, "--pm-sampling-interval", "1000")),
         "lean_sampled_few": (few, sampled),
-        "lean_unsampled_few": (few, (*of_lean, *metrics.lean_options(tensor=True, timeline=False))),
+        "lean_unsampled_few": (few, (*of_lean, *metrics.collection_options(timeline=False))),
         "full_few": (few, ("--set", "full")),
         "full_unsampled_few": (few, ("--section-folder", str(unsampled), "--set", "full")),
     }

@@ -37,11 +37,11 @@ from gemmprof.arguments.ladder_options import (
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
+from gemmprof.metrics import LEAN
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.settings import (
     CLOCK_CONTROLS,
     DEFAULT_SHAPE,
-    LEAN,
     METRIC_SETS,
     Settings,
     select_stages,

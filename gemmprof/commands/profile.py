@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from gemmprof.arguments import common
 from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
-from gemmprof.profiler.settings import CLOCK_CONTROLS, LEAN, METRIC_SETS
+from gemmprof.metrics import LEAN
+from gemmprof.profiler.settings import CLOCK_CONTROLS, METRIC_SETS
 from gemmprof.runs.directory import DEFAULT_PROFILES_DIRECTORY, timestamped
 
 if TYPE_CHECKING:

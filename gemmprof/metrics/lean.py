@@ -37,26 +37,10 @@ GROUPS: dict[str, MetricGroup] = {
 }
 
 
-def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str, ...]:
-    """ncu options (sections and metrics, each once) that collect the union of the groups (default: all)."""
-    chosen = list(GROUPS.values() if groups is None else groups)
-    return _collecting(
-        (section for group in chosen for section in group.sections),
-        (name for group in chosen for name in group.requested),
-    )
-
-
-def _collecting(sections: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """ncu's options for these sections and metrics, each once."""
-    options = [word for section in dict.fromkeys(sections) for word in ("--section", section)]
-    listed = ",".join(dict.fromkeys(names))
-    return (*options, "--metrics", listed) if listed else tuple(options)
-
-
 _TABLES = "MemoryWorkloadAnalysis_Tables"
 # What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
-# own, and tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options`
-# names those).
+# own, and tables for which ncu collects hundreds of metrics where the analyses read a few (which the
+# lean set names).
 LEAN_WITHOUT = (
     "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
     "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
@@ -70,29 +54,45 @@ _TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
 _BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
 
 
-def lean_options(*, tensor: bool = False, timeline: bool = True) -> tuple[str, ...]:
-    """ncu options of the lean set: what the analyses read, in as few passes as can be.
+LEAN = "lean"  # the set of what the analyses read, in as few passes as can be
 
-    The sections are meant to be collected without `LEAN_WITHOUT`.
+
+def collection_options(
+    metric_set: str = LEAN,
+    *,
+    tensor: bool = True,
+    timeline: bool = True,
+    sections: Iterable[str] = (),
+    names: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """ncu's options for a set, each section and metric once. The lean one is meant to be read without `LEAN_WITHOUT`.
 
     Args:
-        tensor: also what is read of kernels that use tensor cores.
-        timeline: also samples over time.
+        metric_set: `LEAN`, or one of ncu's own.
+        tensor: of the lean one also what is read of kernels that use tensor cores.
+        timeline: of the lean one also samples over time.
+        sections, names: more sections and metrics.
     """
-    groups = GROUPS.values()
-    of_tables = (
-        name
-        for group in groups
-        if _TABLES in group.sections
-        for name in (*group.required, *group.expected, *group.optional)
-        if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
-    )
-    left_out = frozenset() if tensor else _TENSOR_SECTIONS
-    left_out |= frozenset() if timeline else {PM_SAMPLING}
-    return _collecting(
-        (name for group in groups for name in group.sections if name not in left_out),
-        (*(name for group in groups for name in group.requested), *of_tables),
-    )
+    options = ["--set", metric_set]
+    if metric_set == LEAN:
+        groups = GROUPS.values()
+        of_tables = (
+            name
+            for group in groups
+            if _TABLES in group.sections
+            for name in (*group.required, *group.expected, *group.optional)
+            if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
+        )
+        left_out = frozenset() if tensor else _TENSOR_SECTIONS
+        left_out |= frozenset() if timeline else {PM_SAMPLING}
+        own = (name for group in groups for name in group.sections if name not in left_out)
+        options, sections = [], (*own, *sections)
+        names = (*(name for group in groups for name in group.requested), *of_tables, *names)
+    for section in dict.fromkeys(sections):
+        options += ["--section", section]
+    if listed := ",".join(dict.fromkeys(names)):
+        options += ["--metrics", listed]
+    return tuple(options)
 
 
 # The name of today by the older one, where both mean the same in the same unit.

@@ -18,7 +18,7 @@ from pathlib import Path
 from gemmprof import metrics
 from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.toolchain import Tool, ncu_installation
-from gemmprof.profiler.settings import LEAN
+from gemmprof.metrics import LEAN
 
 # A metric, or a table of the memory tables, whose metrics ncu knows by itself.
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')

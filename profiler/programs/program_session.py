@@ -23,13 +23,13 @@ from gemmprof import metrics
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
 from gemmprof.gpu.toolchain import Tool
+from gemmprof.metrics import LEAN
 from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
-from gemmprof.profiler.settings import LEAN
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
 POLL_SECONDS = 0.2
@@ -171,20 +171,9 @@ class ProgramProfiler:
     @property
     def collection(self) -> tuple[str, ...]:
         """ncu's options for sections and metrics: what the analyses read of any kernel, tensor cores included."""
-        options = (
-            list(metrics.lean_options(tensor=True, timeline=self.timeline))
-            if self.metric_set == LEAN
-            else ["--set", self.metric_set]
+        return metrics.collection_options(
+            self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
         )
-        for section in self.sections:
-            options += ["--section", section]
-        if self.extra_metrics:
-            more = ",".join(self.extra_metrics)
-            if "--metrics" in options:
-                options[options.index("--metrics") + 1] += "," + more
-            else:
-                options += ["--metrics", more]
-        return tuple(options)
 
     def _command(
         self,

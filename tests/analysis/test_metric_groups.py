@@ -10,14 +10,6 @@ from gemmprof.metrics import MetricGroup
 from gemmprof.model import NotCollected
 
 
-def test_options_are_the_union_each_once() -> None:
-    one = MetricGroup(sections=("A", "B"), requested=("x", "y"))
-    two = MetricGroup(sections=("B", "C"), requested=("y",))
-    expected = ("--section", "A", "--section", "B", "--section", "C", "--metrics", "x,y")
-    assert metrics.collection_options([one, two]) == expected
-    assert metrics.collection_options([MetricGroup(sections=("A",))]) == ("--section", "A")
-
-
 def test_all_groups_together_ask_for_every_section_once() -> None:
     options = metrics.collection_options()
     sections = [options[i + 1] for i, word in enumerate(options) if word == "--section"]

@@ -12,10 +12,11 @@ from gemmprof.arguments import ladder_options
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.commands import collect as command
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
+from gemmprof.metrics import LEAN
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord
 from gemmprof.profiler import collect
 from gemmprof.profiler.cluster.connection import SchedulerGone
-from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
+from gemmprof.profiler.settings import NCU_SETS, Settings, differences, select_stages
 from gemmprof.runs.directory import Run
 
 CUBE = Problem(64, 64, 64)

@@ -96,7 +96,7 @@ def test_an_installation_without_sections_leaves_nothing_to_use(tmp_path: Path) 
 
 
 def test_what_is_left_out_is_not_asked_for_by_name_and_no_analysis_requires_it() -> None:
-    names = metrics.lean_options()[-1].split(",")
+    names = metrics.collection_options(tensor=False)[-1].split(",")
     assert not [name for name in names if name.startswith(metrics.LEAN_WITHOUT)]
     for group in metrics.GROUPS.values():
         read = (*group.required, *group.expected)
@@ -104,7 +104,7 @@ def test_what_is_left_out_is_not_asked_for_by_name_and_no_analysis_requires_it()
 
 
 def test_what_the_left_out_tables_hold_for_the_analyses_is_asked_for_by_name() -> None:
-    names = metrics.lean_options()[-1].split(",")
+    names = metrics.collection_options(tensor=False)[-1].split(",")
     for group in (
         metrics.GROUPS["bank_conflicts"],
         metrics.GROUPS["coalescing"],
