@@ -27,6 +27,7 @@ class Variant:
         change: what to try, one plain sentence; '' for the candidate's own.
         known: saving with its 80 % interval where it was measured elsewhere, so that no model is asked.
         up_to: the change may bring less, down to nothing: the interval begins at 0.
+        most: share of the time that has no reason to stay where it is changed: the warps' time in what it touches.
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
     """
 
@@ -36,6 +37,7 @@ class Variant:
     exact: bool = True
     known: tuple[float, float, float] | None = None
     up_to: bool = False
+    most: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,12 @@ def derived(metric: str, value: float, unit: str = "") -> Evidence:
 def share(part: float, whole: float) -> float:
     """``part / whole``, 0 of nothing."""
     return part / whole if whole > 0 else 0.0
+
+
+def within(work: Work, keep: Array) -> float:
+    """Share of the warps' time, as sampled, that goes with what does not stay; 1 without samples."""
+    time = work.attributed_total
+    return share(float(time @ (1.0 - keep)), float(time.sum())) if work.samples else 1.0
 
 
 def keep_of(work: Work) -> Array:

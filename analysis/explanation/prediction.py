@@ -148,7 +148,7 @@ class Predictor:
         )
         if self.room is None or measured:
             return found
-        room = self.room
+        room = min(self.room, variant.most)
         if self._accesses_stay(fix):
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
             terms = self.model.terms(fix)

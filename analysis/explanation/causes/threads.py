@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     share,
+    within,
 )
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
@@ -39,8 +40,9 @@ MOSTLY_IDLE = 0.3  # share of the time without a working SM from which on it is
 def branch_divergence(work: Work) -> Iterator[Candidate]:
     """32 active threads: what the threads of a warp do apart is done together.
 
-    Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. Where a warp is given
-    a row of few elements, several rows share a warp: all that it executes, and blocks, shrink in proportion.
+    Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
+    the missing threads' share of the warps' time. Where a warp is given a row of few elements, several rows share a
+    warp: all that it executes, and blocks, shrink in proportion.
     """
     if work.program is None or not work.total_executed:
         return
@@ -60,7 +62,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     mean = float(work.threads.sum()) / work.total_executed
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
-    variants = [Variant("threads of a warp on the same way", Fix(keep=keep, resources=resources))]
+    packed = Fix(keep=keep, resources=resources)
+    variants = [Variant("threads of a warp on the same way", packed, most=within(work, keep))]
     if lanes := _lanes_of_a_row(work):
         part = lanes / WARP
         fewer = Fix(keep=np.full(len(keep), part), resources={**resources, "block_launch": part})
