@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     evidence,
     keep_of,
     share,
+    within,
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -392,7 +393,12 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="narrow_access",
         variants=(
-            Variant("16 bytes a thread", Fix(keep=keep, latency=waits, resources=resources, warps=warps)),
+            Variant(
+                "16 bytes a thread",
+                Fix(keep=keep, latency=waits, resources=resources, warps=warps),
+                # What is made of a word stays; of bytes several are computed at once.
+                most=1.0 if bytes_each < FULL_WORD else within(work, keep),
+            ),
             *(vectors.variants if vectors is not None else ()),
         ),
         change=(
