@@ -171,13 +171,14 @@ def _is_far(factors: Product) -> bool:
 
 
 def _common(form: Form) -> frozenset[object]:
-    """The terms that tell arrays apart: where they begin, and what nobody knows."""
+    """The terms that tell arrays apart: where they begin, each block's place, and what nobody knows."""
     return frozenset(
         (factors, one if isinstance(one, int) else one.tobytes())
         for factors, one in form.address.terms.items()
         if factors
         and (
             not _is_far(factors)
+            or any(symbol.kind == "block" for symbol in factors)
             or (len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1)
         )
     )

@@ -567,6 +567,21 @@ def test_what_the_lanes_of_a_warp_load_alike_and_compute_alike_is_done_once() ->
     assert repeated(work(study("sound_mix_64_bits")[0])) is None
 
 
+def test_what_blocks_load_elsewhere_is_no_reuse_of_theirs() -> None:
+    """Distances of all pairs: a block loads the rows of its own number and of its column's, which are others."""
+    tile = work(study("hamming_pairs_bytes", "tile")[0])
+    assert all(one.thread == pytest.approx(one.asked) for one in arrays(tile))
+    assert not any(one.cause == "redundant_loads" for one in detect(tile))
+
+
+def test_packed_threads_save_what_missing_ones_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # calibrated
+    warp, _ = study("run_lengths_thread_per_run", "warp")  # 26 of 32 threads are active
+    (candidate,) = (one for one in detect(work(warp)) if one.cause == "branch_divergence")
+    assert candidate.variants[0].most < 0.2
+    assert all(one.saves < 0.2 for one in explain(warp).findings if one.cause == "branch_divergence")
+
+
 def test_what_two_changes_do_to_one_access_is_counted_once() -> None:
     """Loads that become a quarter in number read a tile a quarter as often."""
     launch = work(study("motion_search_bytes")[0])
