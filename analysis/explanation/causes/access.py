@@ -306,8 +306,10 @@ def _left(now: Array, before: Array, rows: Mask) -> float:
 
 
 def gathers(work: Work, rows: Mask) -> Mask:
-    """Accesses whose places loaded values decide, another one for each lane: look-ups."""
-    found = np.zeros(len(rows), dtype=bool)
+    """Accesses whose places loaded values decide, another one for each lane: look-ups, and searches, which find their
+    next place in what they loaded.
+    """
+    found = rows & work.code.chased
     runs: dict[object, set[int]] = {}
     looked_up = {index: one.form for index, one in checked_forms(work).items() if one.form.kind == LOOK_UP}
     for form in looked_up.values():

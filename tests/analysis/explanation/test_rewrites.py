@@ -653,6 +653,12 @@ def test_no_order_of_the_work_is_promised_to_help_look_ups() -> None:
     assert "cache_locality" not in causes
 
 
+def test_searches_are_look_ups() -> None:
+    """Each step of a bisection goes where the last one's value sends it: nothing brings lanes side by side."""
+    causes = {one.cause for one in explain(study("binary_search_one_at_a_time")[0]).findings}
+    assert "uncoalesced_access" not in causes
+
+
 def test_records_that_no_vector_fits_are_padded() -> None:
     """An entry of three floats is looked up by three loads; one of 16 bytes brings it where four are stored."""
     flawed, came = study("colour_cube_three_floats")
