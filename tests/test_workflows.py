@@ -95,7 +95,7 @@ def test_the_build_workflows(name: str, new: str, code: int, place: Path) -> Non
             for name in ("github-gpu.yml", "gitlab.yml")
             for side in (("base", 0), ("fewer_registers", 1))
         ],
-        [("github-gpu.yml", "fewer_registers", 1), ("gitlab.yml", "base", 0)],
+        [("github-gpu.yml", "fewer_registers", 1)],
     ),
 )
 def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> None:
@@ -175,6 +175,41 @@ def test_the_campaign_runs_by_itself_and_attacks_what_there_is() -> None:
         re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]) for step in job["steps"] if "uses" in step
     )
     assert "\nmake campaign" in (ROOT / ".ci" / "campaign").read_text(encoding="utf-8")
+
+
+def pythons(place: Path, answers: dict[str, str]) -> str:
+    """What `.ci/newer-python` finds where PATH and pyenv hold no other Pythons than these."""
+    folder = place / "path"
+    folder.mkdir()
+    for name in ("bash", "cut", "env", "python3", "sort", "tail", "timeout"):
+        found = sys.executable if name == "python3" else shutil.which(name)
+        assert found
+        (folder / name).symlink_to(found)
+    for name, script in answers.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run(
+        [ROOT / ".ci" / "newer-python"], capture_output=True, text=True, check=True,
+        env={"PATH": str(folder), "PYENV_ROOT": str(place)},
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        ({}, ""),
+        ({"python3.98": "echo 'pyenv: python3.98: command not found' >&2; exit 127"}, ""),
+        (
+            {"python3.97": "printf '3\\t97\\t1\\t/a\\n'", "python3.98": "exit 127", "python3.9": "exit 1"},
+            "/a",
+        ),
+        ({"python3.97": "printf '3\\t97\\t0\\t/a\\n'", "python3.100": "printf '3\\t100\\t0\\t/b\\n'"}, "/b"),
+    ],
+    ids=["none", "a shim that fails", "one that runs", "the newest of two"],
+)
+def test_a_second_python_is_one_that_runs(answers: dict[str, str], wanted: str, tmp_path: Path) -> None:
+    assert pythons(tmp_path, answers) == wanted
 
 
 def test_gitlabs_own_runner_takes_no_forks() -> None:

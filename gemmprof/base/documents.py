@@ -111,7 +111,7 @@ def read_json(data: bytes | str, kind: type[T]) -> T:
     if too_many := values_beyond(data):
         raise DocumentError(too_many)
     try:
-        if issubclass(kind, Document):
+        if isinstance(kind, type) and issubclass(kind, Document):  # a type like `dict[str, str]` is no class
             found = msgspec.json.decode(data, type=_Head).format
             if found != kind.__struct_config__.tag:
                 raise OtherFormatError(found[:200])
