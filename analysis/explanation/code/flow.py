@@ -66,6 +66,9 @@ class Program:
     _producers: dict[tuple[int, str], tuple[int, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    _entered: dict[tuple[int, str, str], tuple[int, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
     """Which instructions a question is true for, by the code of the question (`Work.where`)."""
@@ -338,30 +341,51 @@ class Program:
         return found
 
     def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
-        writers = self.writers.get(register)
-        if writers is None:
+        if register not in self.writers:
             return ()
-        found: dict[int, None] = {}
-        seen: set[int] = set()
-        ends = [index - 1] if index and self.block_starts[index] != index else list(self.predecessors[index])
-        while ends:
-            end = ends.pop()
-            start = self.block_starts[end]
-            place = bisect_right(writers, end) - 1
-            final = False
-            while place >= 0 and writers[place] >= start:
-                found[writers[place]] = None
-                # Under the same condition as the reader it leaves no older value standing.
-                if self.sass[writers[place]].when in ("", self.sass[index].when):
-                    final = True
-                    break
-                place -= 1
-            if not final:
-                for before in self.predecessors[start]:
+        start, when = self.block_starts[index], self.sass[index].when
+        found, final = self._last_writers(register, start, index - 1, when)
+        return tuple(found if final else dict.fromkeys((*found, *self._entering(start, register, when))))
+
+    def _last_writers(self, register: str, start: int, end: int, when: str) -> tuple[list[int], bool]:
+        """What this part of a block writes to a register, latest first, up to what leaves no older value standing: with
+        whether there is such.
+        """
+        writers = self.writers[register]
+        found = []
+        for place in range(bisect_right(writers, end) - 1, -1, -1):
+            at = writers[place]
+            if at < start:
+                break
+            found.append(at)
+            # Under the same condition as the reader it leaves no older value standing.
+            if self.sass[at].when in ("", when):
+                return found, True
+        return found, False
+
+    def _entering(self, start: int, register: str, when: str) -> tuple[int, ...]:
+        """Instructions whose result may stand in a register where a block begins: the same for all in it."""
+        key = (start, register, when)
+        if key not in self._entered:
+            starts, predecessors = self.block_starts, self.predecessors
+            written = {starts[at] for at in self.writers[register]}
+            found: dict[int, None] = {}
+            seen: set[int] = set()
+            ends = list(predecessors[start])
+            while ends:
+                end = ends.pop()
+                first = starts[end]
+                if first in written:
+                    here, final = self._last_writers(register, first, end, when)
+                    found.update(dict.fromkeys(here))
+                    if final:
+                        continue
+                for before in predecessors[first]:
                     if before not in seen:
                         seen.add(before)
                         ends.append(before)
-        return tuple(found)
+            self._entered[key] = tuple(found)
+        return self._entered[key]
 
     def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
         """The nearest instructions before this one, on every way to it, that are wanted."""
