@@ -15,8 +15,9 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels, owner_of
-from gemmprof.base.buckets import below, url_of
+from gemmprof.base.buckets import below
 from gemmprof.base.errors import ReportError, UsageError
+from gemmprof.base.foreign_files import url_of
 from gemmprof.base.regex import Regex, RegexError, escaped, regex
 from gemmprof.model import KernelProfile, Problem, StageResult
 from gemmprof.runs.directory import COMPRESSIONS, NVTX_PREFIX, RUN_FILE, Run, nvtx_range

@@ -17,7 +17,7 @@ from threading import RLock
 from typing import BinaryIO, cast
 
 from gemmprof.base import system
-from gemmprof.base.buckets import below, fetch, url_of
+from gemmprof.base.buckets import below, fetch
 from gemmprof.base.errors import ReportError, UnreachableError
 from gemmprof.base.foreign_files import (
     RefusedFileError,
@@ -26,6 +26,7 @@ from gemmprof.base.foreign_files import (
     is_packed,
     open_file,
     unpack,
+    url_of,
 )
 from gemmprof.base.spread import is_for_others
 from gemmprof.ncurep.ncu_frame import MAGIC

@@ -154,7 +154,7 @@ def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: 
 
 def on_disk(path: str) -> str:
     """The argument that is a place to write a run to, which grows there, and none in object storage."""
-    from gemmprof.base.buckets import url_of
+    from gemmprof.base.foreign_files import url_of
 
     if url := url_of(path):
         raise argparse.ArgumentTypeError(
@@ -276,7 +276,7 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     """
     from pathlib import Path
 
-    from gemmprof.base.buckets import url_of
+    from gemmprof.base.foreign_files import url_of
 
     target = Path(path)
     if url_of(target):
@@ -297,7 +297,7 @@ def new_output(path: str | Path, *, force: bool) -> Path:
 
 def exists_already(target: Path) -> UsageError:
     """The refusal to replace what a user may still want."""
-    from gemmprof.base.buckets import shown
+    from gemmprof.base.foreign_files import shown
 
     return UsageError(
         f"{shown(target)} exists already", remedies=["add --force to replace it", "choose another name"]
@@ -317,7 +317,8 @@ def on_its_way(target: Path, *, force: bool) -> Path:
     import tempfile
     from pathlib import Path
 
-    from gemmprof.base.buckets import is_there, url_of
+    from gemmprof.base.buckets import is_there
+    from gemmprof.base.foreign_files import url_of
 
     if is_there(target) and not force:
         raise exists_already(target)
@@ -329,7 +330,8 @@ def on_its_way(target: Path, *, force: bool) -> Path:
 
 def placed(path: Path) -> str:
     """Where a file that was written is, for people; one on its way goes now, behind the others of its folder."""
-    from gemmprof.base.buckets import put, shown
+    from gemmprof.base.buckets import put
+    from gemmprof.base.foreign_files import shown
 
     whole = path if path in _on_their_way else path.parent
     if whole not in _on_their_way:

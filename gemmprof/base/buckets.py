@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -23,29 +22,16 @@ from gemmprof.base.foreign_files import (
     is_confined,
     open_file,
     read_bytes,
+    url_of,
 )
 from gemmprof.base.output import new_file
 
-# A `Path` of a URL has lost one of its slashes.
-_URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")
 COPIED_BYTES = 1 << 20
 # For so many bytes, or the list of a folder: the slowest line that anybody reads reports through has 20 KB a second.
 PATIENCE_SECONDS = 60.0
 
 abandoned: list[str] = []
 """What was not waited for any longer. Arrow does when the process ends: the command line leaves without it."""
-
-
-def url_of(path: str | os.PathLike[str]) -> str:
-    """The URL that a path stands for; '' if it is one of a file system's."""
-    text = os.fspath(path)
-    head = _URL.match(text)
-    return f"{head[1]}://{text[head.end() :]}" if head else ""
-
-
-def shown(path: str | os.PathLike[str]) -> str:
-    """A path for people: a URL with both of its slashes."""
-    return url_of(path) or os.fspath(path)
 
 
 def fetch(url: str) -> BinaryIO:

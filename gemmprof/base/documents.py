@@ -67,7 +67,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Path):
-        from gemmprof.base.buckets import shown
+        from gemmprof.base.foreign_files import shown
 
         return shown(value)
     if isinstance(value, float):  # numpy's

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xf
 LARGEST_DICTIONARY = 256 * MIB
 _CHUNK = MIB
 _ZSTD_CHUNK = 1 << 10  # few bytes of zstd at a time: each three may stand for 128 KiB
+# A `Path` of a URL has lost one of its slashes.
+_URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")
 
 
 class RefusedFileError(OSError):
@@ -37,6 +40,18 @@ class RefusedFileError(OSError):
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"
+
+
+def url_of(path: str | os.PathLike[str]) -> str:
+    """The URL that a path stands for; '' if it is one of a file system's."""
+    text = os.fspath(path)
+    head = _URL.match(text)
+    return f"{head[1]}://{text[head.end() :]}" if head else ""
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path for people: a URL with both of its slashes."""
+    return url_of(path) or os.fspath(path)
 
 
 def open_file(

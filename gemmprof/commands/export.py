@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     if options.format in VIEWER_FILES:
         return _write_for_viewer(options)
     from gemmprof.analysis.session import selected_reports
-    from gemmprof.base.buckets import listed, url_of
+    from gemmprof.base.buckets import listed
+    from gemmprof.base.foreign_files import url_of
     from gemmprof.base.system import without_modules
     from gemmprof.reports.tables.export import export_tables
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import cluster_options, common
-from gemmprof.base.buckets import url_of
 from gemmprof.base.errors import UsageError
+from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import is_leftover
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Annotated
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, content, is_there, listed, remove, shown, url_of, written
+from gemmprof.base.buckets import below, content, is_there, listed, remove, written
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
-from gemmprof.base.foreign_files import refuse_links
+from gemmprof.base.foreign_files import refuse_links, shown, url_of
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError

@@ -30,10 +30,9 @@ from gemmprof.analysis.inputs.conditions import (
     parts_of,
     unit_of,
 )
-from gemmprof.base.buckets import shown
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
-from gemmprof.base.foreign_files import RefusedFileError
+from gemmprof.base.foreign_files import RefusedFileError, shown
 from gemmprof.base.regex import regex
 from gemmprof.reports.dataset.manifest import DatasetError, load_contents
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of

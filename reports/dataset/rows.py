@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, url_of, written
+from gemmprof.base.buckets import below, written
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
+from gemmprof.base.foreign_files import url_of
 
 # pyarrow is loaded by what makes or reads rows: where nothing is new, a command over ten thousand reports needs none.
 if TYPE_CHECKING:

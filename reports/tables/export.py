@@ -20,8 +20,9 @@ import pyarrow as pa
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES, listing, lots_of
-from gemmprof.base.buckets import put, url_of
+from gemmprof.base.buckets import put
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import new_folder
 from gemmprof.base.printable import json_safe, spreadsheet
 from gemmprof.base.spread import each, is_elsewhere

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gemmprof.base.buckets import fetch, url_of, written
-from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file
+from gemmprof.base.buckets import fetch, written
+from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file, url_of
 
 
 def parquet_writer(
