@@ -10,7 +10,7 @@ from contextlib import ExitStack, nullcontext
 from functools import cache
 
 import pytest
-from kept import keep_recorded, read_anew
+from kept import forget_if_large, keep_recorded, read_anew
 from recorded_data import DATA, REPRESENTATIVES, ReadRecorded
 from scale import CAMPAIGN, few, inputs
 
@@ -65,10 +65,15 @@ ABOUT_READING = {"reading", "safety", "cluster", "test_session.py", "test_run.py
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """What is kept of recorded reports is kept from tests of the reading itself."""
-    with read_anew() if ABOUT_READING & set(item.path.parts) else nullcontext():
-        return (yield)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """What is kept of recorded reports is kept from tests of the reading itself, and goes where it is too much."""
+    try:
+        with read_anew() if ABOUT_READING & set(item.path.parts) else nullcontext():
+            return (yield)
+    finally:
+        if nextitem is not None and nextitem.path != item.path:
+            _read.cache_clear()
+            forget_if_large()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

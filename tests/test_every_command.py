@@ -81,7 +81,7 @@ def test_sixty_columns_are_enough(line: str, here: Path) -> None:
     assert not re.search(r"\w…( |$)", "\n".join(lines), re.MULTILINE), "a cell was cut"
 
 
-@pytest.mark.parametrize("line", few(TABLES, [*TABLES[:5:2], *TABLES[6::4]]))
+@pytest.mark.parametrize("line", few(TABLES, [TABLES[0], TABLES[6]]))
 def test_a_reader_that_leaves_is_no_failure(line: str, here: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "gemmprof", *words_of(line)],

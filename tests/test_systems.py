@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 from reports_in_bytes import content_of
+from scale import few
 
 HIDDEN = """
 import errno, fcntl, os, select, sys, signal, multiprocessing
@@ -101,14 +102,9 @@ def run(
     )
 
 
-FAST = ("report", "export")
-"""Those that lock, read side by side, and start children; the others are tried in the campaign."""
-
-
-@pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.campaign]) for name in COMMANDS]
-)
+@pytest.mark.parametrize("command", few(list(COMMANDS), ["export"]))
 def test_reading_asks_for_nothing_that_only_unix_has(command: str, tmp_path: Path) -> None:
+    """`report`, which locks, reads side by side and starts children, is called below with names of Windows."""
     (
         tmp_path / "matplotlibrc"
     ).touch()  # somebody's: it is not read, the folder is left while matplotlib is loaded
@@ -145,16 +141,7 @@ def test_agents_are_served_there_too(tmp_path: Path) -> None:
     assert "explain" in answer.stdout and answer.returncode == 0, answer.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "report",
-        *(
-            pytest.param(name, marks=pytest.mark.campaign)
-            for name in ("show", "explain", "export", "roofline")
-        ),
-    ],
-)
+@pytest.mark.parametrize("command", few(["show", "explain", "export", "report", "roofline"], ["explain"]))
 def test_without_ncu_report_everything_but_sass_is_there(command: str, tmp_path: Path) -> None:
     """There is none for Linux on Arm."""
     answer = run(tmp_path, COMMANDS[command], NO_NCU_REPORT)
@@ -171,7 +158,7 @@ def test_without_ncu_report_everything_but_sass_is_there(command: str, tmp_path:
 @pytest.mark.parametrize(
     ("command", "wanted"),
     [
-        (["report", "-o", "D:\\pages"], "D:\\pages/index.html"),
+        (["report", "-o", "D:\\pages", str(OTHER)], "D:\\pages/index.html"),
         *(
             pytest.param([*command], wanted, marks=pytest.mark.campaign)
             for command, wanted in (

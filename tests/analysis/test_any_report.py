@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded_data import ReadRecorded
+from scale import inputs
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
@@ -133,7 +134,9 @@ OUR_METRICS = sorted(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=inputs(20, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(seed=st.integers(0, 2**32))
 def test_any_part_of_a_report(recorded: ReadRecorded, seed: int) -> None:
     """Random parts of real launches, some of their values replaced by what a damaged report may hold."""

@@ -7,12 +7,15 @@ alone. Reports that a test writes are read anew each time, and so is everything 
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import pickle
 import shutil
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +34,9 @@ from gemmprof.model import Explanation, KernelProfile
 
 HOMES = (DATA, ROOT / "gemmprof" / "recorded", ROOT / "docs" / "examples" / "recorded")
 MOST_LAUNCHES = 4000
-"""Decoded launches that are kept: about 400 MB."""
+"""Decoded launches that are kept."""
+MOST_BYTES = 1100 << 20
+"""Memory of a worker from which on it forgets what it kept, between two files of tests."""
 
 
 UNPACKED = "GEMMPROF_TESTS_UNPACKED"
@@ -75,6 +80,28 @@ _ids: dict[int, KernelProfile] = {}
 _names: dict[int, str] = {}
 _explanations: dict[int, Explanation] = {}
 _results: dict[int, dict[str, Any]] = {}
+_records: dict[Any, list[KernelRecord]] = {}
+
+
+def forget_if_large() -> None:
+    """Where this process has grown large, drop what is kept here and what analyses remember of code that they saw."""
+    if (
+        not _shared
+        or int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") < MOST_BYTES
+    ):
+        return
+    for kept in (_launches, _ids, _names, _explanations, _results, _records):
+        kept.clear()  # type: ignore[attr-defined]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("gemmprof.analysis."):
+            for function in vars(module).values():
+                if hasattr(function, "cache_clear"):
+                    function.cache_clear()
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # another C library than GNU's
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _file(path: str | Path) -> tuple[str, str, int] | None:
@@ -133,7 +160,15 @@ def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[...
         missing = {place for place in places if (key, place) not in _launches}
         for profile in read(self, **wanted, only=missing) if missing else ():
             _launches[key, profile.index] = _ids[id(profile)] = profile
-            _names[id(profile)] = _name(key, profile.index)
+            # By what was read, not by how it was asked for: an explanation follows from that alone.
+            parts = (
+                profile.metrics,
+                profile.units,
+                profile.instances,
+                profile.rules,
+                profile.source.instructions,
+            )
+            _names[id(profile)] = _name(file, profile.index, *map(len, parts))
         found = [_launches[key, place] for place in places]
         for place in places:
             _launches.move_to_end((key, place))
@@ -147,17 +182,15 @@ def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[...
 
 
 def _kept_records(read: Callable[..., list[KernelRecord]]) -> Callable[..., list[KernelRecord]]:
-    made: dict[Any, list[KernelRecord]] = {}
-
     @wraps(read)  # workers of a cluster look it up by its name
     def records(path: Path, only: set[int] | None, each_launch: bool) -> list[KernelRecord]:
         file = _file(path)
         if file is None:
             return read(path, only, each_launch)
         key = (file, only and frozenset(only), each_launch)
-        if key not in made:
-            made[key] = read(path, only, each_launch)
-        return list(made[key])
+        if key not in _records:
+            _records[key] = read(path, only, each_launch)
+        return list(_records[key])
 
     return records
 

@@ -12,7 +12,6 @@ import time
 import compiled_resources
 import pytest
 from called_stages import CALLED, as_noted
-from scale import few
 
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
@@ -132,7 +131,24 @@ def test_what_is_compiled_again_is_what_changed(nvcc, tmp_path, monkeypatch):
     assert "shared" not in as_noted(tool)
 
 
-# The cache, with one stage to keep it quick.
+# The cache.
+
+
+def test_what_is_built_is_found_again_without_torch(built):
+    """What becomes of it when something changes, is damaged or is killed is the campaign's."""
+    code = (
+        "import sys\n"
+        "from gemmprof.kernels.build import build\n"
+        f"result = build(architectures={list(built.architectures)}, names={list(built.stages)})\n"
+        "assert result.compiled == () and result.seconds < 1\n"
+        f"assert str(result.library) == {str(built.library)!r}\n"
+        "assert all(not stage.compiled and stage.resources() for stage in result.stages.values())\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# With one stage to keep it quick.
 
 
 class Notes(Progress):
@@ -177,6 +193,7 @@ def build_naive(**options):
     return build(architectures=["9.0"], names=["naive"], **options)
 
 
+@pytest.mark.campaign
 def test_second_build_compiles_nothing(cache):
     result = build_naive()
     assert result.compiled == ()
@@ -186,6 +203,7 @@ def test_second_build_compiles_nothing(cache):
     assert result.stages["naive"].resources().registers_per_thread > 0
 
 
+@pytest.mark.campaign
 def test_second_build_does_not_import_torch(cache):
     code = (
         "import sys\n"
@@ -196,6 +214,7 @@ def test_second_build_does_not_import_torch(cache):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.campaign
 def test_changed_parameter_compiles_one_stage(cache):
     before = build_naive()
     after = build_naive(parameters={"naive": {"BLOCK": 16}})
@@ -206,6 +225,7 @@ def test_changed_parameter_compiles_one_stage(cache):
     assert build_naive().compiled == ()
 
 
+@pytest.mark.campaign
 def test_changed_header_compiles_its_stages(cache, tmp_path, monkeypatch):
     sources = tmp_path / "kernels"
     shutil.copytree(compiler.SOURCES, sources)
@@ -216,6 +236,7 @@ def test_changed_header_compiles_its_stages(cache, tmp_path, monkeypatch):
     assert build_naive().compiled == ("naive",)
 
 
+@pytest.mark.campaign
 def test_lost_library_is_linked_again(cache):
     library = build_naive().library
     shutil.rmtree(library.parent)
@@ -224,12 +245,14 @@ def test_lost_library_is_linked_again(cache):
     assert result.library.is_file()
 
 
+@pytest.mark.campaign
 def test_lost_objects_do_not_matter_while_the_library_is_there(cache):
     shutil.rmtree(cache / "objects")
     assert build_naive().compiled == ()
 
 
-@pytest.mark.parametrize("damaged", few(list(DAMAGES), ["object.o cut"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("damaged", list(DAMAGES))
 def test_a_damaged_object_or_record_is_made_again(cache, damaged):
     (cache / "libraries").rename(cache / "gone")
     # The binding's object names the stage, too; its record does not.
@@ -242,6 +265,7 @@ def test_a_damaged_object_or_record_is_made_again(cache, damaged):
     assert result.stages["naive"].resources().registers_per_thread > 0
 
 
+@pytest.mark.campaign
 def test_a_damaged_library_is_linked_again(cache):
     library = build_naive().library
     whole = library.read_bytes()
@@ -253,7 +277,8 @@ def test_a_damaged_library_is_linked_again(cache):
     assert build_naive().stages["naive"].resources().registers_per_thread > 0
 
 
-def test_a_cut_candidate_is_not_loaded(cache):
+def test_a_cut_candidate_is_not_loaded(nvcc, tmp_path, monkeypatch):
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
     variant = next(variant for variant in all_variants() if variant.name == "naive")
     candidate = compile_candidate(variant, "9.0")
     whole = candidate.library.read_bytes()
@@ -264,6 +289,7 @@ def test_a_cut_candidate_is_not_loaded(cache):
     assert LoadedCandidate.load("naive", candidate.library).name == "naive"
 
 
+@pytest.mark.campaign
 def test_compiler_message_reaches_the_user(cache):
     with pytest.raises(BuildError) as caught:
         build_naive(parameters={"naive": {"BLOCK": 64}})
@@ -284,12 +310,14 @@ def test_stage_that_does_not_compile_leaves_the_others(cache):
     assert result.library == build_naive().library
 
 
+@pytest.mark.campaign
 def test_architecture_that_the_compiler_does_not_know(cache):
     with pytest.raises(BuildError) as caught:
         build(architectures=["2.0"], names=["naive"])
     assert any("newer CUDA toolkit" in remedy for remedy in caught.value.remedies)
 
 
+@pytest.mark.campaign
 def test_concurrent_builds_compile_once(cache):
     code = (
         "from gemmprof.kernels.build import build\n"
@@ -305,6 +333,7 @@ def test_concurrent_builds_compile_once(cache):
     assert sorted(compiled) == [0, 0, 1]
 
 
+@pytest.mark.campaign
 def test_killed_build_leaves_the_cache_usable(cache):
     code = (
         "from gemmprof.kernels.build import build\n"

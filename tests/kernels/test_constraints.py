@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from scale import few
+from scale import few, inputs
 
 from gemmprof.base.errors import BuildError
 from gemmprof.kernels.candidates import compile_candidate
@@ -79,7 +79,7 @@ def test_compiler_agrees(nvcc, monkeypatch, tmp_path, name):
     assert len(valid) >= 3
     compile_candidate(Variant(name, variant.stage, variant.source, rng.choice(valid)), "9.0")
     broken = []
-    while len(broken) < 2:
+    while len(broken) < inputs(1, 2):
         chosen = {letter: rng.choice(TUNING_VALUES[letter]) for letter in variant.parameters}
         if constraints.violation(chosen) is not None:
             broken.append(chosen)

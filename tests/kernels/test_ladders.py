@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from page_sessions import ladder_session
+from scale import few
 from tiny_ladder import TINY
 
 from gemmprof.analysis.session import Session
@@ -40,12 +41,20 @@ def two_ladders(monkeypatch):
 
 @pytest.fixture(scope="module")
 def tiny(nvcc):
+    pytest.importorskip("torch")
+    return build(architectures=["9.0", "8.0"], ladders=[TINY])
+
+
+@pytest.fixture(scope="module", params=few(["hgemm_wgmma", "tiny_naive"], ["hgemm_wgmma"]))
+def run(request, built):
+    """An operator of 16 bits; in the campaign the tiny ladder's, too."""
     torch = pytest.importorskip("torch")
-    result = build(architectures=["9.0", "8.0"], ladders=[TINY])
-    torch.ops.load_library(str(result.library))
-    return result
+    own = request.param == "tiny_naive"
+    torch.ops.load_library(str((request.getfixturevalue("tiny") if own else built).library))
+    return getattr(torch.ops.gemmprof, f"{request.param}_out")
 
 
+@pytest.mark.campaign
 def test_the_build_compiles_each_stage_for_what_it_is_written_for(tiny):
     assert not tiny.failures and not tiny.skipped
     naive, hopper = tiny.stages["tiny_naive"], tiny.stages["tiny_hopper"]
@@ -86,54 +95,54 @@ def operands(torch, a="float16", b="float16", c="float16"):
         (("bfloat16", "bfloat16", "float16"), "out must be float32 or bfloat16, found Half"),
     ],
 )
-def test_other_types_are_refused(tiny, types, message):
+def test_other_types_are_refused(run, types, message):
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match=message):
-        torch.ops.gemmprof.tiny_naive_out(*operands(torch, *types))
+        run(*operands(torch, *types))
 
 
 @pytest.mark.parametrize(("dtype", "c_dtype"), HALVES)
-def test_only_the_device_is_wrong(tiny, dtype, c_dtype):
+def test_only_the_device_is_wrong(run, dtype, c_dtype):
     torch = pytest.importorskip("torch")
     with pytest.raises(ValueError, match="A must be on a CUDA device"):
-        torch.ops.gemmprof.tiny_naive_out(*operands(torch, dtype, dtype, c_dtype or dtype))
+        run(*operands(torch, dtype, dtype, c_dtype or dtype))
 
 
-def test_transposed_operands_of_16_bits_are_taken(tiny):
+def test_transposed_operands_of_16_bits_are_taken(run):
     """As torch.mm takes them: a linear layer's weight is one. C, and any other stride, is refused."""
     torch = pytest.importorskip("torch")
     a, b, out = operands(torch)
     transposed = torch.zeros(5, 4, dtype=torch.float16).T
     for first, second in ((a, transposed), (torch.zeros(4, 3, dtype=torch.float16).T, b)):
         with pytest.raises(ValueError, match="A must be on a CUDA device"):
-            torch.ops.gemmprof.tiny_naive_out(first, second, out)
+            run(first, second, out)
     with pytest.raises(ValueError, match="out must be row-major"):
-        torch.ops.gemmprof.tiny_naive_out(a, b, torch.zeros(5, 3, dtype=torch.float16).T)
+        run(a, b, torch.zeros(5, 3, dtype=torch.float16).T)
     with pytest.raises(ValueError, match=r"or the transpose of such a matrix, found strides \[16, 2\]"):
-        torch.ops.gemmprof.tiny_naive_out(torch.zeros(3, 16, dtype=torch.float16)[:, :8:2], b, out)
+        run(torch.zeros(3, 16, dtype=torch.float16)[:, :8:2], b, out)
 
 
-def test_overlap_with_a_transposed_operand(tiny):
+def test_overlap_with_a_transposed_operand(run):
     torch = pytest.importorskip("torch")
     buffer = torch.zeros(64, dtype=torch.float16)
     a = torch.zeros(3, 4, dtype=torch.float16)
     b = buffer[:20].view(5, 4).T
     with pytest.raises(ValueError, match="out overlaps B"):
-        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[19:34].view(3, 5))
+        run(a, b, buffer[19:34].view(3, 5))
     with pytest.raises(ValueError, match="must be on a CUDA device"):
-        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[20:35].view(3, 5))
+        run(a, b, buffer[20:35].view(3, 5))
 
 
-def test_overlap_counts_bytes(tiny):
+def test_overlap_counts_bytes(run):
     """C of float32 over the end of a float16 A: apart by elements, not by bytes."""
     torch = pytest.importorskip("torch")
     buffer = torch.zeros(200, dtype=torch.uint8)
     a = buffer[:24].view(torch.float16).view(3, 4)
     b = torch.zeros(4, 5, dtype=torch.float16)
     with pytest.raises(ValueError, match="out overlaps A"):
-        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[20:80].view(torch.float32).view(3, 5))
+        run(a, b, buffer[20:80].view(torch.float32).view(3, 5))
     with pytest.raises(ValueError, match="must be on a CUDA device"):
-        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[24:84].view(torch.float32).view(3, 5))
+        run(a, b, buffer[24:84].view(torch.float32).view(3, 5))
 
 
 # Verification.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from recorded_data import DATA, ReadRecorded
+from scale import few
 
 from gemmprof.analysis.explanation.code.flow import program
 from gemmprof.analysis.explanation.code.live import live_registers
@@ -25,7 +26,7 @@ ADDRESS = re.compile(r"\s+/\*([0-9a-f]{4,})\*/")
 FILE = re.compile(r'\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
 
 
-@pytest.fixture(params=REPRESENTATIVES)
+@pytest.fixture(params=few(REPRESENTATIVES, ["flaws_cluster", "flaws_spills"]))
 def cubins(request: pytest.FixtureRequest) -> list[bytes]:
     with open_frame(DATA / f"{request.param}.ncu-rep.xz") as frame:
         return [

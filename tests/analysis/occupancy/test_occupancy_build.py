@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import recorded_data
+from scale import few
 
 from gemmprof.analysis.occupancy.configurations import (
     built_kernels,
@@ -131,7 +132,7 @@ def has_cuobjdump() -> bool:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None or not has_cuobjdump(), reason="needs nvcc and cuobjdump")
-@pytest.mark.parametrize("target", ["sm_75", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("target", few(["sm_75", "sm_90a", "sm_120"], ["sm_90a"]))
 def test_a_cubin_of_this_compiler_is_what_its_ptxas_said(target: str, tmp_path: Path) -> None:
     cubin = tmp_path / "kernels.cubin"
     call = ["nvcc", f"-arch={target}", "-cubin", "-Xptxas", "-v", str(DATA / "kernels.cu"), "-o", str(cubin)]

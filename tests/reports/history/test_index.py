@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scale import few
 
 from gemmprof.analysis.history.changes import changes, series_with_steps
 from gemmprof.analysis.history.points import Origin, Point
@@ -34,7 +35,10 @@ def record(run: int, kernels: int, rng: np.random.Generator) -> list[Point]:
     return points
 
 
-@pytest.fixture(scope="module", params=["in order", "the past later", "one file each", "many bins"])
+@pytest.fixture(
+    scope="module",
+    params=few(["in order", "the past later", "one file each", "many bins"], ["the past later", "many bins"]),
+)
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryStore]:
     with pytest.MonkeyPatch.context() as patched:
         if request.param == "many bins":
