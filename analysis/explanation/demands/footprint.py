@@ -85,7 +85,7 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
         believed = one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM)
         if believed and form.space == "global" and work.sass[index].is_load:
             groups.setdefault((_common(form), form.width), []).append(form)
-    found = [array for forms in groups.values() if (array := _array(work, forms)) is not None]
+    found = [_array(work, forms) for forms in groups.values()]
     known = {row for array in found for row in array.rows}
     others = (*_by_bits(work), *_walked_again(work))
     return (*found, *(array for array in others if known.isdisjoint(array.rows)))
@@ -211,7 +211,7 @@ class _Touched(NamedTuple):
     fetched: dict[tuple[str, int], float]
 
 
-def _array(work: Work, forms: list[Form]) -> Reuse | None:
+def _array(work: Work, forms: list[Form]) -> Reuse:
     code = work.code
     threads = work.profile.launch.threads_per_block
     warps = work.launched_warps
@@ -231,10 +231,8 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
-                # Of many taps fewer rounds are followed, but two: what one loads again of the last is seen then.
-                most = MOST_PLACES // (len(moved) * threads * len(forms))
-                if most < 2:
-                    return None
+                # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
+                most = max(1, MOST_PLACES // (len(moved) * threads * len(forms)))
                 walked.append(times := int(min(MOST_ROUNDS, most, round(often))))
                 beyond *= max(1.0, often / times)
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
