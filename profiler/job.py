@@ -153,12 +153,15 @@ def _try(handle: int, kind: int) -> bool:
     return True
 
 
-def _try_for(handle: int, seconds: float) -> bool:
-    """Try for the exclusive lock; an orphan that looks whether its collection lives holds it for a moment."""
+def _try_for(handle: int, seconds: float, waiting: Callable[[], None] | None = None) -> bool:
+    """Try for the exclusive lock, ``waiting`` called once if somebody else has it: an orphan may for a moment."""
     end = time.monotonic() + seconds
     while not _try(handle, fcntl.LOCK_EX):
+        if waiting is not None:
+            waiting()
         if time.monotonic() > end:
             return False
+        waiting = None
         time.sleep(0.05)
     return True
 
@@ -183,26 +186,13 @@ def collecting(
                 f"another `gemmprof collect` is working on {directory}",
                 remedies=["wait for it to end", "choose another --output"],
             )
-        _wait_for_orphans(directory, tools, patience, waiting)
-        yield tools
-
-
-def _wait_for_orphans(
-    directory: Path, tools: int, patience: float, waiting: Callable[[], None] | None
-) -> None:
-    end = time.monotonic() + patience
-    told = False
-    while not _try(tools, fcntl.LOCK_EX):
-        if not told and waiting is not None:
-            waiting()
-        told = True
-        if time.monotonic() > end:
+        if not _try_for(tools, patience, waiting):
             raise RunError(
                 f"a profiler of an interrupted collection still runs on {directory}",
                 remedies=[f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again"],
             )
-        time.sleep(0.2)
-    _try(tools, fcntl.LOCK_SH)
+        _try(tools, fcntl.LOCK_SH)
+        yield tools
 
 
 def collection_lives(directory: Path) -> bool:

@@ -11,9 +11,9 @@ Exits with 0 if every stage is fine, with 1 if some stage failed, with 2 if noth
 from __future__ import annotations
 
 import argparse
-import datetime
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,14 @@ from gemmprof.profiler.settings import (
     Settings,
     select_stages,
 )
-from gemmprof.runs.directory import Run, load_run, newest_run_directory, runs_directory, save_run
+from gemmprof.runs.directory import (
+    Run,
+    load_run,
+    newest_run_directory,
+    runs_directory,
+    save_run,
+    timestamped,
+)
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -155,8 +162,7 @@ def run_directory(options: argparse.Namespace) -> Path:
         UsageError: ``--resume`` finds no run.
     """
     if options.resume is None:
-        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
-        return Path(options.output) if options.output else runs_directory() / stamp
+        return Path(options.output) if options.output else runs_directory() / timestamped()
     named = options.resume or options.output
     if named:
         return Path(named)
@@ -265,7 +271,8 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
         **result.info.notes.get("seconds", {}),
         "analyse and render": round(time.monotonic() - started, 3),
     }
-    result = _with_seconds(result, seconds)
+    result = replace(result, info=replace(result.info, notes={**result.info.notes, "seconds": seconds}))
+    save_run(result)
     rows = summary.summarise(result, session)
     failed = [row for row in rows if row.failure]
     if options.json:
@@ -292,16 +299,6 @@ def _not_collected(run: Run, session: Session) -> list[str]:
     return [
         name for name in asked if counter_of(name) not in held and not name.startswith(("group:", "regex:"))
     ]
-
-
-def _with_seconds(run: Run, seconds: dict[str, float]) -> Run:
-    import dataclasses
-
-    changed = dataclasses.replace(
-        run, info=dataclasses.replace(run.info, notes={**run.info.notes, "seconds": seconds})
-    )
-    save_run(changed)
-    return changed
 
 
 def _session(run: Run) -> Session | None:

@@ -375,7 +375,9 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         "sarif": lambda found, held: interchange.sarif_text(found, held, settings),
         "markdown": interchange.markdown_text,
         "html": _page,
-        "github": lambda found, held: _github_text(found, held, settings),
+        "github": lambda found, held: "\n".join(
+            github_command(*item) for item in interchange.github_annotations(found, held, settings)
+        ),
     }
     if options.output:
         target = common.new_output(options.output, force=options.force)
@@ -383,7 +385,11 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
             temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
         common.announce(target)
     elif kind == "github":
-        _print_github(outcome, gate, settings)
+        for item in interchange.github_annotations(outcome, gate, settings):
+            if isinstance(sys.stdout, GuardedStream):
+                sys.stdout.write_command(*item)
+            else:
+                print(github_command(*item))
     elif kind != "text":
         print(_encodable(makers[kind](outcome, gate), kind))
     elif options.build:
@@ -413,21 +419,3 @@ def _encodable(text: str, kind: str) -> str:
     if kind in ("json", "sarif"):
         return json_safe(text, encoding)
     return text if kind != "junit" else text.encode(encoding, "xmlcharrefreplace").decode(encoding)
-
-
-def _github_text(outcome: Outcome, gate: GateResult | None, settings: str) -> str:
-    from gemmprof.reports.verdicts import interchange
-
-    return "\n".join(
-        github_command(*item) for item in interchange.github_annotations(outcome, gate, settings)
-    )
-
-
-def _print_github(outcome: Outcome, gate: GateResult | None, settings: str) -> None:
-    from gemmprof.reports.verdicts import interchange
-
-    for item in interchange.github_annotations(outcome, gate, settings):
-        if isinstance(sys.stdout, GuardedStream):
-            sys.stdout.write_command(*item)
-        else:
-            print(github_command(*item))

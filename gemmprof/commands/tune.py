@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         return _reset(variant)
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
-    from gemmprof.reports.terminal.progress_bars import BarProgress, PlainProgress
+    from gemmprof.reports.terminal.progress_bars import progress_on
     from gemmprof.reports.terminal.summary import print_search
 
     problems = tuple(
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     )
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
-    with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
+    with progress_on(console(stderr=True), bars=bars, quiet=options.json) as progress:
         # What was searched before the scheduler went away is kept, and found by the search that begins anew.
         result = on_site(options, progress, lambda site, _: tune(search, progress, site))
     if options.json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import threading
 import time
 import uuid
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -352,31 +350,24 @@ def examine_cluster(address: str) -> tuple[WorkerReport, ...]:
     """
     with connected(address) as client:
         workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-        answers = _answers(client, remote.look)
-        packages = _answers(client, installed)
+        answers = client.run(remote.look, on_error="return")
+        versions = client.get_versions()
+        ours, theirs = _spoken(versions["client"]), versions["workers"]
         reports = [
-            _report(worker, facts, answers.get(worker), packages.get(worker))
+            _report(worker, facts, answers.get(worker), _packages(ours, _spoken(theirs.get(worker, {}))))
             for worker, facts in workers.items()
         ]
     return tuple(sorted(reports, key=lambda report: (report.host, report.worker)))
 
 
-def _answers(client: Client, question: Any) -> dict[str, Any]:
-    return dict(client.run(question, on_error="return"))
+def _spoken(versions: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of what must be the same on client, scheduler and workers, as Dask tells them of one."""
+    packages = versions.get("packages", {})
+    names = ("python", *SAME_EVERYWHERE)
+    return {name: (packages.get(name) or "none").removesuffix(".final.0") for name in names}
 
 
-def installed() -> dict[str, str]:
-    """Versions of the packages that must be the same on client, scheduler and workers."""
-    found = {"python": platform.python_version()}
-    for name in SAME_EVERYWHERE:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
-    return found
-
-
-def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Any) -> WorkerReport:
+def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Check) -> WorkerReport:
     if not isinstance(answer, remote.WorkerFacts):
         found = f"{type(answer).__name__}: {answer}".splitlines()[0]
         remedy = "install it there: pip install '.[cluster,gpu]' in the checkout of gemmprof"
@@ -388,28 +379,22 @@ def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Any) -
             "gemmprof", same, answer.versions["gemmprof"] + ("" if same else ", with other code than here"),
             () if same else (f"install the same as here ({gemmprof.__version__}) on every worker",),
         ),
-        _packages(packages),
+        packages,
         Check(f"resource {RESOURCE}", declared >= 1, f"{declared:g}", () if declared >= 1 else (START_REMEDY,)),
         *(check for check in answer.checks if check.name != "disk space"),
     ]  # fmt: skip
     return WorkerReport(worker, answer.host, tuple(checks))
 
 
-def _packages(theirs: Any) -> Check:
+def _packages(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Check:
     """Do both ends speak the same Dask?"""
-    ours = installed()
-    theirs = theirs if isinstance(theirs, dict) else {}
-    other = [
-        f"{name} {theirs.get(name, 'none')} (here {ours[name]})"
-        for name in ours
-        if theirs.get(name) != ours[name]
-    ]
+    other = [f"{name} {theirs[name]} (here {ours[name]})" for name in ours if theirs[name] != ours[name]]
     # Pickles of other minor versions of Python do not pass; a patch release apart they do.
     if other == [name for name in other if name.startswith("python")] and (
-        str(theirs.get("python", "")).split(".")[:2] == ours["python"].split(".")[:2]
+        theirs["python"].split(".")[:2] == ours["python"].split(".")[:2]
     ):
         other = []
-    found = ", ".join(other) if other else f"distributed {ours['distributed']}, Python {theirs.get('python')}"
+    found = ", ".join(other) if other else f"distributed {ours['distributed']}, Python {theirs['python']}"
     return Check(
         "versions", not other, found, ("use one environment for all of the cluster",) if other else ()
     )

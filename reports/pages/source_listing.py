@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, NamedTuple, TypeVar
 
 from markupsafe import Markup
@@ -334,14 +335,8 @@ def _keep(heat: Sequence[tuple[bool, int]], budget: int) -> list[bool]:
 
 def _runs(items: Sequence[Item], kept: Sequence[bool]) -> Iterator[tuple[bool, list[Item]]]:
     """Consecutive items that are all kept or all left out."""
-    run: list[Item] = []
-    for position, item in enumerate(items):
-        if run and kept[position] != kept[position - 1]:
-            yield kept[position - 1], run
-            run = []
-        run.append(item)
-    if run:
-        yield kept[len(items) - 1], run
+    for keep, run in groupby(zip(kept, items, strict=True), itemgetter(0)):
+        yield keep, [item for _, item in run]
 
 
 CONTEXT = 3  # lines shown around those that have instructions, in a file that is not the user's

@@ -198,42 +198,31 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
     return result
 
 
-Annotation = tuple[str, str, str, tuple[str, int] | None]
-
-
-def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str = "") -> list[Annotation]:
-    """Kind, title, text and place of each annotation for GitHub; the undecided kernels are one together."""
-    if gate is None:
-        slower = [kernel for kernel in outcome.kernels if kernel.verdict == "slower"]
-        found: list[Annotation] = [
-            (
-                "warning",
-                TITLE,
-                f"{kernel.match.title}: SLOWER {sentences.change(kernel)}",
-                place_of(kernel, settings),
-            )
-            for kernel in slower
-        ]
-        return [*found, ("notice", TITLE, sentences.tally(outcome), None)]
-    found = [
-        (
-            "error" if item.waiver is None else "warning",
-            TITLE,
-            sentences.break_words(item),
-            place_of(item.kernel, settings),
-        )
-        for item in gate.broken
-    ]
-    found += [("warning", TITLE, sentences.expired_words(waiver), None) for waiver in gate.expired]
-    if gate.undecided:
-        kernels = dict.fromkeys(kernel.match.title for kernel, _ in gate.undecided)
-        shown = "; ".join(list(kernels)[:UNDECIDED])
-        more = f" and {len(kernels) - UNDECIDED} more" if len(kernels) > UNDECIDED else ""
-        found.append(
-            ("notice", TITLE, f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}", None)
-        )
-    return [*found, ("notice", TITLE, sentences.gate_summary(gate, outcome), None)]
-
-
 TITLE = "gemmprof"
 UNDECIDED = 5  # so many undecided kernels are named
+
+
+def github_annotations(
+    outcome: Outcome, gate: GateResult | None, settings: str = ""
+) -> list[tuple[str, str, str, tuple[str, int] | None]]:
+    """Kind, title, text and place of each annotation for GitHub; the undecided kernels are one together."""
+    slower = [] if gate is not None else [kernel for kernel in outcome.kernels if kernel.verdict == "slower"]
+    placed = [("warning", f"{one.match.title}: SLOWER {sentences.change(one)}", one) for one in slower]
+    others = [("notice", sentences.tally(outcome))]
+    if gate is not None:
+        placed = [
+            ("error" if item.waiver is None else "warning", sentences.break_words(item), item.kernel)
+            for item in gate.broken
+        ]
+        others = [("warning", sentences.expired_words(waiver)) for waiver in gate.expired]
+        if gate.undecided:
+            kernels = dict.fromkeys(kernel.match.title for kernel, _ in gate.undecided)
+            shown = "; ".join(list(kernels)[:UNDECIDED])
+            more = f" and {len(kernels) - UNDECIDED} more" if len(kernels) > UNDECIDED else ""
+            text = f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}"
+            others.append(("notice", text))
+        others.append(("notice", sentences.gate_summary(gate, outcome)))
+    return [
+        *((kind, TITLE, text, place_of(kernel, settings)) for kind, text, kernel in placed),
+        *((kind, TITLE, text, None) for kind, text in others),
+    ]
