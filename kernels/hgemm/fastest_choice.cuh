@@ -15,8 +15,7 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 315 shapes on an H200
-// and of 139 of them on an H100 (docs/fastest_hgemm.md).
+// What the model needs to know of a tile. Microseconds, fitted to 1,600 shapes on two cards (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
@@ -37,43 +36,52 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.541, 3.30, 0.159, 0.752),      facts<LargePair>(0.540, 5.65, 0.219, 0.855),
-    facts<Turn128>(0.319, 3.18, 0.026, 1.236),    facts<Turn160>(0.400, 4.90, 0.013, 1.223),
-    facts<Turn192>(0.412, 6.28, 0.237, 1.069),    facts<Swapped160>(0.399, 4.14, 0.014, 1.124),
-    facts<Swapped192>(0.459, 5.00, 0.091, 1.544), facts<Medium>(0.261, 2.20, 0.228, 0.819),
-    facts<Small>(0.154, 1.11, 0.121, 0.870),      facts<Tiny>(0.131, 0.53, 0.120, 0.798),
-    facts<Lone192>(0.420, 2.44, 0.163, 0.797),    facts<Lone128>(0.331, 1.75, 0.000, 0.963),
-    facts<Lone64>(0.211, 1.10, 0.121, 1.045),     facts<Lone16>(0.170, 1.21, 0.120, 1.213),
-    facts<Narrow>(0.198, 1.22, 0.120, 1.180),     facts<MediumPair>(0.341, 2.28, 0.080, 1.304),
-    facts<Tall160>(0.335, 3.51, 0.060, 1.093),    facts<Tall192>(0.257, 2.07, 0.120, 1.382),
-    facts<Tall96>(0.249, 1.37, 0.100, 0.966),     facts<Tall176>(0.380, 3.92, 0.080, 0.862),
-    facts<Slim160>(0.199, 2.15, 0.100, 1.106),
+    facts<Large>(0.554, 3.25, 0.016, 1.044),      facts<LargePair>(0.575, 5.11, 0.037, 1.879),
+    facts<Turn128>(0.333, 1.48, 0.083, 0.897),    facts<Turn160>(0.415, 5.21, 0.018, 1.624),
+    facts<Turn192>(0.425, 4.14, 0.084, 1.083),    facts<Swapped160>(0.435, 3.77, 0.011, 1.419),
+    facts<Swapped192>(0.516, 4.27, 0.024, 1.842), facts<Medium>(0.300, 0.69, 0.121, 0.830),
+    facts<Small>(0.203, 0.07, 0.050, 1.048),      facts<Tiny>(0.123, 0.15, 0.117, 0.858),
+    facts<Lone192>(0.357, 3.35, 0.120, 0.542),    facts<Lone128>(0.269, 1.22, 0.000, 0.535),
+    facts<Lone64>(0.170, 0.33, 0.122, 0.717),     facts<Lone16>(0.182, 0.82, 0.120, 0.967),
+    facts<Narrow>(0.206, 0.29, 0.122, 1.047),     facts<MediumPair>(0.355, 0.86, 0.043, 1.488),
+    facts<Tall160>(0.344, 1.26, 0.082, 1.116),    facts<Tall192>(0.252, 0.59, 0.097, 0.974),
+    facts<Tall96>(0.247, 0.60, 0.186, 0.899),     facts<Tall176>(0.393, 2.40, 0.056, 0.977),
+    facts<Slim160>(0.217, 0.86, 0.064, 0.918),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
 // another.
 constexpr double WARM = 59e9, HOT = 396e9;
 
-constexpr double LAUNCH = 4.82;
+// What differs between cards. Bytes a microsecond, microseconds a byte.
+struct Card {
+    double memory;                     // how fast its memory is (gemmprof::memory_speed)
+    double bandwidth, bandwidth_once;  // of device memory, and where B is read once, by a tile of bandwidth 1
+    double from_l2;                    // that L2 hands out to all SMs
+    double store;                      // of C
+    double write_back;                 // of what others have written to L2 and operands drive out, up to WRITTEN_BYTES
+};
+constexpr Card H200 = {1.0, 6.6e+06, 9.06e+06, 2.22e+07, 1.13e-07, 1.38e-08};
+constexpr Card H100 = {0.682, 5.06e+06, 6.01e+06, 1.95e+07, 1.49e-07, 3.15e-08};
+
+constexpr double LAUNCH = 5.72, WRITTEN_BYTES = 5e7;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
-constexpr double BANDWIDTH = 3.82e6;      // bytes a microsecond from device memory
-constexpr double BANDWIDTH_ONCE = 4.21e6;  // where B is read once
-// Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
-constexpr double WRITE_BACK = 3.48e-08, WRITTEN_BYTES = 5e7;
-constexpr double STORE = 1.43e-07;                              // a byte of C
-constexpr double EXCHANGE = 1.05, EXCHANGE_PER_BLOCK = 0.279;  // of the sums of blocks that share a tile
+constexpr double BEYOND_LINE = 1.05;  // that a row costs more whose 128 bytes lie in two lines of L2
+constexpr double STORE_ODD = 0.447;  // that C costs more whose rows begin within a sector
+constexpr double L2_HOLDS = 1.19e+07;  // operands of which later rounds find all in L2, of twice that none
+// Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte; more while others do.
+constexpr double EXCHANGE = 0.433, EXCHANGE_BYTE = 3.9e-05, EXCHANGE_BUSY = 1.57;
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
-// time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
-// sums that they leave are fetched.
-constexpr double CUT = 0.339, CUT_LONG = 0.505, CUT_ALL = 0.394, CUT_ONE_ROW = 0.183, LONG_K = 4096;
+// time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
+// are fetched: microseconds, and more for each 64 KiB.
+constexpr double CUT = 0.571, CUT_ALL = 0.469, CUT_ONE_ROW = 0.23, FETCH = 1.69, FETCH_PER_PART = 2.55;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.287;
-constexpr double FETCH = 2.8, FETCH_PER_PART = 1.64;  // microseconds, and more for each 64 KiB
+constexpr double READ_AGAIN = 0.291;
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
-constexpr double KEPT_FETCH = 7.4, KEPT_FETCH_PER_PART = 1.17, L2_BYTES = 3.86e7;
-constexpr double SPLIT_ROW = 0.00365;  // that the copy engine takes for a row that begins within a sector
-constexpr double KEEP = 0.348;  // between a tile whose sums are kept and the next
+constexpr double KEPT_FETCH = 7.81, KEPT_FETCH_PER_PART = 1.47, L2_BYTES = 2.71e+07;
+constexpr double SPLIT_ROW = 0.00406;  // that the copy engine takes for a row that begins within a sector
+constexpr double KEEP = 0.258;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -101,8 +109,8 @@ inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
 // The problem as a tile computes it.
 inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
 
-// How many rows of an operand's tile (of 64 columns, where K is across) begin within a sector of 32 bytes: every second one
-// where their distance is an odd multiple of 16 bytes. The copy engine takes four times as long for such a row.
+// How many rows of an operand's tile (of 64 columns, where K is across) begin within a sector of 32 bytes: every second
+// one where their distance is an odd multiple of 16 bytes. The copy engine takes four times as long for such a row.
 inline double split_rows(int extent, bool along_k, const void* data, std::int64_t ld) {
     const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 32, apart = 2 * ld % 32;
     // Rows that begin anywhere are copied to aligned ones before.
@@ -110,83 +118,76 @@ inline double split_rows(int extent, bool along_k, const void* data, std::int64_
     return share * (along_k ? extent : gemmprof::ceil_div(extent, 64) * BK);
 }
 
-// What two things take that hide each other in part.
-inline double both(double one, double other) { return std::sqrt(one * one + other * other); }
+// Of an operand's rows of 128 bytes, those that lie in two lines of L2.
+inline double beyond_lines(const void* data, std::int64_t ld) {
+    const std::int64_t from = std::int64_t(reinterpret_cast<std::uintptr_t>(data)) % 128, apart = 2 * ld % 128;
+    if ((from | apart) % 16 != 0) return 0.0;  // is copied before
+    return apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
+}
 
-// Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
-// of the operands that its tiles read, each once.
-inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, double memory = 1.0) {
+// What things take that hide each other in part.
+inline double both(double a, double b) { return std::sqrt(a * a + b * b); }
+inline double all(double a, double b, double c) { return std::cbrt(a * a * a + b * b * b + c * c * c); }
+
+// Rounds in which as many places have a tile as need no more rounds: the time of their steps, which L2 may hold up, or
+// that of the operands that their tiles read, each once a round. Endless where it is clearly no less than `bound`.
+inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, const Card& card,
+                            double bound) {
     const TileFacts& tile = tile_facts[choice.tile];
     const gemmprof::Gemm g = seen_by(tile, problem);
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
+    const double rounds = double(full + (rest > 0)), filled = double(count) / places;
+    const int parts = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits);
+    if (LAUNCH + filled * parts * tile.step >= bound) return 1e300;
+    const double at_once = choice.cut ? double(places) : std::ceil(double(count) / rounds);
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
                          split_rows(tile.bn, g.b_transposed, g.b, g.ldb) / tile.pair;
-    const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) *
-                         std::max(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split);
+    const double a_cost = 1.0 + BEYOND_LINE * beyond_lines(g.a, g.lda);
+    const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
+    const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
+    const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
+    const double steps = parts * all(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split, asked / card.from_l2);
     const bool once = rows == 1 || columns == 1;  // the larger operand is
-    const double bandwidth = (once ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth * memory;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
-    const auto bytes = [&](std::int64_t tiles) {
-        if (tiles == 0) return 0.0;
-        const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
-        const double deep = std::min<double>(rows, high * std::ceil(double(tiles) / (high * columns)));
-        return (std::min<double>(g.m, deep * tile.bm * tile.pair) + std::min<double>(g.n, wide * tile.bn) * again) * 2.0 *
-               g.k;
+    const auto bytes = [&](double tiles) {
+        const double wide = std::min<double>(columns, std::ceil(tiles / high));
+        const double deep = std::min<double>(rows, high * std::ceil(tiles / (high * columns)));
+        return (std::min<double>(g.m, deep * tile.bm * tile.pair) * a_cost +
+                std::min<double>(g.n, wide * tile.bn) * b_cost * again) * 2.0 * g.k;
     };
-    const auto read = [&](std::int64_t tiles) { return bytes(tiles) / bandwidth; };
-    const double rounds = double(count) / places;
-    double time = LAUNCH + STORE * 2.0 * g.m * g.n;
+    const double operands = 2.0 * g.k * (double(g.m) + g.n), each_once = 2.0 * g.k * (g.m * a_cost + g.n * b_cost);
+    double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
+    read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
+    read /= (once ? card.bandwidth_once : card.bandwidth) * tile.bandwidth;
+    double time = LAUNCH + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
     if (choice.cut && tile.kept) {
-        const double apart = std::clamp(bytes(rest) / L2_BYTES - 1.0, 0.0, 1.0);
-        time += both((rounds + apart * rest / places) * steps, double(full) * read(places) + read(rest));
+        const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
+        time += both((filled + apart * double(rest) / places) * steps, read);
         time += KEPT_FETCH + KEPT_FETCH_PER_PART * double((places + rest - 1) / rest);
     } else if (choice.cut) {
-        const double pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
-        const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
-        const double parts = full == 0 ? tile.part_bytes / 65536.0 * std::ceil(1.0 / rounds) : 1.0;
-        time += both((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
-        time += FETCH + FETCH_PER_PART * parts;
+        const double pieces = filled - double(std::max<std::int64_t>(0, full - 1));
+        const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : CUT;
+        time += both((filled + more * pieces) * steps, read);
+        time += FETCH + FETCH_PER_PART * tile.part_bytes / 65536.0 * (full == 0 ? std::ceil(1.0 / filled) : 1.0);
     } else {
-        time += double(full) * both(steps, read(places)) + (rest > 0 ? both(steps, read(rest)) : 0.0);
+        time += both(rounds * steps, read);
     }
-    if (!once) time += WRITE_BACK / memory * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
-    time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
-    if (tile.kept) time += KEEP * double(full + (rest > 0));
-    return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
-}
-
-// How many tiles, of pairs where blocks are paired.
-inline std::int64_t tiles_of(const gemmprof::Gemm& problem, const TileFacts& tile) {
-    const gemmprof::Gemm g = seen_by(tile, problem);
-    return std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
+    if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
+    time += tile.block * (tile.in_turn || tile.kept ? 1.0 : rounds);
+    if (tile.kept) time += KEEP * rounds;
+    const double busy = 1.0 + EXCHANGE_BUSY * at_once / places;
+    return choice.splits == 1 ? time : time + rounds * (EXCHANGE + EXCHANGE_BYTE * 4.0 * tile.bm * tile.bn * busy);
 }
 
 // Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
 inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
     const gemmprof::Gemm g = seen_by(tile, problem);
-    const std::int64_t count = tiles_of(problem, tile);
+    const std::int64_t rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair);
+    const std::int64_t count = rows * gemmprof::ceil_div(g.n, tile.bn);
     return tile.cuttable && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
-}
-
-// Tiles for problems whose tiles are all computed at once, because nothing of a next one hides their stores; not for
-// those of whose rows they would compute a fifth in vain.
-inline bool suits(const gemmprof::Gemm& g, int tile, int places) {
-    const TileFacts& facts = tile_facts[tile];
-    return tile < kNarrow || (5 * (facts.swapped ? facts.bn : facts.bm * facts.pair) <= 6 * std::int64_t(g.m) &&
-                              tiles_of(g, facts) <= places);
-}
-
-// Long products with many rows and columns take the largest tile, in pairs where rows begin within a sector. What the
-// model was fitted to is shorter: of these it expects the tiles in turn of 128 and 160 columns to be as fast, which they
-// are on an H200 (within 2 %) and are not on an H100 (up to 2.5 times the time).
-constexpr int MANY_ROWS = 1024;
-
-inline int largest_tile(const gemmprof::Gemm& g) {
-    const double split = split_rows(BM, !g.a_transposed, g.a, g.lda) + split_rows(BN, g.b_transposed, g.b, g.ldb);
-    return split > 0.0 && !g.a_transposed ? kLargePair : kLarge;
 }
 
 // The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
@@ -194,20 +195,19 @@ inline int largest_tile(const gemmprof::Gemm& g) {
 template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double memory) {
     Choice best;
-    const bool long_one = 2.0 * g.m * g.n * g.k >= HOT && std::min(g.m, g.n) >= MANY_ROWS;
-    const int first = long_one ? largest_tile(g) : 0, last = long_one ? first + 1 : kTiles;
-    for (int tile = first; tile < last; ++tile) {
+    Card card = memory > 0.84 ? H200 : H100;  // the nearer
+    card.bandwidth *= memory / card.memory, card.bandwidth_once *= memory / card.memory;
+    for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (facts.swapped && !stored_packed(g)) continue;
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
-            if (!suits(g, tile, places)) continue;
             for (const bool cut : {false, true}) {
                 if (cut && (splits > 1 || !can_cut(g, facts, places))) continue;
                 Choice choice = {tile, splits, cut};
-                choice.time = expected_time(g, choice, places, memory);
+                choice.time = expected_time(g, choice, places, card, best.time);
                 if (choice.time < best.time) best = choice;
             }
         }
