@@ -296,6 +296,11 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
             if all(at in longer or not ran[at] for at in range(loop.first, loop.last + 1)):
                 gone = longer
         keep[rows] = np.minimum(keep[rows], 1.0 / times[rows])
+        # What lanes have shared out goes to what makes something else of it by a shuffle: as many instructions.
+        for at in (at for at in taken if alike[at] == WARP and work.pipes[at] != XU):
+            others = [use for use in code.readers[at] if use not in gone and work.whole_warps[use]]
+            given = max((work.executed[use] for use in others), default=0.0)
+            keep[at] = max(keep[at], min(1.0, share(given, float(work.executed[at]))))
         rest = sorted(gone - taken, reverse=True)
         stays = keep.copy()
         stays[rest] = 0.0
