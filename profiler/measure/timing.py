@@ -10,11 +10,12 @@ a spinning kernel holds the GPU until everything is queued. The SM clock is read
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from gemmprof.model import Problem, Timing
 from gemmprof.profiler.measure.operands import random_operands
@@ -37,14 +38,6 @@ def repetitions_within(budget: float, seconds_each: float) -> int:
     return max(MINIMUM_REPETITIONS, min(MAXIMUM_REPETITIONS, fitting))
 
 
-def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Value at ``fraction`` (0 to 1) of sorted ``ordered``, with linear interpolation between neighbours."""
-    position = fraction * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
-
-
 def summarise(
     seconds: Sequence[float], *, sm_clock_mhz: float | None = None, yardstick: Sequence[float] = ()
 ) -> Timing:
@@ -55,13 +48,13 @@ def summarise(
     """
     if not seconds:
         raise ValueError("no repetition was measured")
-    ordered = sorted(seconds)
+    p10, median, p90 = np.percentile(seconds, (10, 50, 90)).tolist()
     return Timing(
-        median=statistics.median(ordered),
-        minimum=ordered[0],
-        p10=percentile(ordered, 0.10),
-        p90=percentile(ordered, 0.90),
-        repetitions=len(ordered),
+        median=median,
+        minimum=min(seconds),
+        p10=p10,
+        p90=p90,
+        repetitions=len(seconds),
         sm_clock_mhz=sm_clock_mhz,
         yardstick_median=statistics.median(yardstick) if yardstick else None,
     )

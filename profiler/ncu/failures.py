@@ -222,11 +222,8 @@ class NcuLog:
 
 def known_failure(lines: Sequence[str]) -> tuple[KnownFailure, str] | None:
     """The first known cause that some line shows, and that line."""
-    for failure in KNOWN_FAILURES:
-        for line in lines:
-            if failure.pattern.search(line):
-                return failure, line
-    return None
+    shown = ((known, line) for known in KNOWN_FAILURES for line in lines if known.pattern.search(line))
+    return next(shown, None)
 
 
 def translate(

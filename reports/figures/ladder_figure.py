@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.base.printable import visible
@@ -42,16 +42,11 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | Non
         return None
     with drawing():
         figure, axes = blank(9.4, 5.2)
-        roofs: dict[str, ComputeRoof] = {}
-        for _, point in placed:
-            best = roofs.get(point.compute.key)
-            roofs[point.compute.key] = (
-                point.compute if best is None or point.compute.peak > best.peak else best
-            )
-        memories = _largest_memory_roofs([point.memory for _, point in placed])
-        top = max(roofs.values(), key=lambda roof: roof.peak)
+        roofs = _highest([point.compute for _, point in placed], "key")
+        memories = _highest([point.memory for _, point in placed], "level")
+        top = max(roofs, key=lambda roof: roof.peak)
         limits = limits_of([p.intensity for _, p in placed], [p.achieved for _, p in placed], top, memories)
-        draw_roofs(axes, list(roofs.values()), memories, limits)
+        draw_roofs(axes, roofs, memories, limits)
         crowd = _crowd(placed)
         box = _empty_box(axes, placed, memories) if crowd else None
         crowd = crowd if box is not None else []
@@ -62,6 +57,7 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | Non
 
 
 Placed = tuple[Step, RooflinePoint]
+Roof = TypeVar("Roof", ComputeRoof, MemoryRoof)
 
 CROWD_FACTOR = 1.8  # steps within this factor of the fastest are a crowd: an inset shows them larger
 
@@ -218,12 +214,13 @@ def _step_labels(axes: Any, placed: Sequence[Placed]) -> None:
         )
 
 
-def _largest_memory_roofs(roofs: Sequence[MemoryRoof]) -> tuple[MemoryRoof, ...]:
-    best: dict[str, MemoryRoof] = {}
-    for roof in roofs:
-        if roof.level not in best or roof.peak > best[roof.level].peak:
-            best[roof.level] = roof
-    return tuple(best.values())
+def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
+    """Of each kind of roof the highest."""
+    kinds = {
+        getattr(roof, kind): [one for one in roofs if getattr(one, kind) == getattr(roof, kind)]
+        for roof in roofs
+    }
+    return tuple(max(same, key=lambda roof: roof.peak) for same in kinds.values())
 
 
 def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
@@ -233,7 +230,7 @@ def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
     return roofline_data(
         figure,
         [(p.intensity, p.achieved, tips[f"step-{index}"]) for index, (_, p) in enumerate(placed)],
-        _largest_memory_roofs([point.memory for _, point in placed]),
+        _highest([point.memory for _, point in placed], "level"),
         max(point.compute.peak for _, point in placed),
     )
 

@@ -1,4 +1,4 @@
-"""Repetitions, percentiles and summaries of a timing; on a GPU, real times."""
+"""Repetitions and summaries of a timing; on a GPU, real times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from gemmprof.model import Problem
 from gemmprof.profiler.measure.timing import (
     MAXIMUM_REPETITIONS,
     MINIMUM_REPETITIONS,
-    percentile,
     repetitions_within,
     summarise,
 )
@@ -28,17 +27,6 @@ from gemmprof.profiler.measure.timing import (
 )
 def test_repetitions_fill_the_budget_within_bounds(budget: float, each: float, expected: int) -> None:
     assert repetitions_within(budget, each) == expected
-
-
-@pytest.mark.parametrize(
-    ("fraction", "expected"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0), (0.1, 1.3), (0.9, 3.7)]
-)
-def test_percentiles_interpolate_as_numpy_does(fraction: float, expected: float) -> None:
-    numpy = pytest.importorskip("numpy")
-    values = [1.0, 2.0, 3.0, 4.0]
-    assert percentile(values, fraction) == pytest.approx(expected)
-    assert percentile(values, fraction) == pytest.approx(float(numpy.percentile(values, 100 * fraction)))
-    assert percentile([7.0], fraction) == 7.0
 
 
 def test_a_summary_has_median_and_spread_in_any_order() -> None:
