@@ -51,6 +51,7 @@ def start_program(
     arguments: Sequence[str],
     *,
     output: Path,
+    shown: int | None = None,
     keep_open: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Program:
@@ -59,6 +60,7 @@ def start_program(
     Args:
         arguments: program and arguments.
         output: file for its standard output and error.
+        shown: where its standard output goes in place of the file; its standard error then is this process's.
         keep_open: file handles that it inherits (a lock it holds as long as it lives).
         environment: variables beside those of this process.
 
@@ -70,9 +72,9 @@ def start_program(
             process = subprocess.Popen(
                 list(arguments),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+                stdout=log if shown is None else shown,
+                stderr=subprocess.STDOUT if shown is None else None,
+                env={**os.environ, **(environment or {})},
                 pass_fds=tuple(keep_open),
                 start_new_session=True,  # Ctrl-C in the terminal reaches the collection only
             )

@@ -134,6 +134,7 @@ def start_pass(
         clock_control=clock_control,
         section_folder=section_folder,
     )
+    environment = {"PYTHONUNBUFFERED": "1", **(environment or {})}
     return start_program(command.arguments(), output=files.output, keep_open=(lock,), environment=environment)
 
 

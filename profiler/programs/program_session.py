@@ -28,7 +28,7 @@ from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
-from gemmprof.profiler.program import tail
+from gemmprof.profiler.program import start_program, tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
@@ -249,23 +249,16 @@ class ProgramProfiler:
         (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
         log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
         started = time.monotonic()
-        with log_of_output.open("wb") as log:
-            visible = show_output and self.output is not None
-            try:
-                process = subprocess.Popen(
-                    command.arguments(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=self.output if visible else log,
-                    stderr=None if visible else subprocess.STDOUT,
-                    env={**os.environ, **self.environment},
-                    start_new_session=True,  # Ctrl-C reaches this process only, which ends ncu in order
-                )
-            except OSError as error:
-                raise DeviceError(f"cannot start {command.executable}", found=str(error)) from error
-            ranks = Ranks()
-            interrupted = _wait(process, command.log, on_launch, ranks)
+        program = start_program(
+            command.arguments(),
+            output=log_of_output,
+            shown=self.output if show_output else None,
+            environment=self.environment,
+        )
+        ranks = Ranks()
+        interrupted = _wait(program.process, command.log, on_launch, ranks)
         seconds = time.monotonic() - started
-        found = self._judge(command, process.returncode, seconds, interrupted, tail(log_of_output))
+        found = self._judge(command, program.process.returncode, seconds, interrupted, tail(log_of_output))
         return replace(found, ranks=ranks.known)
 
     def _judge(
