@@ -55,6 +55,7 @@ class Candidate:
             more specific one, as another way to the same.
         yields: ... where that one saves this share of it.
         another_arithmetic: whatever is written instead computes something else, or less precisely: a list of its own.
+        plain: the sentence says what Triton's programmers change, too.
     """
 
     cause: str
@@ -66,6 +67,7 @@ class Candidate:
     rank: int = SPECIFIC
     yields: float = 0.55
     another_arithmetic: bool = False
+    plain: bool = False
 
     @property
     def fix(self) -> Fix:

@@ -307,7 +307,9 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             continue  # what was timed says more than a model
         if path is not None and not path.search(work.profile.name):
             continue
-        if said is not None and owner.key == "cutlass":
+        if candidate.plain and owner.editable:
+            yield candidate
+        elif said is not None and owner.key == "cutlass":
             yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
         elif said is not None:
             yield _in_words(work, candidate, said, owner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -52,14 +52,12 @@ class _Products:
         macs: multiply-adds that all warps do with them.
         converts: instructions that make FP32 values of their 16-bit operands.
         sixteen_bit: whether the operands have 16 bits.
-        sums: what adds the products up across the lanes and warps, where that is not done within a thread.
     """
 
     rows: Mask
     macs: float
     converts: Mask
     sixteen_bit: bool
-    sums: Mask | None = None
 
 
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
@@ -67,8 +65,9 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product was exchanged
-    between threads to be added up, so are the exchanges. 16-bit operands that are made FP32 and multiplied as TF32 are
+    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product, or square of a
+    difference, was exchanged between threads to be added up, the exchanges are gone; those of FP32 keep their arithmetic
+    and read operands from shared memory. 16-bit operands that are made FP32 and multiplied as TF32 are
     taken as they are: at their rate, without the conversions and the way through registers back to shared memory.
     """
     if work.program is None or not work.total_executed:
@@ -77,9 +76,12 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     if tensor.any():
         yield from _widened_operands(work, tensor)
         return
-    found = _products(work) or _summed_over_lanes(work)
+    found = _products(work)
     device = work.profile.device
-    if found is None or not arch.has_tensor_cores(device.name, device.compute_capability):
+    if found is None:
+        yield from _summed_over_lanes(work)
+        return
+    if not arch.has_tensor_cores(device.name, device.compute_capability):
         return
     if not tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")[0]:
         return  # no tensor cores for this type, or nobody knows their rate
@@ -92,10 +94,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         cause="tensor_cores_idle",
         variants=(Variant("mma.sync", _by_mma(work, found)),),
         change=(
-            "Multiply the tiles by mma.sync (Triton: tl.dot): each product is formed by itself, and the threads of a "
-            "warp exchange it to be added up."
-            if found.sums is not None
-            else "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
+            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
             if found.sixteen_bit
             else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
@@ -138,46 +137,77 @@ def _products(work: Work) -> _Products | None:
     return _Products(rows, macs, converts | staged, sixteen_bit)
 
 
-def _summed_over_lanes(work: Work) -> _Products | None:
-    """The products of two tiles, each formed by itself and exchanged between threads to be added up; None for none.
+def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
+    """The products of two tiles, or the squares of their differences, each formed by itself and exchanged between
+    threads to be added up.
 
-    A lane multiplies each of some values with each of others, so that all of them are used several times; what adds the
-    products up takes more instructions than they do.
+    A lane takes each of some values with each of others, so that all of them are used several times; there are more
+    exchanges than products.
     """
-    code = work.code
-    running = work.executed > 0
+    code, running = work.code, work.executed > 0
     rows = np.zeros(len(work.sass), dtype=bool)
-    pairs: dict[frozenset[frozenset[int]], float] = {}
+    pairs: dict[frozenset[_Value], float] = {}
     for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
-        factors = [_bare(operand) for operand in work.sass[index].operands[1:3]]
-        if len(factors) < 2 or not all(_REGISTER.fullmatch(name) for name in factors):
-            continue
-        sources = [frozenset(code.producers(index, name)) for name in factors]
-        if all(at and {work.sass[one].opcode for one in at} <= _FROM_MEMORY for at in sources):
-            rows[index] = True
-            pairs[frozenset((sources[0] | {-1}, sources[1]))] = float(work.executed[index])
-    values = {at for pair in pairs for at in pair}
-    if len(values) * REUSED > 2.0 * len(pairs) or not (running & work.where(_exchanges)).any():
-        return None
-    factors_of = reached({one for at in values for one in at if one >= 0}, code.sources)
+        at = index
+        factors = _factors(work, index)
+        if len(factors) == 1:
+            differences = [one for one, _ in next(iter(factors)) if work.sass[one].opcode == "FADD"]
+            at = differences[0] if len(differences) == 1 else index
+            factors = _factors(work, at)
+        if len(factors) == 2 and all(
+            {work.sass[one].opcode for one, _ in each} <= _FROM_MEMORY for each in factors
+        ):
+            rows[[index, at]] = True
+            pairs[factors] = float(work.executed[index])
+    values = frozenset[_Value]().union(*pairs)
+    if not pairs or len(values) * REUSED > 2.0 * len(pairs):
+        return
+    makes = reached({one for each in values for one, _ in each}, code.sources)
     sums = running & ~rows & work.where(lambda line: line.opcode in _ADD_UP)
-    sums[list(factors_of)] = False
-    exchanges = sums & work.where(_exchanges)
+    sums[list(makes)] = False
     products = sum(pairs.values())
-    if float(work.executed[exchanges].sum()) < products:
-        return None
+    if float(work.executed[sums & work.where(lambda line: line.opcode == "SHFL")].sum()) < products:
+        return
     converts = running & work.where(_widens)
     converts &= np.array([any(rows[use] for use in readers) for readers in code.readers])
-    widened = sum(1 for at in values if all(one < 0 or converts[one] for one in at))
-    return _Products(rows, SCALAR_MACS * products, converts, 2 * widened > len(values), sums)
+    half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
+    if half and tensor_rates(work, "bf16")[0]:
+        fix = _by_mma(work, _Products(rows, SCALAR_MACS * products, converts, sixteen_bit=True))
+        assert fix.keep is not None
+        variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)))
+    else:
+        # Both operands of a product come from shared memory for as many as each is used in.
+        keep = np.where(sums, 0.0, 1.0)
+        variant = Variant("sums within a thread", Fix(keep=keep, passes=2.0 * products / REUSED))
+    yield Candidate(
+        cause="tensor_cores_idle",
+        variants=(variant,),
+        change=(
+            "Form the products of the tiles as a matrix product's (Triton: tl.dot; of FP32 with "
+            'input_precision="ieee" where TF32 is too coarse; a squared difference as a * a - 2 * a * b + b * b): '
+            "each is formed by itself now, and threads exchange it to be added up."
+        ),
+        evidence=(
+            derived("exchanges and sums / products", share(float(work.executed[sums].sum()), products)),
+            *evidence(work, metrics.BUSY["lsu"][0], metrics.BUSY["tensor"][0]),
+        ),
+        attributed=np.where(rows | sums, work.executed, 0.0),
+        plain=True,
+    )
 
 
-def _exchanges(line: Sass) -> bool:
-    return line.opcode == "SHFL"
+def _factors(work: Work, index: int) -> frozenset[_Value]:
+    """The two factors, or terms, of an instruction; one where both are the same."""
+    names = [_bare(operand) for operand in work.sass[index].operands[1:3]]
+    known = all(_REGISTER.fullmatch(name) for name in names)
+    found = (frozenset((at, name) for at in work.code.producers(index, name)) for name in names if known)
+    return frozenset(filter(None, found))
 
 
 # What adds values of several threads up: in the warp, and through shared memory across warps.
 _ADD_UP = frozenset({"SHFL", "FADD", "FFMA", "FSEL", "SEL", "LDS", "STS"})
+_Value = frozenset[tuple[int, str]]
+"""What a register holds: where it may come from, each with the register."""
 _HALF_LOADS = re.compile(r"\.U16|\.S16")
 _FROM_MEMORY = frozenset(
     {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL", "LD", "LOP3"}
@@ -286,6 +316,7 @@ def _widened_operands(work: Work, tensor: Mask) -> Iterator[Candidate]:
             "Multiply the 16-bit values as they are (Triton: tl.dot without .to(tl.float32) before it): they are made "
             f"FP32 first and multiplied as TF32, at {100 * rate / full:.0f} % of the rate. Sums are FP32 either way."
         ),
+        plain=True,
         evidence=(
             derived(
                 "conversions / instructions executed",
@@ -317,8 +348,6 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     keep[operands & _in_loops_of(work, found.rows)] = FRAGMENTS
     keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
     keep[found.converts] = 0.05
-    if found.sums is not None:
-        keep[found.rows | found.sums] = 0.0
     rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
     return Fix(
         keep=keep,
