@@ -65,10 +65,10 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product, or square of a
-    difference, was exchanged between threads to be added up, the exchanges are gone; those of FP32 keep their arithmetic
-    and read operands from shared memory. 16-bit operands that are made FP32 and multiplied as TF32 are
-    taken as they are: at their rate, without the conversions and the way through registers back to shared memory.
+    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product, or square of
+    a difference, was exchanged between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic
+    and read operands from shared memory. 16-bit operands that are made FP32 and multiplied as TF32 are taken as they
+    are: at their rate, without the conversions and the way through registers back to shared memory.
     """
     if work.program is None or not work.total_executed:
         return
