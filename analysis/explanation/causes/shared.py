@@ -29,13 +29,14 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     random_passes,
 )
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
-from gemmprof.gpu.arch import WARP
+from gemmprof.analysis.opcodes import MATH_CLASSES
+from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 COPIES = (8, WARP)
@@ -43,6 +44,8 @@ COPIES = (8, WARP)
 TURN = 2.0
 """Cycles of the constant cache for one address that a thread computed: 2.00 to 2.02 a load in three kernels whose warps
 want one, 60.3 where 32 random words of 256 make 30.1."""
+SUMS_OF_A_PRODUCT = 4
+"""Registers of a thread that the sums of an ``mma.sync.m16n8k16`` take."""
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
@@ -140,7 +143,10 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
-    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide.
+    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. Where
+    single warps use the tensor cores and registers hold four times the sums, a block can do the work of four: what is
+    done once a round is done by a quarter of the warps, and half is copied; of tiles that all blocks along an axis of
+    the grid copy alike, a quarter.
     """
     if work.program is None or "l1_data" not in work.loads:
         return
@@ -165,7 +171,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix),),
+        variants=(Variant("twice the tile of a thread", fix), *_larger_tiles(work, loads)),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -180,6 +186,53 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
+    )
+
+
+def _larger_tiles(work: Work, loads: Mask) -> Iterator[Variant]:
+    """One block in place of four, whose tile of sums on the tensor cores is as large as theirs together."""
+    code, launch, running = work.code, work.profile.launch, work.executed > 0
+    products = running & work.where(lambda line: line.opcode in ("HMMA", "IMMA"))
+    copies = running & work.where(lambda line: line.opcode == "LDGSTS")
+    # Sums that leave: their registers, each once.
+    sums = {
+        work.sass[at].operands[0]
+        for at in map(int, np.flatnonzero(products))
+        if not all(products[use] for use in code.readers[at])
+    }
+    more = int((FEWER_BLOCKS - 1.0) * SUMS_OF_A_PRODUCT * len(sums))
+    if not copies.any() or not more or (launch.registers_per_thread or 0) + more > REGISTERS_PER_THREAD:
+        return
+    found_by = "".join(work.sass[at].text for at in reached(np.flatnonzero(copies).tolist(), code.sources))
+    alike = any(
+        size > 1 and f"SR_CTAID.{axis}" not in found_by for axis, size in zip("XYZ", launch.grid, strict=True)
+    )
+    part = 1.0 / FEWER_BLOCKS if alike else STAYS
+    # Of the arithmetic on the sums, and of their stores, there is as much; rounds are those of a quarter of the warps.
+    keep = np.full(len(running), 1.0 / FEWER_BLOCKS)
+    keep[products | work.where(lambda line: line.instruction_class in MATH_CLASSES or line.is_store)] = 1.0
+    keep[loads | copies] = part
+    if alike:
+        # Warps have rows of their own then, and exchange nothing of them with one another.
+        keep[work.where(lambda line: line.opcode in ("SHFL", "STS", "STSM"))] = part
+    flows = traffic(work)
+    asked = work.global_sectors[running & work.where(lambda line: line.is_load or line.opcode == "LDGSTS")]
+    copied = share(float(work.global_sectors[copies].sum()), float(asked.sum()))
+    fetched = flows.missed * (1.0 - (1.0 - part) * copied)
+    held = launch.blocks / FEWER_BLOCKS / work.sms * work.warps_of_block
+    yield Variant(
+        "a block in place of four",
+        Fix(
+            keep=keep,
+            resources={
+                **flows.factors(fetched, flows.written, dram_read=flows.dram_read),
+                "l1_data": share(float(work.data_passes @ keep), float(work.data_passes.sum())),
+                "block_launch": 1.0 / FEWER_BLOCKS,
+            },
+            registers=more,
+            shared_bytes=0 if alike else int(launch.dynamic_shared_memory or 0),
+            warps=min(1.0, held / max(1.0, work.resident_warps or held)),
+        ),
     )
 
 

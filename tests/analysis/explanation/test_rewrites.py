@@ -140,6 +140,8 @@ def found(name: str, cause: str) -> Finding:
         ("triton_scores_sums_of_products", "tensor_cores_idle", "dot"),
         # torch's kernel for operands of one layout reads whole sectors, and several elements at once.
         ("torch_product_of_fields", "uncoalesced_access", "planes"),
+        # Sixteen rows a block, whose four warps share them: keys and values are copied for 64 rows at once instead.
+        ("triton_attention_flat_tiles", "shared_memory_bandwidth", "taller"),
         # One value a thread: the reduction over the threads of a program takes most of its instructions.
         ("triton_scales_group_a_program", "narrow_access", "one_warp"),
         # torch divides 64-bit integers, where a mask would do.
