@@ -32,7 +32,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     constant,
 )
-from gemmprof.analysis.explanation.code.flow import LONG
+from gemmprof.analysis.explanation.code.flow import LONG, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -654,7 +654,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
 
     Known where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
     read again; fixed, DRAM reads what is allocated, L2 serves the rest. And where the same looked-up index is used in
-    several arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
+    several arrays, or a value behind a key that was found: fixed, one record holds all that is wanted, and its sector
+    is fetched in place of one an array.
     """
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
@@ -697,6 +698,7 @@ def _in_order(work: Work, flows: Traffic) -> float:
 def _as_records(work: Work, flows: Traffic) -> Candidate | None:
     """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record brings all in one."""
     groups: dict[tuple[object, int, object], dict[frozenset[object], list[Form]]] = {}
+    scattered: list[Form] = []
     for index, one in checked_forms(work).items():
         form = one.form
         line = work.sass[index]
@@ -704,6 +706,7 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
             continue
         if work.global_sectors[index] < SCATTERED * work.global_ideal[index]:
             continue
+        scattered.append(form)
         place = frozenset(
             (factors, number if isinstance(number, int) else number.tobytes())
             for factors, number in form.address.terms.items()
@@ -735,6 +738,13 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         keep[rows] = max(1.0, record / WIDE) / count
         if record > widest:
             widest, arrays_of_it = record, count
+    for form, before in _found_before(work, [form for form in scattered if keep[form.index] == 1.0]):
+        keep[form.index] = 0.0
+        rows = [form.index, *before]
+        asked += float(work.global_sectors[rows].sum())
+        left += float(work.global_sectors[before].sum())
+        if not widest:
+            widest, arrays_of_it = 1 << (2 * form.width - 1).bit_length(), 2
     if not asked:
         return None
     looked_up = keep < 1.0
@@ -766,6 +776,46 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
+    )
+
+
+def _found_before(work: Work, forms: Sequence[Form]) -> Iterator[tuple[Form, list[int]]]:
+    """Look-ups where another array was looked up before (the value behind a key that was found), with those loads: each
+    takes its number from where one of these did.
+    """
+    numbers = {form.index: _number(work, form.index) for form in forms}
+    for form in forms:
+        before = [
+            other.index
+            for other in forms
+            if other.index < form.index
+            and other.parameters != form.parameters
+            and other.width == form.width
+            and numbers[other.index] & numbers[form.index]
+        ]
+        if before and numbers[form.index] <= frozenset().union(*(numbers[at] for at in before)):
+            yield form, before
+
+
+def _number(work: Work, index: int) -> frozenset[int]:
+    """The instructions that give the number which a load scales to find its place, moves left out."""
+    code = work.code
+    address = next((one for one in work.sass[index].operands if "[R" in one), "")
+    lower = min(address_registers(address), key=lambda name: int(name[1:]), default="")
+    scaled = [at for at in code.producers(index, lower) if work.sass[at].opcode in ("IMAD", "LEA")]
+
+    numbers = {
+        source
+        for at in scaled
+        for name in [one for one in work.sass[at].operands[1:] if one.startswith("R") and one != "RZ"][:1]
+        for source in code.producers(at, name)
+    }
+
+    def moves(at: int) -> bool:
+        return work.sass[at].moves_a_constant or work.sass[at].opcode == "MOV"
+
+    return frozenset(
+        at for at in reached(numbers, lambda at: code.sources(at) if moves(at) else ()) if not moves(at)
     )
 
 

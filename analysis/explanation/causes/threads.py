@@ -141,10 +141,10 @@ def _lanes_of_a_row(work: Work) -> float:
 def idle_threads(work: Work) -> Iterator[Candidate]:
     """Only threads that have work: a grid as large as the work, or a list of what is to be done.
 
-    Fixed: warps that leave at once are not launched: what they execute is gone with their blocks, and the places that
-    they hold on an SM go to those that work. So with threads whose number alone keeps them from every store: only
-    those that store are launched. Where a block is longer than its row (padded to a power of two), the arithmetic on
-    what was not loaded is gone.
+    Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
+    they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
+    threads whose number alone keeps them from every store: only those that store are launched. Where a block is
+    longer than its row (padded to a power of two), the arithmetic on what was not loaded is gone.
     """
     if work.program is None or not work.total_executed or not work.executed[0]:
         return
@@ -158,8 +158,10 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     first = int(np.flatnonzero(ends)[0])
     behind = [at for at in range(first + 1, len(ends)) if work.executed[at] > 0][:1]
     reach = float(work.executed[behind[0]] / work.executed[0]) if behind else 1.0
-    loads = work.where(lambda line: bool(line.space) and line.space != "constant")
-    if reach > MOST_LEAVE or first > PROLOGUE or (loads[:first] & (work.executed[:first] > 0)).any():
+    # What is looked at first (a flag, a length) a list would hold for those alone that have work.
+    works = work.where(lambda line: line.is_store or line.is_atomic or line.opcode in ("BAR", "SHFL"))
+    works |= work.executed > work.executed[0]
+    if reach > MOST_LEAVE or first > PROLOGUE or (works[:first] & (work.executed[:first] > 0)).any():
         return
     keep = np.where(np.arange(len(ends)) <= first, reach, 1.0)
     occupancy = occupancy_of(work)

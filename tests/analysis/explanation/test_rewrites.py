@@ -302,6 +302,12 @@ def test_threads_without_work() -> None:
     assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [0.1, 0.1, 0.1, 1.0, 1.0]
     assert candidate.fix.resources["block_launch"] == pytest.approx(0.1)
     assert not list(idle_threads(made(*sass, executed=[1000, 1000, 1000, 900, 900])))
+    # A flag that is looked at first is as good as a number: a list holds those that have work. A sum that is not.
+    flag = ("LDG.E.U8 R1, desc[UR4][R2.64] ;", "ISETP.EQ.AND P0, PT, R1, RZ, PT ;", *sass[-3:])
+    (candidate,) = idle_threads(made(*flag, executed=[1000, 1000, 1000, 50, 50]))
+    assert "a list" in candidate.change
+    met = ("BAR.SYNC.DEFER_BLOCKING 0x0 ;", *flag[1:])
+    assert not list(idle_threads(made(*met, executed=[1000, 1000, 1000, 50, 50])))
 
 
 def test_lanes_behind_the_end_of_a_row_compute_nothing() -> None:
@@ -670,6 +676,16 @@ def test_no_order_of_the_work_is_promised_to_help_look_ups() -> None:
     """A walk goes where chance takes it: L2 is full of look-ups, which other blocks in another order do as well."""
     causes = {one.cause for one in explain(study("random_walk_long_modulo")[0]).findings}
     assert "cache_locality" not in causes
+
+
+def test_a_value_behind_a_found_key_is_told_to_lie_beside_it() -> None:
+    """Where a probe of one array ends, another array is looked up: a record of both brings it along."""
+    flawed, came = study("hash_probe_split_table")
+    (finding,) = (one for one in explain(flawed).findings if one.cause == "cache_locality")
+    assert finding.variants[0].name == "2 arrays as one of records of 8 bytes"
+    assert finding.saves_low <= came["pairs"] <= finding.saves_high
+    fixed, _ = study("hash_probe_split_table", "pairs")
+    assert all(one.cause != "cache_locality" for one in explain(fixed).findings)
 
 
 def test_searches_are_look_ups() -> None:
