@@ -738,11 +738,11 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         keep[rows] = max(1.0, record / WIDE) / count
         if record > widest:
             widest, arrays_of_it = record, count
-    for form, before in _found_before(work, [form for form in scattered if keep[form.index] == 1.0]):
+    for form, keys in _found_before(work, [form for form in scattered if keep[form.index] == 1.0]):
         keep[form.index] = 0.0
-        rows = [form.index, *before]
+        rows = [form.index, *keys]
         asked += float(work.global_sectors[rows].sum())
-        left += float(work.global_sectors[before].sum())
+        left += float(work.global_sectors[keys].sum())
         if not widest:
             widest, arrays_of_it = 1 << (2 * form.width - 1).bit_length(), 2
     if not asked:
