@@ -22,7 +22,7 @@ from gemmprof.analysis.inputs.selection import (
     selected,
     stage_launch,
 )
-from gemmprof.analysis.reading.frame import open_frame
+from gemmprof.analysis.reading.frame import check, open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
@@ -30,7 +30,7 @@ from gemmprof.base.buckets import size_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
-from gemmprof.runs.directory import RUN_FILE, Run, check, load_run, record_of
+from gemmprof.runs.directory import RUN_FILE, Run, load_run, record_of
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis

@@ -163,7 +163,7 @@ def _reading(options: argparse.Namespace) -> AbstractContextManager[None]:
     """Where the command's reports are read: here, or by a cluster that it was given."""
     if not getattr(options, "reads_on_a_cluster", False):
         return nullcontext()
-    from gemmprof.arguments.cluster_options import read_elsewhere
+    from gemmprof.arguments.common import read_elsewhere
 
     return read_elsewhere(options)
 
@@ -172,7 +172,7 @@ def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
     """What ``--trust`` asks for; without it nothing that reads reports is imported here."""
     if not getattr(options, "trust", False):
         return nullcontext()
-    from gemmprof.runs.directory import trusting
+    from gemmprof.analysis.reading.frame import trusting
 
     return trusting(True)
 

@@ -75,16 +75,6 @@ def raw_value(value: int | float | str) -> str:
     return f"{value:,.6f}".rstrip("0") if abs(value) >= 1e-3 else f"{value:.6g}"
 
 
-def fit(text: str, limit: int = 60) -> str:
-    """A text cut in its middle where it is longer: beginnings and ends tell names apart."""
-    return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
-
-
-def saved(saves: float, low: float, high: float) -> str:
-    """A saving with its interval, shares: ``62 % (50 to 70)``."""
-    return f"{100 * saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
-
-
 def change_text(change: Change) -> str:
     """How far a value moved: as a factor where it more than doubled or halved, else in per cent."""
     if change.ratio is None or change.ratio <= 0:

@@ -315,6 +315,36 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stderr.strip() == ""
 
 
+MOST_ENTERED = 70
+"""Modules with a function that runs: what somebody reads who follows one answer from end to end."""
+
+
+def test_explaining_a_report_enters_few_modules(tmp_path: Path) -> None:
+    program = (
+        "import inspect, sys\n"
+        "entered, flags = set(), inspect.CO_NEWLOCALS | inspect.CO_OPTIMIZED\n"
+        "def seen(frame, event, argument):\n"
+        "    module, code = frame.f_globals.get('__name__', ''), frame.f_code\n"
+        "    if event == 'call' and module.startswith('gemmprof') and code.co_filename != '<string>':\n"
+        "        if code.co_flags & flags == flags and not code.co_name.startswith('<'):\n"
+        "            entered.add(module)\n"
+        "from gemmprof.cli import main\n"
+        "sys.setprofile(seen)\n"
+        f"code = main(['explain', {str(ROOT / 'tests' / 'data' / 'flaws_tensor.ncu-rep.xz')!r}])\n"
+        "sys.setprofile(None)\n"
+        "print(*sorted(entered), file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    # Nothing disassembled before: that takes a module more.
+    own = {**os.environ, "GEMMPROF_CACHE": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=own, capture_output=True, text=True, check=True
+    )
+    entered = told.stderr.split()
+    assert "gemmprof.analysis.explanation.engine" in entered
+    assert len(entered) <= MOST_ENTERED, "\n".join(entered)
+
+
 HOUSE_WORDS = {
     r"mend(s|ed|ing)?": "fix",
     r"blam(e|es|ed|ing)": "attribute",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +20,7 @@ from gemmprof.analysis.reading.unpack import damaged, open_unpacked
 from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.base.regex import regex
-from gemmprof.model import KernelProfile, LineTable
+from gemmprof.model import KernelProfile, LineTable, ReportRecord
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import (
@@ -303,3 +305,53 @@ def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:
     if base and 0 < size <= _MAX_INSTRUCTIONS * INSTRUCTION_BYTES:
         measured.update(range(base, base + size, INSTRUCTION_BYTES))
     return base, sorted(measured)
+
+
+# --- Reports of a run -------------------------------------------------------------------------------------------------
+# A report that differs from what its run collected, lost launches or gained some is refused, unless its user trusts it.
+
+
+_trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+_doubted: dict[str, str] = {}  # why each report is doubted that was checked and trusted, by its path
+
+
+@contextmanager
+def trusting(trust: bool) -> Iterator[None]:
+    """Read reports in this context although they differ from what was collected, with a doubt on each launch."""
+    token = _trusted.set(trust)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
+
+
+def doubt_of(report: str) -> str:
+    """Why no launch of this report is to be trusted; '' if it was not found to differ from a collected one."""
+    return _doubted.get(report, "")
+
+
+def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
+    """Compare a report with what its run kept of it; one that differs and is trusted is doubted when it is read.
+
+    Raises:
+        ReportError: if it differs and is not trusted.
+    """
+    _doubted.pop(str(report), None)
+    if (found.sha256, found.launches) == (kept.sha256, kept.launches):
+        return
+    if found.launches < kept.launches:
+        what = f"it lost launches: {kept.launches} were collected, it holds {found.launches}"
+    elif found.launches > kept.launches:
+        what = f"it gained launches: {kept.launches} were collected, it holds {found.launches}"
+    else:
+        what = "its content is not what was collected"
+    if _trusted.get():
+        _doubted[str(report)] = (
+            f"the report differs from the one that was collected ({what}); --trust had it read"
+        )
+        return
+    raise ReportError(
+        f"{report} differs from the report that its run collected",
+        found=what,
+        remedies=["copy the run again, or collect it again", "add --trust to read it as it is"],
+    )

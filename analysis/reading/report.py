@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import is_doubtful
 from gemmprof.analysis.reading.context import session_details
-from gemmprof.analysis.reading.frame import Frame, open_frame, reference_of
+from gemmprof.analysis.reading.frame import Frame, doubt_of, open_frame, reference_of
 from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder, place_of, source_reference, undecoded
 from gemmprof.analysis.reading.unpack import damaged
@@ -28,7 +28,6 @@ from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.model import KernelProfile, MetricValue, SessionDetails, Source
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
-from gemmprof.runs.directory import doubt_of
 
 # --- Doubts -----------------------------------------------------------------------------------------------------------
 # What in a report contradicts itself: reasons to doubt a launch, found without any other file.

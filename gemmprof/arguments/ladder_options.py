@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from gemmprof.arguments import cluster_options
+from gemmprof.arguments import common
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import catalog
@@ -91,7 +91,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         help="GPUs of this machine that share the work, of one model, by their index in nvidia-smi (default: the one "
         "that CUDA uses first)",
     )
-    cluster_options.add_cluster_arguments(group, where, "whose workers have the resource GPU=1")
+    common.add_cluster_arguments(group, where, "whose workers have the resource GPU=1")
 
 
 def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:
@@ -131,7 +131,7 @@ def chosen_site(options: argparse.Namespace, progress: Progress) -> Iterator[Sit
         UsageError: options that do not go together.
         DeviceError: no cluster, or no worker.
     """
-    where = cluster_options.chosen_cluster(options, gpu=True)
+    where = common.chosen_cluster(options, gpu=True)
     if where is None:
         from gemmprof.profiler.here import Here
 

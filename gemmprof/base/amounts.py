@@ -1,4 +1,4 @@
-"""Numbers as people read them, the same wherever one is written: a count, a duration, a rate, a share.
+"""Numbers and names as people read them, the same wherever one is written: a count, a duration, a rate, a share.
 
 Every function takes base units (bytes, hertz, seconds, nanoseconds where the name says so) and answers a short string
 with a unit. What is not known is a dash, never a zero.
@@ -191,6 +191,16 @@ def quantity(value: Any, unit: str = "") -> str:
     if unit in _COUNTED and value != 1:
         unit += "s"
     return f"{number(value)} {unit}".rstrip()
+
+
+def fit(text: str, limit: int = 60) -> str:
+    """A text cut in its middle where it is longer: beginnings and ends tell names apart."""
+    return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
+
+
+def saved(saves: float, low: float, high: float) -> str:
+    """A saving with its interval, shares: ``62 % (50 to 70)``."""
+    return f"{100 * saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
 LONGEST_NAME = 60

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments import cluster_options, common
+from gemmprof.arguments import common
 from gemmprof.arguments.common import percentage, whole
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.output import new_file
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_sides(parser)
     _add_gate(parser)
     _add_output(parser)
-    cluster_options.add_reading_place_arguments(parser)
+    common.add_reading_place_arguments(parser)
 
 
 def _add_sides(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.arguments import cluster_options, common
+from gemmprof.arguments import common
 from gemmprof.arguments.common import whole
 
 FORMATS = ("text", "markdown", "json")
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("--all", action="store_true", help="every family in full, longer than a screen")
-    cluster_options.add_reading_place_arguments(parser)
+    common.add_reading_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
             print(document(explained(session, session.families), budget=options.budget), end="")
         else:
-            from gemmprof.reports.explanations.text import lines_for, screen
+            from gemmprof.reports.explanations.words import lines_for, screen
 
             rows = lines_for(options.budget, everything=options.all or bool(session.selected))
             found = session.families if rows is None else session.leaders(rows)

@@ -30,7 +30,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gemmprof.arguments import cluster_options, common, dataset_options
+from gemmprof.arguments import common, dataset_options
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import one_line
 from gemmprof.reports.tables import TABLES
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"write this table only; may be repeated ({', '.join(TABLES)})",
     )
     dataset_options.add_reading_arguments(parser.add_argument_group("with --format dataset"))
-    cluster_options.add_reading_place_arguments(parser)
+    common.add_reading_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

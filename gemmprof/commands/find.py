@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from gemmprof.arguments import cluster_options, common, dataset_options
+from gemmprof.arguments import common, dataset_options
 from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     dataset_options.add_reading_arguments(parser)
     common.add_json_argument(parser)
-    cluster_options.add_reading_place_arguments(parser)
+    common.add_reading_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -244,8 +244,7 @@ def _finish(
     from rich.text import Text
 
     from gemmprof.analysis.session import load_session
-    from gemmprof.reports.explanations.text import screen
-    from gemmprof.reports.explanations.words import explained
+    from gemmprof.reports.explanations.words import explained, screen
     from gemmprof.reports.terminal import overview
 
     first = collected[0]

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments import cluster_options, common
+from gemmprof.arguments import common
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import is_leftover
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="a page for every launch, also in a report with hundreds"
     )
     common.add_json_argument(parser)
-    cluster_options.add_reading_place_arguments(parser)
+    common.add_reading_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

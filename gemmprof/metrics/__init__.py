@@ -9,5 +9,4 @@ from gemmprof.metrics.compute import *  # noqa: F403
 from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403
-from gemmprof.metrics.source import *  # noqa: F403
 from gemmprof.metrics.throughput import *  # noqa: F403

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gemmprof.metrics import compute, memory, throughput
-from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, LAUNCH, OCCUPANCY, SCHEDULER, WARP_STATES
+from gemmprof.metrics.compute import (
+    DIVERGENCE,
+    INSTRUCTION_MIX,
+    LAUNCH,
+    OCCUPANCY,
+    PM_SAMPLING,
+    SCHEDULER,
+    SOURCE_VIEW,
+    TIMELINE,
+    WARP_STATES,
+)
 from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
-from gemmprof.metrics.source import PM_SAMPLING, SOURCE_VIEW, TIMELINE
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
 
 # --- Advice: rule results come with whatever sections are collected ---------------------------------------------------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.source import (
+from gemmprof.metrics.compute import (
     ACCESS_TYPE_BY_ADDRESS,
     GLOBAL_IDEAL_BY_ADDRESS,
     GLOBAL_SECTORS_BY_ADDRESS,
@@ -13,6 +12,7 @@ from gemmprof.metrics.source import (
     SHARED_IDEAL_BY_ADDRESS,
     SHARED_WAVEFRONTS_BY_ADDRESS,
 )
+from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.throughput import (
     DRAM_BYTES_PER_SECOND,
     DURATION,

@@ -16,9 +16,7 @@ import datetime
 import hashlib
 import os
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -282,15 +280,13 @@ def newest_run_directory() -> Path | None:
 
 
 # --- Integrity --------------------------------------------------------------------------------------------------------
-# Whether a run's reports are still those that were collected.
+# Whether a run's reports are still those that were collected (`gemmprof.analysis.reading.frame.check`).
 #
 # ``run.json`` keeps the SHA-256 of each report's uncompressed bytes, so that it may be compressed later, and the number
-# of its launches. A report that differs, lost launches or gained some is refused, unless its user trusts it.
+# of its launches.
 
 
 _CHUNK = 1 << 20
-_trusted: ContextVar[bool] = ContextVar("trusted", default=False)
-_doubted: dict[str, str] = {}  # why each report is doubted that was checked and trusted, by its path
 
 
 def report_record(report: Path) -> ReportRecord:
@@ -323,45 +319,3 @@ def record_of(read: ncu_frame.Read, size: int) -> ReportRecord:
         if kind in ncu_frame.WORKLOADS
     )
     return ReportRecord(digest.hexdigest(), launches)
-
-
-@contextmanager
-def trusting(trust: bool) -> Iterator[None]:
-    """Read reports in this context although they differ from what was collected, with a doubt on each launch."""
-    token = _trusted.set(trust)
-    try:
-        yield
-    finally:
-        _trusted.reset(token)
-
-
-def doubt_of(report: str) -> str:
-    """Why no launch of this report is to be trusted; '' if it was not found to differ from a collected one."""
-    return _doubted.get(report, "")
-
-
-def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
-    """Compare a report with what its run kept of it; one that differs and is trusted is doubted when it is read.
-
-    Raises:
-        ReportError: if it differs and is not trusted.
-    """
-    _doubted.pop(str(report), None)
-    if (found.sha256, found.launches) == (kept.sha256, kept.launches):
-        return
-    if found.launches < kept.launches:
-        what = f"it lost launches: {kept.launches} were collected, it holds {found.launches}"
-    elif found.launches > kept.launches:
-        what = f"it gained launches: {kept.launches} were collected, it holds {found.launches}"
-    else:
-        what = "its content is not what was collected"
-    if _trusted.get():
-        _doubted[str(report)] = (
-            f"the report differs from the one that was collected ({what}); --trust had it read"
-        )
-        return
-    raise ReportError(
-        f"{report} differs from the report that its run collected",
-        found=what,
-        remedies=["copy the run again, or collect it again", "add --trust to read it as it is"],
-    )

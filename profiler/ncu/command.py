@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.gpu.toolchain import NCU_VARIABLE, Tool, find_ncu
-from gemmprof.metrics.source import PM_SAMPLING
+from gemmprof.metrics.compute import PM_SAMPLING
 
 # The first release that knows every option and section that gemmprof asks for on an H100.
 OLDEST_NCU = (2023, 1)

@@ -10,8 +10,7 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.explanations.text import WHOLE, block
-from gemmprof.reports.explanations.words import Explained, place
+from gemmprof.reports.explanations.words import WHOLE, Explained, block, place
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times

@@ -15,9 +15,9 @@ from page_sessions import HOSTILE, hostile, ladder, load  # noqa: F401
 from recorded_data import DATA, ROOT, ReadRecorded
 from scale import few, inputs
 
-from gemmprof.analysis.explanation.code.sass import TARGET
 from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.opcodes import TARGET
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.model import Instances, KernelProfile

@@ -12,6 +12,7 @@ import pytest
 from profiler_fakes import fake_ncu, launched, profiling_line, real_report
 from tiny_ladder import TINY
 
+from gemmprof.analysis.reading.frame import check
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.toolchain import Tool
@@ -23,7 +24,7 @@ from gemmprof.profiler import here, measuring
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine, Request, Work
-from gemmprof.runs.directory import check, load_run, report_record
+from gemmprof.runs.directory import load_run, report_record
 
 PROBLEM = Problem(64, 64, 64, "bfloat16")
 

@@ -27,8 +27,7 @@ from gemmprof.gpu.arch import practice_of
 from gemmprof.model import Explanation, KernelProfile
 from gemmprof.reports.documents.of_findings import ExplainDocument, explain_document
 from gemmprof.reports.explanations.markdown import code, document
-from gemmprof.reports.explanations.text import screen
-from gemmprof.reports.explanations.words import Explained, explained
+from gemmprof.reports.explanations.words import Explained, explained, screen
 from gemmprof.reports.formatting import nanoseconds
 from gemmprof.reports.terminal import summary
 from gemmprof.runs.directory import recorded_run_directory

@@ -12,8 +12,8 @@ import pytest
 from page_sessions import HOSTILE
 from recorded_data import DATA
 
-from gemmprof.analysis.explanation.code.sass import TARGET
 from gemmprof.analysis.kernel_analysis import analyse, analyses
+from gemmprof.analysis.opcodes import TARGET
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.model import KernelProfile

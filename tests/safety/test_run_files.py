@@ -20,6 +20,7 @@ import pytest
 from reports_in_bytes import blocks
 from scale import few, inputs
 
+from gemmprof.analysis.reading.frame import trusting
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import ReportError, RunError, UsageError
 from gemmprof.cli import main
@@ -30,7 +31,6 @@ from gemmprof.runs.directory import (
     load_run,
     recorded_run_directory,
     save_run,
-    trusting,
 )
 
 COMMANDS = (["roofline"], ["explain"], ["diff"], ["occupancy"], ["report", "--force"])

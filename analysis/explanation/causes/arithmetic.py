@@ -15,13 +15,13 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived,
 from gemmprof.analysis.explanation.causes.access import WIDE, computing
 from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
 from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 from gemmprof.gpu.arch import WARP
 

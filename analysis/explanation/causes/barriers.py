@@ -14,10 +14,10 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 from gemmprof.model import Evidence
 

@@ -20,12 +20,11 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code.flow import reached
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
-from gemmprof.analysis.opcodes import matrix_product
+from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HFMA2 do

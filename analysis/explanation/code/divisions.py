@@ -12,9 +12,9 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code import sequences
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.opcodes import Sass
 
 COUNTED = 0.1  # share of a 64-bit division's instructions that counting an index along takes
 OF_THE_GRID = 1.0  # instructions that bring an index where it is a dimension of the grid or block

@@ -16,8 +16,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.explanation.code.sass import JUMPS, TARGET, Sass, parse
-from gemmprof.analysis.opcodes import MATH_CLASSES
+from gemmprof.analysis.opcodes import JUMPS, MATH_CLASSES, TARGET, Sass, parse
 from gemmprof.model import Instruction
 
 SEARCH = 400  # instructions that a backward search looks at before it gives up

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.code.flow import Program, program
-from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.model import Instruction
 
 if TYPE_CHECKING:

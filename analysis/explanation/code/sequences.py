@@ -18,9 +18,9 @@ import numpy as np
 
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import WARP
 
 # Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.flow import Program
-from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import WARP
 
 Threads = npt.NDArray[np.int64]

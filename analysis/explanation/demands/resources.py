@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.opcodes import info
+from gemmprof.analysis.opcodes import Sass, info
 from gemmprof.gpu.arch import practice_of
 from gemmprof.model import KernelProfile
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads, pipe
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines

@@ -10,7 +10,7 @@ from made_code import made
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.code.sass import parse
+from gemmprof.analysis.opcodes import parse
 
 
 @pytest.mark.parametrize(
