@@ -149,7 +149,7 @@ def _from_numbers(options: argparse.Namespace) -> int:
                 "or name a report, or --ptxas FILE, --cubin FILE, --stage STAGE",
             ],
         )
-    return _show(options, _answers(options, _targets(options)))
+    return _show(options)
 
 
 def _targets(options: argparse.Namespace, default: Sequence[Product] = ()) -> list[Product]:
@@ -216,8 +216,9 @@ def _answers(
     return answers
 
 
-def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | OccupancyError]]) -> int:
+def _show(options: argparse.Namespace, default: Sequence[Product] = ()) -> int:
     """Print the answers, and write the files that were asked for; 1 if the kernel cannot run on any of the GPUs."""
+    answers = _answers(options, _targets(options, default))
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
     if options.html is not None:
         _write_html(options, answers)
@@ -253,7 +254,7 @@ def _write_html(
 
 def _from_build(options: argparse.Namespace) -> int:
     """Every kernel of a build."""
-    from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
+    from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
@@ -263,14 +264,8 @@ def _from_build(options: argparse.Namespace) -> int:
     targets = (
         [target.compute_capability for target in _targets(options)] if options.arch or options.gpu else []
     )
-    if options.ptxas is not None:
-        resources = read_ptxas(_text(options.ptxas))
-    else:
-        from gemmprof.analysis.occupancy.configurations import read_cubin
-
-        resources = read_cubin(options.cubin)
     kernels = built_kernels(
-        resources,
+        read_cubin(options.cubin) if options.ptxas is None else read_ptxas(_text(options.ptxas)),
         options.threads,
         dynamic_shared_memory=options.smem or 0,
         shared_memory_config=options.carveout,
@@ -322,8 +317,7 @@ def _from_stage(options: argparse.Namespace) -> int:
         options.regs = record.registers_per_thread
     if options.smem is None:
         options.smem = record.static_shared_memory
-    gpu = _named(chosen.info.device, chosen.info.compute_capability)
-    return _show(options, _answers(options, _targets(options, [gpu])))
+    return _show(options, [_named(chosen.info.device, chosen.info.compute_capability)])
 
 
 def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
@@ -350,12 +344,7 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
         if getattr(options, name) is None:
             setattr(options, name, value)
     device = profile.device
-    return _show(
-        options,
-        _answers(
-            options, _targets(options, [_named(device.name, device.compute_capability, device.sm_count)])
-        ),
-    )
+    return _show(options, [_named(device.name, device.compute_capability, device.sm_count)])
 
 
 def _from_reports(options: argparse.Namespace) -> int:
