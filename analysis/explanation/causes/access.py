@@ -36,7 +36,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, stalled_by, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base.amounts import significant
 from gemmprof.gpu.arch import WARP
@@ -244,9 +244,7 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
     left = float(np.minimum(of_sectors * work.global_sectors, sectors)[loads].sum())
     left = min(fetched, asked, left) if left else min(fetched, asked)
     missed = left + stays
-    # What L1 or L2 has put together already is not written in fewer sectors than its bytes fill.
-    filled = min(flows.written, float(sectors[stores].sum()))
-    written = max(filled, flows.written * _left(sectors, work.global_sectors, stores))
+    written = _written(work, flows, sectors)
     read_lines = 1.0
     if fetched and asked:
         missing = share(share(left, asked), share(fetched, flows.asked))
@@ -266,6 +264,13 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
         )
         factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
     return factors, 1.0 - min(1.0, share(left, asked))
+
+
+def _written(work: Work, flows: Traffic, sectors: Array) -> float:
+    """Sectors that L1 writes to L2 where stores touch so many: no fewer than their bytes fill."""
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    filled = min(flows.written, float(sectors[stores].sum()))
+    return max(filled, flows.written * _left(sectors, work.global_sectors, stores))
 
 
 def _coalesced_waits(work: Work, wasteful: Mask, hit: float) -> Array:
@@ -439,7 +444,7 @@ def _vectors(work: Work, narrow: Mask) -> Candidate | None:
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
     factors = flows.factors(
         left,
-        flows.written * _left(work.global_sectors * keep, work.global_sectors, stores),
+        _written(work, flows, work.global_sectors * keep),
         read_lines=min(1.0, _left(tags, work.global_tags, loads) * missing),
         written_lines=_left(tags, work.global_tags, stores),
     )

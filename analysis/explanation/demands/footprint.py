@@ -224,7 +224,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
     )
     farther = 1.0  # rounds that are not followed
     for form in forms:
-        where, steps = _place(form, scales)
+        where, steps = _place(form, scales, threads)
         moved = np.zeros(1, dtype=np.int64)
         beyond = 1.0
         for loop in code.loops_around[form.index]:
@@ -316,12 +316,17 @@ def _stores(work: Work) -> dict[object, list[int]]:
     return found
 
 
-def _place(form: Form, scales: dict[Product, int]) -> tuple[Threads, dict[int, int]]:
-    """Where each thread's load goes, rows of unknown length taken as far apart, and what a round of each loop adds."""
+def _place(form: Form, scales: dict[Product, int], threads: int = 1) -> tuple[Threads, dict[int, int]]:
+    """Where each thread's load goes, rows of unknown length taken as far apart, and what a round of each loop adds.
+
+    What differs from warp to warp as nobody knows (a row that was loaded, a share of the work) is such rows.
+    """
     where: Threads = np.zeros(1, dtype=np.int64)
     steps: dict[int, int] = {}
-    for factors, one in form.address.terms.items():
-        if not _is_far(factors) and factors:
+    for factors, number in form.address.terms.items():
+        rows = any(symbol.threads for symbol in factors)
+        one = np.arange(threads) // WARP if rows and not _is_far(factors) else number
+        if not _is_far(factors) and factors and isinstance(one, int):
             continue
         if len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1:
             continue

@@ -17,6 +17,7 @@ from recorded_data import DATA, ROOT, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
+from gemmprof.analysis.explanation.causes.access import narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math, repeated
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
@@ -580,6 +581,22 @@ def test_what_blocks_load_elsewhere_is_no_reuse_of_theirs() -> None:
     tile = work(study("hamming_pairs_bytes", "tile")[0])
     assert all(one.thread == pytest.approx(one.asked) for one in arrays(tile))
     assert not any(one.cause == "redundant_loads" for one in detect(tile))
+
+
+def test_a_share_of_the_work_for_each_warp_is_not_one_for_all() -> None:
+    """A stretch of tokens a warp, as long as nobody knows: read twice by its warp, and by no other."""
+    (tokens,) = arrays(work(study("expert_ranks_warp_per_expert", "chunks")[0]))
+    assert tokens.thread == pytest.approx(tokens.asked / 2)
+    assert tokens.block == pytest.approx(1024 * tokens.thread)
+
+
+def test_vectors_write_the_bytes_that_narrow_stores_wrote() -> None:
+    (candidate,) = narrow_access(
+        work(study("rms_norm_fp16", "eight")[0])
+    )  # four stores of 4 bytes side by side
+    (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
+    assert vectors.fix.resources["dram"] == pytest.approx(1.0)
+    assert vectors.fix.resources["l2_tags"] < 0.5
 
 
 def test_packed_threads_save_what_missing_ones_take(monkeypatch: pytest.MonkeyPatch) -> None:
