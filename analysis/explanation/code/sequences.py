@@ -98,6 +98,13 @@ FUNCTIONS = (
         12,
         "comparisons of products, or an approximation of your own",
     ),
+    _function("log1pf", r"FFMA\S* .*, 0\.105468884110", 26, 6, "__logf of the sum"),
+    _function("expm1f", r"FFMA\S* .*, 0\.00838241260", 30, 7, "__expf less one"),
+    _function("acosf", r"FFMA\S* .*, 0\.0169805195", 27, 12, "an approximation of your own"),
+    _function("asinf", r"FFMA\S* .*, 0\.0187733601", 26, 12, "an approximation of your own"),
+    _function("sinhf", r"FFMA\S* .*, 0\.000198361596", 26, 9, "half the difference of two exponentials"),
+    _function("cbrtf", r"FMUL\S* .*, -0\.66666668653", 17, 6, "__powf"),
+    _function("exp10f", r"FFMA\S* .*, 7\.05953695501", 11, 5, "__exp10f"),
     _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
     _function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
     _function(

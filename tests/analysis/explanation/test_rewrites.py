@@ -678,6 +678,41 @@ def test_no_order_of_the_work_is_promised_to_help_look_ups() -> None:
     assert "cache_locality" not in causes
 
 
+def test_a_logarithm_of_one_and_more_is_a_precise_function() -> None:
+    """`log1pf` as nvcc 13.0 writes it: all of it but what the fast logarithm of a sum takes goes away."""
+    sass = (
+        "HFMA2.MMA R7, -RZ, RZ, 1.625, 0 ;",
+        "MOV R9, 0x3d39bf78 ;",
+        "BSSY B0, 0x000190 ;",
+        "FADD.RZ R4, R2.reuse, 1 ;",
+        "ISETP.GE.U32.AND P0, PT, R2, 0x7f800000, PT ;",
+        "IADD3 R4, R4, -0x3f400000, RZ ;",
+        "LOP3.LUT R5, R4, 0xff800000, RZ, 0xc0, !PT ;",
+        "IADD3 R6, -R5, 0x40800000, RZ ;",
+        "IADD3 R4, R2, -R5.reuse, RZ ;",
+        "I2FP.F32.S32 R5, R5 ;",
+        "FFMA R7, R6, R7, -1 ;",
+        "FADD R4, R4, R7 ;",
+        "FMUL R5, R5, 1.1920928955078125e-07 ;",
+        "FFMA R7, R4, -R9, 0.10546888411045074463 ;",
+        "FFMA R7, R4, R7, -0.13229703903198242188 ;",
+        "FFMA R7, R4, R7, 0.14491446316242218018 ;",
+        "FFMA R7, R4, R7, -0.16641564667224884033 ;",
+        "FFMA R7, R4, R7, 0.19988867640495300293 ;",
+        "FFMA R7, R4, R7, -0.25000196695327758789 ;",
+        "FFMA R7, R4, R7, 0.33333510160446166992 ;",
+        "FFMA R7, R4, R7, -0.5 ;",
+        "FMUL R7, R4, R7 ;",
+        "FFMA R4, R4, R7, R4 ;",
+        "FFMA R5, R5, 0.69314718246459960938, R4 ;",
+        "@!P0 BRA 0x000190 ;",
+        "EXIT ;",
+    )
+    found = precise_functions(made(*sass))
+    assert found.names == ("log1pf",) and found.remedy == "__logf of the sum"
+    assert found.fast.sum() <= 10.0  # six, and what is around it
+
+
 def test_a_value_behind_a_found_key_is_told_to_lie_beside_it() -> None:
     """Where a probe of one array ends, another array is looked up: a record of both brings it along."""
     flawed, came = study("hash_probe_split_table")
