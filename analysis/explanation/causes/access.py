@@ -376,14 +376,16 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         return
     widths = _widths(work)
     count = float(work.executed[narrow].sum())
+    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     keep = keep_of(work)
     keep[narrow] = _with_siblings(work)[narrow] / WIDE
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
     # What finds places, counts and decides is done once for all that one access moves.
     loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
     around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
-    around &= ~computing(work)
-    around &= ~work.where(lambda line: line.space in ("global", "shared", "local"))
+    around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
+    if bytes_each >= FULL_WORD:  # what is made of a word stays; of bytes several are made at once
+        around &= ~work.code.by_data
     keep[around] = ratio
     warps, fewer = 1.0, {}
     if loops == {None}:
@@ -396,14 +398,12 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     resources = {**_same_traffic(work, keep), **fewer}
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
-    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
         variants=(
             Variant(
                 "16 bytes a thread",
                 Fix(keep=keep, latency=waits, resources=resources, warps=warps),
-                # What is made of a word stays; of bytes several are computed at once.
                 most=1.0 if bytes_each < FULL_WORD else within(work, keep),
             ),
             *(vectors.variants if vectors is not None else ()),
