@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
+from gemmprof.analysis.explanation.causes.shared import larger_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
@@ -66,7 +67,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     that stay are those that L1 had not, and wait as long. Loads whose address does not change in a loop leave it. An
     array that a thread, or a block that meets in between, loads and stores round by round lies in registers or in
     shared memory meanwhile. What all lanes of a warp load and compute alike, one does for 32; what several do, a thread
-    does for a vector of results.
+    does for a vector of results. Where L2 serves tiles for the tensor cores, a block copies for four.
     """
     if work.program is None:
         return
@@ -76,6 +77,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     asked = float(work.global_ideal[loads].sum())
+    tiles = tuple(larger_tiles(work)) if flows.missed and _l2_is_busier(work) else ()
+    if tiles and not asked:
+        yield _copied_again(work, tiles)
     if not flows.missed or not asked:
         return
     invariant = _invariant(work, loads)
@@ -93,7 +97,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     carried = _carried_in_memory(work)
     if carried is not None:
         variants.append(carried)
-    variants += _worked_on_in_memory(work, flows)
+    variants += [*_worked_on_in_memory(work, flows), *tiles]
     keep = keep_of(work)
     keep[invariant] = HOISTED
     keep[same] = 0.0
@@ -127,6 +131,31 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or same.any() or passes else LATENCY,
+    )
+
+
+def _l2_is_busier(work: Work) -> bool:
+    """Whether the way from L2 is busier than the data stage of L1, of which `shared_memory_bandwidth` speaks."""
+    busy = {key: load.share for key, load in work.loads.items()}
+    return max(busy.get(key, 0.0) for key in BELOW_L1) > busy.get("l1_data", 0.0)
+
+
+def _copied_again(work: Work, tiles: tuple[Variant, ...]) -> Candidate:
+    """Tiles of operands that blocks copy to shared memory, each for itself."""
+    copies = work.where(lambda line: line.opcode == "LDGSTS")
+    return Candidate(
+        cause="redundant_loads",
+        variants=tiles,
+        change=(
+            "Let a block compute a larger tile: what it copies to shared memory serves more results then, and blocks "
+            "copy the same operands less often."
+        ),
+        evidence=(
+            derived("sectors copied to shared memory", float(work.global_sectors[copies].sum()), "sector"),
+            *evidence(work, metrics.DRAM_READ_BYTES[0]),
+        ),
+        attributed=np.where(copies, work.global_sectors, 0.0),
+        rank=LATENCY,
     )
 
 

@@ -30,13 +30,15 @@ from gemmprof.analysis.explanation.code.address_forms import (
     random_passes,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
+from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import MATH_CLASSES
-from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
+from gemmprof.gpu import arch
+from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 COPIES = (8, WARP)
@@ -48,6 +50,7 @@ SUMS_OF_A_PRODUCT = 4
 """Registers of a thread that the sums of an ``mma.sync.m16n8k16`` take."""
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
+_OF_WARPGROUP = re.compile(r"GMMA\.64x(\d+)x")
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 
 
@@ -171,7 +174,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix), *_larger_tiles(work, loads)),
+        variants=(Variant("twice the tile of a thread", fix), *larger_tiles(work)),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -189,51 +192,70 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _larger_tiles(work: Work, loads: Mask) -> Iterator[Variant]:
+def larger_tiles(work: Work) -> Iterator[Variant]:
     """One block in place of four, whose tile of sums on the tensor cores is as large as theirs together."""
     code, launch, running = work.code, work.profile.launch, work.executed > 0
-    products = running & work.where(lambda line: line.opcode in ("HMMA", "IMMA"))
+    products = running & work.where(lambda line: line.opcode in ("HMMA", "IMMA", "HGMMA", "IGMMA"))
+    loads = work.where(lambda line: line.opcode in ("LDS", "LDSM"))
     copies = running & work.where(lambda line: line.opcode == "LDGSTS")
     # Sums that leave: their registers, each once.
     sums = {
-        work.sass[at].operands[0]
+        work.sass[at].operands[0]: _registers_of_sums(work.sass[at])
         for at in map(int, np.flatnonzero(products))
         if not all(products[use] for use in code.readers[at])
     }
-    more = int((FEWER_BLOCKS - 1.0) * SUMS_OF_A_PRODUCT * len(sums))
-    if not copies.any() or not more or (launch.registers_per_thread or 0) + more > REGISTERS_PER_THREAD:
+    limits = arch.LIMITS.get(work.profile.device.compute_capability)
+    if limits is None or launch.blocks < FEWER_BLOCKS * work.sms or not copies.any() or not sums:
         return
     found_by = "".join(work.sass[at].text for at in reached(np.flatnonzero(copies).tolist(), code.sources))
     alike = any(
         size > 1 and f"SR_CTAID.{axis}" not in found_by for axis, size in zip("XYZ", launch.grid, strict=True)
     )
     part = 1.0 / FEWER_BLOCKS if alike else STAYS
-    # Of the arithmetic on the sums, and of their stores, there is as much; rounds are those of a quarter of the warps.
-    keep = np.full(len(running), 1.0 / FEWER_BLOCKS)
-    keep[products | work.where(lambda line: line.instruction_class in MATH_CLASSES or line.is_store)] = 1.0
-    keep[loads | copies] = part
-    if alike:
-        # Warps have rows of their own then, and exchange nothing of them with one another.
-        keep[work.where(lambda line: line.opcode in ("SHFL", "STS", "STSM"))] = part
     flows = traffic(work)
     asked = work.global_sectors[running & work.where(lambda line: line.is_load or line.opcode == "LDGSTS")]
     copied = share(float(work.global_sectors[copies].sum()), float(asked.sum()))
     fetched = flows.missed * (1.0 - (1.0 - part) * copied)
-    held = launch.blocks / FEWER_BLOCKS / work.sms * work.warps_of_block
-    yield Variant(
-        "a block in place of four",
-        Fix(
-            keep=keep,
-            resources={
-                **flows.factors(fetched, flows.written, dram_read=flows.dram_read),
-                "l1_data": share(float(work.data_passes @ keep), float(work.data_passes.sum())),
-                "block_launch": 1.0 / FEWER_BLOCKS,
-            },
-            registers=more,
-            shared_bytes=0 if alike else int(launch.dynamic_shared_memory or 0),
-            warps=min(1.0, held / max(1.0, work.resident_warps or held)),
-        ),
-    )
+    registers, shared_bytes = launch.registers_per_thread or 0, int(launch.dynamic_shared_memory or 0)
+    if not alike and 2 * shared_bytes > limits.max_shared_memory_per_block:
+        return
+    for times in (1, 2):
+        # Of the arithmetic on the sums, and of their stores, there is as much; rounds are those of fewer warps.
+        keep = np.full(len(running), times / FEWER_BLOCKS)
+        keep[products | work.where(lambda line: line.instruction_class in MATH_CLASSES or line.is_store)] = (
+            1.0
+        )
+        keep[loads | copies] = part
+        if alike:
+            # Warps have rows of their own then, and exchange nothing of them with one another.
+            keep[work.where(lambda line: line.opcode in ("SHFL", "STS", "STSM"))] = part
+        more = int((FEWER_BLOCKS / times - 1.0) * sum(sums.values()))
+        warps = work.warps_of_block * times
+        if registers + more > min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / (WARP * warps)):
+            continue
+        now = work.resident_warps or 1.0
+        held = min(now, REGISTERS_PER_SM / (WARP * (registers + more)))
+        left = launch.blocks / FEWER_BLOCKS / work.sms * warps
+        yield Variant(
+            f"a block of {warps:.0f} warps in place of four",
+            Fix(
+                keep=keep,
+                resources={
+                    **flows.factors(fetched, flows.written, dram_read=flows.dram_read),
+                    "l1_data": share(float(work.data_passes @ keep), float(work.data_passes.sum())),
+                    "block_launch": 1.0 / FEWER_BLOCKS,
+                },
+                registers=more,
+                shared_bytes=0 if alike or times > 1 else shared_bytes,
+                warps=min(1.0, left / held),
+            ),
+        )
+
+
+def _registers_of_sums(line: Sass) -> int:
+    """Registers of a thread for the sums of a product on the tensor cores: 16 x 8 of a warp, 64 x N of four."""
+    wide = _OF_WARPGROUP.search(line.full)
+    return SUMS_OF_A_PRODUCT if wide is None else 64 * int(wide[1]) // (4 * WARP)
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:
