@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from gemmprof.analysis.explanation.code.sass import Sass
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import (
@@ -30,7 +31,6 @@ from gemmprof.analysis.explanation.code.address_forms import (
     random_passes,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
