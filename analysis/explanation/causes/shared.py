@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from gemmprof.analysis.explanation.code.sass import Sass
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import (
@@ -36,7 +35,7 @@ from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
-from gemmprof.analysis.opcodes import MATH_CLASSES
+from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
 from gemmprof.gpu import arch
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
