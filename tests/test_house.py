@@ -330,7 +330,7 @@ def test_explaining_a_report_enters_few_modules(tmp_path: Path) -> None:
         "            entered.add(module)\n"
         "from gemmprof.cli import main\n"
         "sys.setprofile(seen)\n"
-        f"code = main(['explain', {str(ROOT / 'tests' / 'data' / 'flaws_tensor.ncu-rep.xz')!r}])\n"
+        f"code = main(['explain', {str(ROOT / 'tests' / 'data' / 'flaws_tensor.ncu-rep.xz')!r}, '--launch', '0'])\n"
         "sys.setprofile(None)\n"
         "print(*sorted(entered), file=sys.stderr)\n"
         "sys.exit(code)\n"

@@ -112,7 +112,9 @@ def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_pa
     kernels = (*hostile.kernels[:3], *_of_another_report(hostile))
     families = Session(hostile.title, kernels, unread=hostile.failures)
     render(families, tmp_path / "families.html", single_file=True)
-    for file in sorted(tmp_path.glob("*.html")):
+    files = sorted(tmp_path.glob("*.html"))
+    pages = [file for file in files if file.name[0].isdigit()]
+    for file in [file for file in files if file not in pages[inputs(1, len(pages)) :]]:
         browser.open(file)
         browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
         for control in browser.find_all("th button")[:12]:

@@ -66,7 +66,7 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
             ("gemmprof.profiler.workload", ""),
             ("gemmprof.profiler.tuning.tuning_worker", "{}\n"),
         ],
-        [("gemmprof.profiler.stage_worker", "{}\n")],
+        [("gemmprof.profiler.workload", "")],
     ),
 )
 def test_a_child_of_our_own_imports_nothing_from_the_current_folder(

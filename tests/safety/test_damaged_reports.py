@@ -100,7 +100,7 @@ def test_a_block_without_threads_is_refused(tmp_path: Path) -> None:
 IMPOSSIBLE = (float("nan"), float("inf"), -1.0, 2.0**80)
 
 
-@pytest.mark.parametrize("value", few(IMPOSSIBLE, IMPOSSIBLE[1:3]))
+@pytest.mark.parametrize("value", few(IMPOSSIBLE, IMPOSSIBLE[1:2]))
 @pytest.mark.parametrize(
     "metric",
     ["launch__waves_per_multiprocessor", "launch__registers_per_thread", "device__attribute_clock_rate"],

