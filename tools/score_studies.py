@@ -547,6 +547,36 @@ def of_the_ladders() -> list[str]:
     ]
 
 
+def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
+    """What no report of the flawed kernel tells: sides of several launches, and fixes by another kernel of torch's."""
+    several, another, same = 0, list[float](), list[float]()
+    for folder, cards in today.items():
+        sides = {(row.study, row.fix): row.error for row in cards[CARD]}
+        for study in json.loads((folder / CARD / "studies.json").read_text("utf-8"))["studies"]:
+            flawed = study["kernel"]
+            for fix in study["fixes"]:
+                several += fix["launches"] > 1
+                error = sides.get((study["study"], fix["side"]))
+                if study["study"].startswith("torch") and error is not None:
+                    kernels = {_kernel(folder, side) for side in (flawed, fix)}
+                    (another if len(kernels) > 1 else same).append(error)
+    means = [f"{100 * statistics.fmean(errors):.1f}" if errors else "–" for errors in (another, same)]
+    return [
+        f"A side is timed whole and predicted from its first launch; {several} fixes are several launches. Of torch's "
+        f"operators {len(another)} of {len(another) + len(same)} fixes",
+        "(an argument or a layout is all that their owner can change) take another kernel of the library, of which the "
+        "flawed one's report says nothing: there the error over",
+        f"every fix is {means[0]} points today, elsewhere {means[1]}. Tiles that a mask throws away whole (causal "
+        "attention without an end to its loop) are computed like others: no counter tells them apart.",
+    ]
+
+
+def _kernel(folder: Path, side: dict[str, Any]) -> str:
+    """The kernel's name without what it was instantiated for."""
+    name = launches(reports(folder / CARD) / side["report"])[side["launch"]].name
+    return name.partition("<(")[0].partition("<float")[0]
+
+
 def section() -> list[str]:
     """The first part of docs/explain_scores.md: what came of the first sight, what is predicted today, and where
     the error lies.
@@ -591,6 +621,8 @@ def section() -> list[str]:
         *table(first[BLIND], today[BLIND]),
         "",
         *halves(first[BLIND], today[BLIND]),
+        "",
+        *taken_by_others(today),
         "",
         "Where the error lies, at first sight on the H200; *too low* and *too high* count predictions more than 10 "
         "points off:",
