@@ -76,7 +76,8 @@ TRITON: Words = {
     ),
     "idle_threads": (
         "grid",
-        "Launch as many programs as there is work for: a grid of the size of the data, or a list of the blocks to do.",
+        "Launch as many programs as there is work for, of as many warps: a grid of the size of the data, or a list of "
+        "the blocks to do; fewer num_warps, or more rows a program, where a block has fewer elements than threads.",
     ),
     "branch_divergence": (
         "masks",
