@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../include/clusters.cuh"
+#include "../include/shares.cuh"
 #include "fp8_tiles.cuh"
 
 static_assert(4 * (BM + 4) * 128 <= 6 * BK * (BM + 128), "the sums of 128 columns must fit the memory of their tiles");
@@ -14,12 +15,18 @@ namespace GEMMPROF_STAGE {
 
 struct Slim : Tile<32, 10> {};
 
-constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
+// How the blocks of a cluster share its tile.
+struct Sharing {
+    int rows;             // tiles below each other, of C or, where it is swapped, of its transpose
+    bool swapped;         // B has A's place
+    bool a_once, b_once;  // each element of A, of B, is read by one block only, and L2 need not keep it
+    gemmprof::Divisor by_rows, by_parts;
+    gemmprof::Shares steps;  // of a tile along K
+};
 
-// `rows`: tiles below each other, of C or, where it is swapped, of its transpose.
 template <class T, class TILE, class SCALES>
-__device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUtensorMap& map_b, int rows, int K,
-                                           bool swapped, const gemmprof::Output& out, const SCALES& scales) {
+__device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUtensorMap& map_b, const Sharing& sharing,
+                                           const gemmprof::Output& out, const SCALES& scales) {
     constexpr int ST = TILE::stages, COLUMNS = TILE::bn;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
@@ -28,9 +35,11 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     float* const sums_here = reinterpret_cast<float*>(shared + (tiles - ptx::shared_address(shared)));
 
     const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
-    const int index = int(blockIdx.x) / parts, tile_row = index % rows, tile_col = index / rows;
-    const int all = gemmprof::ceil_div(K, BK), first = int(std::int64_t(all) * part / parts);
-    const int steps = __shfl_sync(~0u, int(std::int64_t(all) * (part + 1) / parts) - first, 0);
+    const int index = sharing.by_parts.divide(int(blockIdx.x));
+    const int tile_col = sharing.by_rows.divide(index), tile_row = index - tile_col * sharing.rows;
+    const int first = sharing.steps.begin(part);
+    const int steps = __shfl_sync(~0u, sharing.steps.begin(part + 1) - first, 0);
+    const bool swapped = sharing.swapped;
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     // Sums lie as C does: `line` columns side by side.
@@ -38,10 +47,17 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
 
     const int ahead = min(ST, steps);  // that are asked for before the block meets
     const auto copy = [&](int step, int to) {
+        const int k = (first + step) * BK;
         const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
         ptx::barrier_expect(barrier, TILE::stage_bytes);
-        ptx::copy_box(tile, &map_a, (first + step) * BK, tile_row * BM, barrier);
-        ptx::copy_box(tile + TILE::a_bytes, &map_b, (first + step) * BK, tile_col * COLUMNS, barrier);
+        if (sharing.a_once)
+            ptx::copy_box(tile, &map_a, k, tile_row * BM, barrier, ptx::read_once_policy());
+        else
+            ptx::copy_box(tile, &map_a, k, tile_row * BM, barrier);
+        if (sharing.b_once)
+            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, tile_col * COLUMNS, barrier, ptx::read_once_policy());
+        else
+            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, tile_col * COLUMNS, barrier);
     };
 
     if (copies && ptx::elect_one()) {
@@ -81,13 +97,11 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                                           [&](int number, int& step, int& row, int& columns) {
                                               step = first + number, row = tile_col * COLUMNS, columns = tile_row;
                                           });
-        ptx::cluster_sync();
+        if (parts > 1) ptx::cluster_sync();
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
-        float sums[COLUMNS / 2], now[COLUMNS / 2];
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0.0f;
+        float sums[COLUMNS / 2] = {}, now[COLUMNS / 2];
 #pragma unroll 1
         for (int step = 0; step < steps; ++step, advance()) {
             ptx::barrier_wait(full + 8 * stage, parity);
@@ -115,7 +129,10 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             const int r = row + i / 2 % 2 * 8, c = col + i / 4 * 8 + i % 2;
             sums_here[swapped ? c * line + r : r * line + c] = sums[i];
         }
-        ptx::cluster_sync();
+        if (parts > 1)
+            ptx::cluster_sync();
+        else
+            ptx::named_barrier_sync(1, CONSUMERS * 128);
 
         // The consumers add up: they have the registers to ask for all parts before the first is added. One after the
         // other, each would be waited for.
@@ -127,12 +144,12 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         for (int quad = part * CONSUMERS * 128 + int(threadIdx.x); quad < quads; quad += parts * CONSUMERS * 128) {
             const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
             const unsigned at = tiles + (row * line + col) * 4;
-            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), theirs[MAX_CLUSTER];
+            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), theirs[gemmprof::MAX_CLUSTER];
 #pragma unroll
-            for (int other = 0; other < MAX_CLUSTER; ++other)
+            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
                 if (other < parts) theirs[other] = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
 #pragma unroll
-            for (int other = 0; other < MAX_CLUSTER; ++other) {
+            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other) {
                 const float4& v = theirs[other];
                 if (other < parts) sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
             }
@@ -144,22 +161,22 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
             gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
         }
     }
-    ptx::cluster_sync();  // no block leaves while another reads its sums
+    if (parts > 1) ptx::cluster_sync();  // no block leaves while another reads its sums
 }
 
 template <class T, class TILE>
 __global__ void __launch_bounds__(THREADS, 1)
-    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
-                   int K, bool swapped, gemmprof::Output out) {
-    share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, OneScale());
+    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                   Sharing sharing, gemmprof::Output out) {
+    share_tile<T, TILE>(map_a, map_b, sharing, out, OneScale());
 }
 
 // The same with a scale each of rows and columns, or of blocks.
 template <class T, class TILE, class SCALES>
 __global__ void __launch_bounds__(THREADS, 1)
-    fp8_scaled_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
-                      int K, bool swapped, gemmprof::Output out, SCALES scales) {
-    share_tile<T, TILE>(map_a, map_b, rows, K, swapped, out, scales);
+    fp8_scaled_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                      Sharing sharing, gemmprof::Output out, SCALES scales) {
+    share_tile<T, TILE>(map_a, map_b, sharing, out, scales);
 }
 
 }  // namespace GEMMPROF_STAGE

@@ -4,10 +4,10 @@
 // their rows, in memory as in shared memory: wgmma reads 8-bit operands in no other way.
 #pragma once
 
+#include "../include/half.cuh"
 #include "../include/store_ring.cuh"
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma.cuh"
-#include "fp8_operands.cuh"
 
 constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
 constexpr int CONSUMERS = 2;
@@ -46,6 +46,9 @@ struct Square : Tile<128, 6> {};
 struct Blocks : Tile<128, 5> {};  // leaves room for scales
 struct Narrow : Tile<64, 8> {};
 struct Between : Tile<160, 5> {};
+struct Wider : Tile<176, 5> {};
+struct Lean : Tile<112, 6> {};
+struct Leaner : Tile<96, 6> {};
 struct Whole : Tile<256, 4> {};  // where the tensor cores keep the sums
 
 // wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride

@@ -14,8 +14,12 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "../include/kernel_list.cuh"
 #include "fp8_shared.cuh"
 #include "fp8_tiles.cuh"
+
+// The build compiles the kernels in so many parts side by side.
+constexpr int PARTS = 8;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: a sum and its part fit the registers");
@@ -236,109 +240,167 @@ __global__ void __launch_bounds__(THREADS, 1)
     compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, scales);
 }
 
-// By tile, then by the 16-bit type of C; where that is float32, either does. The first is what large problems run.
-#define GEMMPROF_BOTH(KERNEL, TILE, bytes, name, ...)                                                                  \
-    {"bfloat16, " name, gemmprof::address(KERNEL<__nv_bfloat16, TILE __VA_ARGS__>), THREADS, TILE::bytes}, {           \
-        "float16, " name, gemmprof::address(KERNEL<__half, TILE __VA_ARGS__>), THREADS, TILE::bytes                    \
-    }
-const gemmprof::KernelFacts kernels[] = {
-    GEMMPROF_BOTH(fp8gemm_promoted, Wide, shared_bytes, "wide"),
-    GEMMPROF_BOTH(fp8gemm_promoted, Square, shared_bytes, "128 columns"),
-    GEMMPROF_BOTH(fp8gemm_promoted, Narrow, shared_bytes, "64 columns"),
-    GEMMPROF_BOTH(fp8gemm_promoted, Between, shared_bytes, "160 columns"),
-    GEMMPROF_BOTH(fp8gemm_shared, Square, needed_bytes, "shared, 128 columns"),
-    GEMMPROF_BOTH(fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns"),
-    GEMMPROF_BOTH(fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns"),
-    GEMMPROF_BOTH(fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled, Between, shared_bytes, "160 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales),
-    GEMMPROF_BOTH(fp8_scaled, Wide, scaled_bytes, "wide, blocks scaled", , BlockScales),
-    GEMMPROF_BOTH(fp8_scaled, Blocks, scaled_bytes, "128 columns, blocks scaled", , BlockScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Narrow, shared_scaled_bytes, "shared, 64 columns, blocks scaled", , BlockScales),
-    GEMMPROF_BOTH(fp8_scaled_shared, Slim, shared_scaled_bytes, "shared, 32 columns, blocks scaled", , BlockScales),
-    GEMMPROF_BOTH(fp8_scaled, Whole, shared_bytes, "256 columns, fast", , Fast<OneScale>),
-    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, fast", , Fast<OneScale>),
-    GEMMPROF_BOTH(fp8_scaled, Whole, shared_bytes, "256 columns, fast, rows scaled", , Fast<RowScales>),
-    GEMMPROF_BOTH(fp8_scaled, Square, shared_bytes, "128 columns, fast, rows scaled", , Fast<RowScales>),
-};
+// Of each tile two kernels, by the 16-bit type of C; where that is float32, either does. The first is what large
+// problems run. Of each kind: tiles that blocks compute one after the other, then those whose blocks share K.
+#define GEMMPROF_KERNELS(X)                                                                                           \
+    X(WIDE, fp8gemm_promoted, Wide, shared_bytes, "wide")                                                             \
+    X(SQUARE, fp8gemm_promoted, Square, shared_bytes, "128 columns")                                                  \
+    X(NARROW, fp8gemm_promoted, Narrow, shared_bytes, "64 columns")                                                   \
+    X(BETWEEN, fp8gemm_promoted, Between, shared_bytes, "160 columns")                                                \
+    X(WIDER, fp8gemm_promoted, Wider, shared_bytes, "176 columns")                                                    \
+    X(LEAN, fp8gemm_promoted, Lean, shared_bytes, "112 columns")                                                      \
+    X(LEANER, fp8gemm_promoted, Leaner, shared_bytes, "96 columns")                                                   \
+    X(SHARED_SQUARE, fp8gemm_shared, Square, needed_bytes, "shared, 128 columns")                                     \
+    X(SHARED_NARROW, fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns")                                      \
+    X(SHARED_SLIM, fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns")                                          \
+    X(ROWS_WIDE, fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales)                                    \
+    X(ROWS_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales)                         \
+    X(ROWS_NARROW, fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales)                          \
+    X(ROWS_BETWEEN, fp8_scaled, Between, shared_bytes, "160 columns, rows scaled", , RowScales)                       \
+    X(ROWS_WIDER, fp8_scaled, Wider, shared_bytes, "176 columns, rows scaled", , RowScales)                           \
+    X(ROWS_LEAN, fp8_scaled, Lean, shared_bytes, "112 columns, rows scaled", , RowScales)                             \
+    X(ROWS_LEANER, fp8_scaled, Leaner, shared_bytes, "96 columns, rows scaled", , RowScales)                          \
+    X(ROWS_SHARED_SQUARE, fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales)   \
+    X(ROWS_SHARED_NARROW, fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales)    \
+    X(ROWS_SHARED_SLIM, fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales)        \
+    X(BLOCKS_WIDE, fp8_scaled, Wide, scaled_bytes, "wide, blocks scaled", , BlockScales)                              \
+    X(BLOCKS_SQUARE, fp8_scaled, Blocks, scaled_bytes, "128 columns, blocks scaled", , BlockScales)                   \
+    X(BLOCKS_SHARED_NARROW, fp8_scaled_shared, Narrow, shared_scaled_bytes, "shared, 64 columns, blocks scaled", ,    \
+      BlockScales)                                                                                                    \
+    X(BLOCKS_SHARED_SLIM, fp8_scaled_shared, Slim, shared_scaled_bytes, "shared, 32 columns, blocks scaled", ,        \
+      BlockScales)                                                                                                    \
+    X(FAST_WHOLE, fp8_scaled, Whole, shared_bytes, "256 columns, fast", , Fast<OneScale>)                             \
+    X(FAST_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast", , Fast<OneScale>)                           \
+    X(FAST_ROWS_WHOLE, fp8_scaled, Whole, shared_bytes, "256 columns, fast, rows scaled", , Fast<RowScales>)          \
+    X(FAST_ROWS_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast, rows scaled", , Fast<RowScales>)
 
-// Columns of the tiles in the order of the kernels: four that blocks compute one after the other, three whose blocks
-// share K, and two of the first kind for fast sums.
-constexpr int columns_of[] = {Wide::bn,   Square::bn, Narrow::bn, Between::bn, Square::bn,
-                              Narrow::bn, Slim::bn,   Whole::bn,  Square::bn};
-enum { SQUARE = 1, FIRST_SHARED = 4, NARROW_SHARED = 5, FIRST_FAST = 7, TILES = 9 };
-enum { ROWS_SCALED = FIRST_FAST, BLOCKS_SCALED = 2 * FIRST_FAST, FAST = BLOCKS_SCALED + 4 };  // of the kernels, by two
+#define GEMMPROF_KERNEL(NAME, ...) NAME,
+enum Kernel { GEMMPROF_KERNELS(GEMMPROF_KERNEL) KERNELS };
+#undef GEMMPROF_KERNEL
+
+// Each part of the stage is compiled alone, and lists some of the kernels; the first also has the host's code. The types
+// are parameters, so that a part has no kernels of others.
+template <int PART, class BFLOAT16, class FLOAT16>
+void list_kernels(gemmprof::KernelFacts* kernels) {
+#define GEMMPROF_KERNEL(NAME, KERNEL, TILE, bytes, name, ...)                                                         \
+    if constexpr (NAME % PARTS == PART) {                                                                             \
+        const auto first = gemmprof::address(KERNEL<BFLOAT16, TILE __VA_ARGS__>);                                     \
+        kernels[2 * NAME] = {"bfloat16, " name, first, THREADS, TILE::bytes};                                         \
+        const auto second = gemmprof::address(KERNEL<FLOAT16, TILE __VA_ARGS__>);                                     \
+        kernels[2 * NAME + 1] = {"float16, " name, second, THREADS, TILE::bytes};                                     \
+    }
+    GEMMPROF_KERNELS(GEMMPROF_KERNEL)
+#undef GEMMPROF_KERNEL
+}
+
+template <>
+void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
+    list_kernels<GEMMPROF_PART, __nv_bfloat16, __half>(kernels);
+}
+
+}  // namespace GEMMPROF_STAGE
+
+// ------------------------------------------------------------------------------------------------------ host code
+
+#if GEMMPROF_PART == 0
+#include "../include/clusters.cuh"
+#include "fp8_operands.cuh"
+
+namespace GEMMPROF_STAGE {
+
+const KernelList<2 * KERNELS, PARTS> list;
+const gemmprof::KernelFacts (&kernels)[2 * KERNELS] = list.all;
+
+// A tile's number is that of its kernel with one scale; those for fast sums come last.
+enum { FIRST_SHARED = SHARED_SQUARE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 2 };
+
+struct TileFacts {
+    int columns;
+    double relative_time;  // of a step, on an H200, of tiles that blocks compute one after the other; 0: shared
+};
+constexpr TileFacts tiles[TILES] = {
+    {Wide::bn, 70.0}, {Square::bn, 47.0}, {Narrow::bn, 33.0}, {Between::bn, 61.5}, {Wider::bn, 65.5}, {Lean::bn, 46.0},
+    {Leaner::bn, 44.0}, {Square::bn, 0.0}, {Narrow::bn, 0.0}, {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0},
+};
 
 constexpr bool shares_k(int tile) { return tile >= FIRST_SHARED && tile < FIRST_FAST; }
 
 template <class SCALES>
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
-    int kernel = (SCALES::of_rows ? ROWS_SCALED : 0) + tile;
-    if (SCALES::of_blocks) kernel = BLOCKS_SCALED + (shares_k(tile) ? 2 + tile - NARROW_SHARED : tile);
-    if (tile >= FIRST_FAST) kernel = FAST + (SCALES::of_rows ? 2 : 0) + tile - FIRST_FAST;
+    int kernel = (SCALES::of_rows ? ROWS_WIDE : 0) + tile;
+    if (SCALES::of_blocks) kernel = shares_k(tile) ? BLOCKS_SHARED_NARROW + tile - SHARED_NARROW : BLOCKS_WIDE + tile;
+    if (tile >= FIRST_FAST) kernel = (SCALES::of_rows ? FAST_ROWS_WHOLE : FAST_WHOLE) + tile - FIRST_FAST;
     return kernels[2 * kernel + (g.c_dtype == gemmprof::Dtype::kFloat16)];
 }
 
 struct Choice {
     int tile = 0;
-    int parts = 1;         // blocks that share a tile
+    int parts = 1;         // blocks of a cluster that share a tile
     bool swapped = false;  // of C's transpose
 };
 
 // How many clusters of this size the device holds at a time.
 int places_of(int device, int sms, int cluster) {
-    static gemmprof::KnownPlaces<MAX_CLUSTER> known;
-    return cluster == 1 ? sms : known(kernels[2 * FIRST_SHARED], device, sms, cluster);
+    static gemmprof::KnownPlaces<gemmprof::MAX_CLUSTER> known;
+    return known(kernels[2 * FIRST_SHARED], device, sms, cluster);
 }
 
 std::int64_t tiles_of(const gemmprof::Gemm& g, const Choice& choice) {
     const int m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
-    return std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, columns_of[choice.tile]);
+    return std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, tiles[choice.tile].columns);
 }
 
-// Microseconds but for what all have. A step goes by what it moves through shared memory: the copy engine writes both
-// operands, and each of two warpgroups reads 64 rows of A and all of B. The constants are from 25 shapes on an H100.
+// How many tiles of a column (of a row, where B has A's place) each element of B is read for.
+int readers_of_b(const gemmprof::Gemm& g, const Choice& choice) {
+    return gemmprof::ceil_div(g.m, choice.swapped ? tiles[choice.tile].columns : BM);
+}
+
+// Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100
+// (docs/fastest_fp8.md). A round takes the time of its steps, all together that of the operands on their way from
+// memory: more where they pass L2 as what is read again does, and drive what others wrote there out to memory.
 double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, double memory) {
-    constexpr double ROWS_OF_128_BYTES = 1160.0, BANDWIDTH = 4.8e6, ALONE = 1.5, EXCHANGE = 5.2, PER_BLOCK = 1.3;
+    constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793;
+    constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
+    constexpr double ORDERED = 0.54, ROUND = 0.57, STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
+    const TileFacts& tile = tiles[choice.tile];
+    const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
-    const double step = (2.0 * BM + 3.0 * columns_of[choice.tile]) / ROWS_OF_128_BYTES;
     const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
-    // Blocks that share K are at different places of it.
-    const double apart = choice.parts > 1 ? 1.375 : 1.0;
+    const double step = shared ? STEP + STEP_COLUMN * tile.columns : RELATIVE_STEP * tile.relative_time;
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
-    const double time = std::max(rounds * steps * step, bytes * apart / (BANDWIDTH * memory));
-    if (!shares_k(choice.tile)) return time;
-    return time + (choice.parts == 1 ? ALONE : EXCHANGE + PER_BLOCK * choice.parts);
+    const double time =
+        std::max(rounds * steps * step, bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory));
+    if (!shared) return time + ORDERED;
+    const int stored = choice.swapped ? std::min(g.m, tile.columns) : tile.columns;
+    return time + rounds * (ROUND + STORED_ROW * stored) + COLUMN * tile.columns +
+           (choice.parts > 1 ? PART * choice.parts : 0.0);
 }
 
 // Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
 // `of_blocks`: with scales of 128 columns, for which those that share K take few rows only, with B in A's place.
 // `fast`: the tensor cores may keep the sums.
 Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
-    constexpr int relative_time[TILES] = {70, 47, 30, 62, 0, 0, 0, 91, 46};  // of a step, on an H200
     Choice best;
-    std::int64_t soonest = 0;
+    double soonest = 0.0;
     for (int tile = 0; tile < TILES; ++tile) {
         if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
-        const std::int64_t time = (tiles_of(g, {tile}) + sms - 1) / sms * relative_time[tile];
+        const double time = double((tiles_of(g, {tile}) + sms - 1) / sms) * tiles[tile].relative_time;
         if (tile == 0 || time < soonest) best.tile = tile, soonest = time;
     }
     const double memory = gemmprof::memory_speed(device);
-    const int most = std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+    const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
     // Rows of A that are not there would be multiplied, and filled with zeros, as if they were: of 16 x 3456 x 3072 that
-    // takes 15.8 us, with A and B in each other's place 11.8.
+    // takes 15.8 us, with A and B in each other's place 11.8. Where there are more tiles than SMs, that may be hidden.
     const bool swapped = g.m < BM && g.m < g.n;
     if (of_blocks && !swapped) return best;
-    double least = swapped ? 1e300 : expected_time(g, best, sms, memory);
-    for (int tile = of_blocks ? NARROW_SHARED : FIRST_SHARED; shares_k(tile); ++tile)
+    const int widest = of_blocks ? SHARED_NARROW : SHARED_SQUARE;
+    double least = swapped && tiles_of(g, {widest, 1, true}) <= sms ? 1e300 : expected_time(g, best, sms, memory);
+    for (int tile = widest; shares_k(tile); ++tile)
         for (int parts = 1; parts <= most; ++parts) {
             const Choice choice = {tile, parts, swapped};
             const int places = places_of(device, sms, parts);
-            if (tiles_of(g, choice) > places) continue;  // nothing of a next tile would hide its stores
+            // Nothing of a next tile would hide its stores; but few rows have little to store.
+            if (tiles_of(g, choice) > places && !(swapped && parts == 1)) continue;
             const double time = expected_time(g, choice, places, memory);
             if (time < least) least = time, best = choice;
         }
@@ -348,24 +410,27 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool
 // A kernel without scales takes no notice of the last parameter.
 template <class SCALES>
 cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const SCALES& scales, cudaStream_t stream) {
-    const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
+    const int columns = tiles[choice.tile].columns, m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
     CUtensorMap maps[2] = {};
     CUtensorMap &map_a = maps[choice.swapped], &map_b = maps[!choice.swapped];
     if (cudaError_t error = gemmprof::describe(map_a, g.a, g.m, g.k, g.lda, BK, choice.swapped ? columns : BM, 1))
         return error;
     if (cudaError_t error = gemmprof::describe(map_b, g.b, g.n, g.k, g.ldb, BK, choice.swapped ? BM : columns, 1))
         return error;
-    const int rows = gemmprof::ceil_div(m, BM);
-    const unsigned blocks = unsigned(rows * gemmprof::ceil_div(n, columns) * choice.parts);
+    const int rows = gemmprof::ceil_div(m, BM), count = rows * gemmprof::ceil_div(n, columns);
+    const unsigned blocks = unsigned(count * choice.parts);
+    const Sharing sharing = {rows, choice.swapped, count == rows, rows == 1, gemmprof::Divisor::of(rows),
+                             gemmprof::Divisor::of(choice.parts),
+                             gemmprof::Shares::of(gemmprof::ceil_div(g.k, BK), choice.parts)};
     return gemmprof::launch_kernel(kernel_for<SCALES>(g, choice.tile), blocks, unsigned(choice.parts), stream, maps[0],
-                                   maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g), scales);
+                                   maps[1], sharing, gemmprof::output_of(g), scales);
 }
 
 template <class SCALES>
 cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, const SCALES& scales, cudaStream_t stream) {
     const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
                       reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
-    const int bn = columns_of[tile];
+    const int bn = tiles[tile].columns;
     CUtensorMap maps[3] = {};
     if (cudaError_t error = gemmprof::describe(maps[0], g.a, g.m, g.k, g.lda, BK, BM, 1)) return error;
     if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn, 1)) return error;
@@ -416,3 +481,4 @@ extern "C" int GEMMPROF_PASTE(gemmprof_blocks_scaled_, GEMMPROF_STAGE)(const gem
     return int(launch_scaled(*gemm, BlockScales{a, b, a_row, a_step, b_step, b_column},
                              static_cast<cudaStream_t>(stream)));
 }
+#endif

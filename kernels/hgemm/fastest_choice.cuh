@@ -93,7 +93,7 @@ struct Choice {
 // How many clusters of this size the device holds at a time.
 inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
     static gemmprof::KnownPlaces<MAX_CLUSTER> known;
-    return cluster == 1 ? sms : known(kernel, device, sms, cluster);
+    return known(kernel, device, sms, cluster);
 }
 
 // The problem whose C is the transpose of this one's C: operands and sides change places. It says nothing of C's

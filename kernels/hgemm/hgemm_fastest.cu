@@ -44,12 +44,7 @@
 #include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
-#ifdef GEMMPROF_PART
 constexpr int PARTS = 15;
-#else
-constexpr int PARTS = 1;
-#define GEMMPROF_PART 0
-#endif
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
@@ -317,7 +312,7 @@ gemmprof::KernelFacts kernel_facts() {
 // Each part of the stage is compiled alone, and lists the kernels of some rows; the first is busy with the host's code.
 template <int ROW, class TILE, bool A_TRANSPOSED = false>
 void list_row(gemmprof::KernelFacts* kernels) {
-    if constexpr (PARTS == 1 || ROW % std::max(PARTS - 1, 1) + 1 == GEMMPROF_PART) {
+    if constexpr (ROW % (PARTS - 1) + 1 == GEMMPROF_PART) {
         kernels[4 * ROW] = kernel_facts<__half, TILE, A_TRANSPOSED, false>();
         kernels[4 * ROW + 1] = kernel_facts<__half, TILE, A_TRANSPOSED, true>();
         kernels[4 * ROW + 2] = kernel_facts<__nv_bfloat16, TILE, A_TRANSPOSED, false>();
@@ -434,8 +429,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     int device = 0, sms = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
     const int type = gemmprof::half_index(gemm);
     if (const int parts = few::parts_of(gemm, sms))
         return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, parts, stream);

@@ -129,11 +129,11 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         CUtensorMap map_a, map_b, map_c = {};
         if (cudaError_t error = describe_operands<BM, BN, TILE::pair>(map_a, map_b, g)) return error;
-        const Tiles places = {
-            {gemmprof::ceil_div(g.m, BM * TILE::pair), gemmprof::ceil_div(g.n, BN)}, stored_by_copies(g)};
-        if (places.bulk)
+        const bool bulk = stored_by_copies(g);
+        if (bulk)
             if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, TILE::store_columns, 16))
                 return error;
+        const Tiles places = {{gemmprof::ceil_div(g.m, BM * TILE::pair), gemmprof::ceil_div(g.n, BN)}, bulk};
         return launch_pairs(g, kernels, places, on, map_a, map_b, map_c);
     });
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 #include "pieces.cuh"
 #include "staged_store.cuh"
@@ -154,8 +155,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
             if (cudaError_t error = gemmprof::describe(map_c, g.c, g.m, g.n, g.ldc, TILE::store_columns, 16))
                 return error;
         int device = 0, sms = 0;
-        if (cudaError_t error = cudaGetDevice(&device)) return error;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
         const int rows = gemmprof::ceil_div(g.m, BM * TILE::pair), columns = gemmprof::ceil_div(g.n, BN);
         const int count = rows * columns, cluster = TILE::pair, steps = gemmprof::ceil_div(g.k, BK);
         const int places = sms / cluster;
@@ -172,9 +172,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
             schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
             schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
         }
-        const int kernel = gemmprof::half_index(g) * kLayouts + layout_of(g);
-        return gemmprof::launch_kernel(kernels[kernel], clusters * cluster, cluster, on, map_a, map_b, map_c, schedule,
-                                       gemmprof::output_of(g));
+        return gemmprof::launch_kernel(kernels[kernel_of(g)], clusters * cluster, cluster, on, map_a, map_b, map_c,
+                                       schedule, gemmprof::output_of(g));
     });
 }
 

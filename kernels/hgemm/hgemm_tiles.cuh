@@ -29,7 +29,7 @@ enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 // A tile's kernels, which a part of the stage of its own has; the first part has the host's code.
 template <int TILE_NAME, class TILE>
 void list_tile(gemmprof::KernelFacts* kernels) {
-    if constexpr (PARTS == 1 || TILE_NAME + 1 == GEMMPROF_PART) {
+    if constexpr (TILE_NAME + 1 == GEMMPROF_PART) {
         constexpr int SHARED_BYTES = TILE::shared_bytes;
         const gemmprof::KernelFacts of_tile[] = GEMMPROF_KERNELS(GEMMPROF_STAGE, , TILE);
         std::copy(std::begin(of_tile), std::end(of_tile), kernels + 2 * kLayouts * TILE_NAME);
@@ -48,6 +48,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 // ------------------------------------------------------------------------------------------------------ host code
 
 #if GEMMPROF_PART == 0
+#include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 
 namespace GEMMPROF_STAGE {
@@ -95,11 +96,10 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int sms) {
 }
 
 Choice choose(const gemmprof::Gemm& g, int sms) {
-    constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
     Choice best;
     for (int tile = 0; tile < kTiles; ++tile) {
         const TileFacts& facts = tile_facts[tile];
-        const int most = facts.in_turn || !SHARE_K ? 1 : std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+        const int most = facts.in_turn || !SHARE_K ? 1 : std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits)
             for (const bool cut : {false, true}) {
                 const Choice choice = {tile, splits, cut};
@@ -112,8 +112,7 @@ Choice choose(const gemmprof::Gemm& g, int sms) {
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         int device = 0, sms = 0;
-        if (cudaError_t error = cudaGetDevice(&device)) return error;
-        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
         const Choice choice = choose(g, sms);
         const TileFacts& tile = tile_facts[choice.tile];
         CUtensorMap map_a, map_b, map_c = {};
@@ -138,7 +137,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
             schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
             schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
         }
-        const int kernel = (2 * choice.tile + gemmprof::half_index(g)) * kLayouts + layout_of(g);
+        const int kernel = 2 * kLayouts * choice.tile + kernel_of(g);
         return gemmprof::launch_kernel(kernels[kernel], clusters * cluster, cluster, on, map_a, map_b, map_c, schedule,
                                        gemmprof::output_of(g));
     });

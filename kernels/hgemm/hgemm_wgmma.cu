@@ -74,9 +74,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
         CUtensorMap map_a, map_b;
         if (cudaError_t error = describe_operands<BM, BN>(map_a, map_b, g)) return error;
         const int tiles_m = gemmprof::ceil_div(g.m, BM), tiles_n = gemmprof::ceil_div(g.n, BN);
-        return gemmprof::launch_kernel(kernels[gemmprof::half_index(g) * kLayouts + layout_of(g)],
-                                       unsigned(tiles_m) * tiles_n, 1, on, map_a, map_b, tiles_n, g.k,
-                                       gemmprof::output_of(g));
+        return gemmprof::launch_kernel(kernels[kernel_of(g)], unsigned(tiles_m) * tiles_n, 1, on, map_a, map_b, tiles_n,
+                                       g.k, gemmprof::output_of(g));
     });
 }
 

@@ -19,8 +19,7 @@ struct Schedule {
     int whole;     // tiles that are computed one after the other by one cluster each
     int steps;     // along K, of a whole tile
     bool bulk;     // the copy engine stores C
-    bool a_once;   // each element of A is read by one block (or pair) only, and L2 need not keep it
-    bool b_once;
+    bool a_once, b_once;  // each element of A, of B, is read by one block (or pair) only, and L2 need not keep it
     Divisor by_band, by_height;  // tiles of a band; rows of a last band that is lower than the others
     // The tiles after those, as one long row of steps along K, are cut into equal pieces, one for each cluster.
     float4* parts;                 // room for the sums of a block, for each block; null: no tiles are cut

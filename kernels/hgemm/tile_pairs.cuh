@@ -1,6 +1,7 @@
 // Pairs of blocks that stay and walk the tile pairs of C (stages 7 to 9), in an order made for L2.
 #pragma once
 
+#include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 #include "wgmma_tile.cuh"
 
@@ -24,12 +25,11 @@ template <class TILES, class... Maps>
 cudaError_t launch_pairs(const gemmprof::Gemm& g, const gemmprof::KernelFacts* kernels, const TILES& places,
                          cudaStream_t stream, const Maps&... maps) {
     int device = 0, sms = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
     const unsigned pairs = unsigned(count < sms / 2 ? count : sms / 2);
-    return gemmprof::launch_kernel(kernels[gemmprof::half_index(g) * kLayouts + layout_of(g)], pairs * 2, 2, stream,
-                                   maps..., places, g.k, gemmprof::output_of(g));
+    return gemmprof::launch_kernel(kernels[kernel_of(g)], pairs * 2, 2, stream, maps..., places, g.k,
+                                   gemmprof::output_of(g));
 }
 
 }  // namespace GEMMPROF_STAGE

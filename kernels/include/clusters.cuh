@@ -9,6 +9,14 @@
 
 namespace gemmprof {
 
+constexpr int MAX_CLUSTER = 8;  // blocks: the most that every Hopper GPU accepts
+
+// The current device, and how many SMs it has.
+inline cudaError_t current_device(int& device, int& sms) {
+    if (cudaError_t error = cudaGetDevice(&device)) return error;
+    return cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+}
+
 // How many clusters of so many blocks the current device holds at a time: an SM that finds no partners near enough
 // stays idle.
 inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
@@ -30,11 +38,13 @@ inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
     return sms / cluster > 1 ? sms / cluster : 1;
 }
 
-// The same, asked once for each device and size of cluster up to MOST. A static one for each kernel.
+// The same, asked once for each device and size of cluster up to MOST; a block alone finds room on every SM. A static one
+// for each kernel.
 template <int MOST>
 class KnownPlaces {
   public:
     int operator()(const KernelFacts& kernel, int device, int sms, int cluster) {
+        if (cluster == 1) return sms;
         if (device >= MAX_DEVICES) return cluster_places(kernel, cluster, sms);
         std::atomic<int>& places = known_[device][cluster];
         if (places == 0) places = cluster_places(kernel, cluster, sms);
