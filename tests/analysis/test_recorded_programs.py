@@ -108,6 +108,7 @@ def test_a_trace_of_another_program_is_refused() -> None:
         read_trace(PROGRAMS / "train.json.gz", [kernel.profile for kernel in session.kernels])
 
 
+@pytest.mark.campaign
 def test_the_page_of_programs_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "score_programs.py"), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from profiler_fakes import fake_ncu
 from recorded_data import DATA
+from scale import few
 
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = DATA / "noise"
@@ -109,7 +110,8 @@ def test_a_program_is_profiled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "code", "word"), [((), 0, "1 skipped"), (("--ncu-required",), 1, "1 failed")]
+    ("option", "code", "word"),
+    few([((), 0, "1 skipped"), (("--ncu-required",), 1, "1 failed")], [(("--ncu-required",), 1, "1 failed")]),
 )
 def test_without_ncu(option: tuple[str, ...], code: int, word: str, tmp_path: Path) -> None:
     (tmp_path / "test_program.py").write_text("def test_program(ncu):\n    ncu.profile(['/bin/true'])\n")

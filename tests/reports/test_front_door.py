@@ -19,7 +19,7 @@ import in_process
 import pyarrow.parquet as pq
 import pytest
 from recorded_data import DATA, ROOT
-from scale import few
+from scale import CAMPAIGN, few
 
 import gemmprof
 from gemmprof.analysis.explanation.causes import CAUSES
@@ -380,12 +380,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dic
     condition = " or ".join(["time > 0", *(f"{cause} >= 0" for cause in CAUSES if cause not in ALIASES)])
     # What another version of the code kept is no answer of this one.
     own = {**os.environ, "GEMMPROF_CACHE": str(tmp_path_factory.mktemp("cache"))}
-    done = in_process.run(["gemmprof", "find", condition, *map(str, REPORTS), "--json"], env=own, check=True)
+    done = in_process.run(
+        ["gemmprof", "find", condition, *map(str, REPORTS if CAMPAIGN else REPORTS[:-1]), "--json"],
+        env=own,
+        check=True,
+    )
     launches = json.loads(done.stdout)["found"]
     return lambda path: [one for one in launches if one["report"] == str(path)]
 
 
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.name.partition(".")[0])
+@pytest.mark.parametrize("path", few(REPORTS, REPORTS[:-1]), ids=lambda path: path.name.partition(".")[0])
 def test_every_door_says_the_same(
     path: Path, printed: Printed, found: Callable[[Path], list[dict[str, Any]]], tmp_path: Path
 ) -> None:
