@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,14 @@ def _driver() -> Iterator[Any]:
     if os.geteuid() == 0:  # Chromium's sandbox refuses to start as root, as in containers
         options.add_argument("--no-sandbox")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(chromedriver)))
+    service = webdriver.ChromeService(str(chromedriver), popen_kw={"start_new_session": True})
+    driver = webdriver.Chrome(options=options, service=service)
     driver.set_script_timeout(120)
+    group = service.process.pid
     yield driver
     driver.quit()
+    with suppress(ProcessLookupError):  # Chromium's shell outlives its driver
+        os.killpg(group, signal.SIGKILL)
 
 
 @pytest.fixture

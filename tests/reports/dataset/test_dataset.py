@@ -397,8 +397,6 @@ def test_tables_and_data_sets_are_written_into_a_bucket_as_onto_a_disk(
         with pytest.raises(KeyboardInterrupt):
             buckets_module.put(here.files[0], "s3://bucket/half.parquet")
         assert not (tmp_path / "bucket" / "half.parquet").exists()
-    nobody = run(*words, "s3://bucket/set", cwd=tmp_path)
-    assert nobody.returncode == 2 and "s3://bucket/set cannot be read" in nobody.stderr
     refused = run("profile", "-o", "s3://bucket/run", "--", "true", cwd=tmp_path)
     assert refused.returncode == 2 and "where no run is made" in refused.stderr
     assert not list(tmp_path.glob("s3*"))
