@@ -53,6 +53,7 @@ coalescing.
 """
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
+HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 LANES = (8, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and all."""
@@ -110,7 +111,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         evidence=(
             *(
                 (derived("time that warps are stalled by these stores / time", burst.in_time),)
-                if burst
+                if burst and burst.in_time >= HELD_UP
                 else ()
             ),
             derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
