@@ -289,7 +289,8 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else ANY_LIBRARY)
     everything = tuple(found)
-    wide = _TAKEN_BY.get(owner.key, {}).get("narrow_access")
+    taken_by = _TAKEN_BY.get(owner.key, {})
+    wide = taken_by.get("narrow_access")
     if wide is not None and wide.search(work.profile.name):
         everything = tuple(_vectorised(everything))
     measured = {one.cause for one in everything if one.variants[0].known is not None}
@@ -303,7 +304,7 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             said = SHORT_PROGRAMS
         if candidate.cause == loses:
             said = AXIS_LAST
-        path = _TAKEN_BY.get(owner.key, {}).get(candidate.cause)
+        path = taken_by.get(candidate.cause)
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
         if path is not None and not path.search(work.profile.name):

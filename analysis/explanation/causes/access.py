@@ -37,7 +37,7 @@ from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.base.amounts import significant
 from gemmprof.gpu.arch import WARP
 
@@ -537,6 +537,7 @@ def _vector(multiple: int) -> int:
     return min(WIDE, multiple & -multiple)
 
 
+@once
 def _widths(work: Work) -> Array:
     """Bytes that a thread moves with each instruction."""
     return np.array([line.access_bytes for line in work.sass], dtype=np.float64)
@@ -579,6 +580,7 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
     return found
 
 
+@once
 def _side_by_side(work: Work) -> Mask:
     """Accesses whose lanes fill the sectors that they touch: neighbouring threads at neighbouring addresses."""
     executed = np.maximum(work.executed, 1.0)
@@ -589,6 +591,7 @@ def _side_by_side(work: Work) -> Mask:
     return found & (work.global_sectors >= 0.6 * executed * asked)  # else lanes share places
 
 
+@once
 def _with_siblings(work: Work) -> Array:
     """Bytes that a thread moves with the widest of these accesses in the same loop: a thread that takes several
     elements takes as many of each, until that one is `WIDE`.

@@ -168,7 +168,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     if float(work.executed[sums & work.where(lambda line: line.opcode == "SHFL")].sum()) < products:
         return
     converts = running & work.where(_widens)
-    converts &= np.array([any(rows[use] for use in readers) for readers in code.readers])
+    converts &= _read_by(work, rows)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
         fix = _by_mma(work, _Products(rows, SCALAR_MACS * products, converts, sixteen_bit=True))
@@ -279,9 +279,7 @@ def _widened_operands(work: Work, tensor: Mask) -> Iterator[Candidate]:
     if not rows.any() or not 0.0 < rate < full:
         return
     converts = _widened_for_shared(work)
-    converts |= work.where(_widens) & np.array(
-        [any(rows[use] for use in readers) for readers in code.readers]
-    )
+    converts |= work.where(_widens) & _read_by(work, rows)
     if not converts.any():
         return
     # Through registers and back to shared memory: the product reads what lay there before.
@@ -325,6 +323,11 @@ def _widened_operands(work: Work, tensor: Mask) -> Iterator[Candidate]:
         ),
         attributed=np.where(converts | back | loads, work.executed, 0.0),
     )
+
+
+def _read_by(work: Work, rows: Mask) -> Mask:
+    """Instructions whose result one of these reads."""
+    return np.array([any(rows[use] for use in readers) for readers in work.code.readers])
 
 
 def _loaded(work: Work, index: int, depth: int = 2) -> bool:
