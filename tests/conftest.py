@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from functools import cache
+from pathlib import Path
 
 import pytest
 from kept import forget_if_large, keep_recorded, read_anew
@@ -54,10 +55,28 @@ def pytest_configure(config: pytest.Config) -> None:
         os.unsetenv(name)
     # Kept launches are millions of objects: walking them as often as Python does takes a tenth of the time.
     gc.set_threshold(100_000, 50, 50)
+    _begin_elsewhere(config)
     if not CAMPAIGN:
         keeping = ExitStack()
         keep_recorded(keeping)
         config.add_cleanup(keeping.close)
+
+
+def _begin_elsewhere(config: pytest.Config) -> None:
+    """Each worker collects other files first: what one has compiled, the others find compiled (24 s are 8)."""
+    worker = getattr(config, "workerinput", None)
+    folders = [Path(arg) for arg in config.args]
+    if worker is None or config.option.ignore or not all(folder.is_dir() for folder in folders):
+        return
+    files = [str(file) for folder in folders for file in sorted(folder.rglob("test_*.py"))]
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    config.args[:] = files[first:] + files[:first]
+
+
+@pytest.hookimpl(tryfirst=True, specname="pytest_collection_modifyitems")
+def pytest_one_order(items: list[pytest.Item]) -> None:
+    """Wherever a worker began, its tests are in the same order."""
+    items.sort(key=lambda item: item.path)
 
 
 ABOUT_READING = {"reading", "safety", "cluster", "test_session.py", "test_run.py", "test_doors.py"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from late import needs_torch, torch
 
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import FLOAT8_E4M3
@@ -13,7 +14,7 @@ from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, random_operands
 from gemmprof.profiler.measure.verification import tolerance, verify
 from gemmprof.profiler.settings import Settings
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 E4M3 = FLOAT8_E4M3.name
 C_TYPES = FLOAT8_E4M3.c_types
@@ -167,7 +168,7 @@ def test_the_yardstick_takes_any_shape(monkeypatch, shape, c_dtype):
         product = (scale_a * scale_b * (a.float() @ b.float())).to(out_dtype)
         return product if out is None else out.copy_(product)
 
-    monkeypatch.setattr(torch, "_scaled_mm", scaled_mm)
+    monkeypatch.setattr("torch._scaled_mm", scaled_mm)
     made = operands(shape, c_dtype)
     result = verify(partial(run_stage, FP8.yardstick), made)
     assert result.passed, result.detail

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from called_stages import CALLED
+from late import needs_torch, torch
 from scale import CAMPAIGN
 
 from gemmprof.base.errors import BuildError, UsageError
@@ -11,7 +12,7 @@ from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import operators
 from gemmprof.kernels.catalog import all_variants, stage_by_number
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 DTYPES = {variant.name: variant.stage.dtypes for variant in all_variants()}
 
@@ -61,93 +62,101 @@ def test_shapes_of_fake_tensors(name, dtype, c_dtype):
     assert out_operator(name)(a, b, out) is None
 
 
-A, B, OUT = torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5)
-BUFFER = torch.randn(100)
-
-REFUSED = {
-    "dtype of A": ((A.double(), B, OUT), TypeError, "A must be float32, found Double"),
-    "dtype of B": ((A, B.half(), OUT), TypeError, "B must be float32, found Half"),
-    "dtype of out": ((A, B, OUT.int()), TypeError, "out must be float32, found Int"),
-    "rank of A": ((A[0], B, OUT), ValueError, r"A must be a matrix, found 1 dimension\(s\), shape \[4\]"),
-    "rank of B": ((A, B[None], OUT), ValueError, r"B must be a matrix, found 3 dimension\(s\)"),
-    "inner dimension": ((A, OUT, OUT), ValueError, "A is 3 x 4 and B is 3 x 5; the columns of A must equal"),
-    "shape of out": ((A, B, torch.empty(5, 3)), ValueError, "out must be 3 x 5, found 5 x 3"),
-    "transposed A": (
-        (torch.randn(4, 3).T, B, OUT),
-        ValueError,
-        r"A must be row-major .* call \.contiguous\(\)",
-    ),
-    "transposed out": ((A, B, torch.empty(5, 3).T), ValueError, "out must be row-major"),
-    "strided columns": ((torch.randn(3, 8)[:, ::2], B, OUT), ValueError, r"found strides \[8, 2\]"),
-    "out is A": ((A[:, :4], B[:, :4], A), ValueError, "out overlaps A in memory"),
-    "out begins in B": (
-        (A, BUFFER[:20].view(4, 5), BUFFER[19:34].view(3, 5)),
-        ValueError,
-        "out overlaps B in memory",
-    ),
-    "rows of out overlap": (
-        (A, B, BUFFER.as_strided((3, 5), (4, 1))),
-        ValueError,
-        "the rows of out overlap each other",
-    ),
-    "column ranges that share a column": (
-        (BUFFER.view(10, 10)[:3, :4], B, BUFFER.view(10, 10)[:3, 3:8]),
-        ValueError,
-        "out overlaps A in memory",
-    ),
-    "columns that wrap into the next row": (
-        (BUFFER.as_strided((3, 4), (10, 1), 8), B, BUFFER.as_strided((3, 5), (10, 1), 11)),
-        ValueError,
-        "out overlaps A in memory",
-    ),
-    "too many rows": (
-        (torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1), OUT),
-        ValueError,
-        r"A has shape \[2147483648, 1\]; a dimension may be at most 2147482624",
-    ),
-    "too long a row": (
-        (torch.empty(1, 1).expand(1, 2**31), torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1)),
-        ValueError,
-        r"a dimension may be at most 2147482624",
-    ),
-}
+@pytest.fixture
+def matrices():
+    """A, B, out, and memory for what lies side by side or on each other."""
+    return torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5), torch.randn(100)
 
 
-@pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("stage", ["naive", "vectorized"])
-def test_refused(extension, stage, case):
-    operands, error, message = REFUSED[case]
-    with pytest.raises(error, match=message):
-        out_operator(stage)(*operands)
+def test_refused(extension, stage, matrices):
+    a, b, out, buffer = matrices
+    refused = {
+        "dtype of A": ((a.double(), b, out), TypeError, "A must be float32, found Double"),
+        "dtype of B": ((a, b.half(), out), TypeError, "B must be float32, found Half"),
+        "dtype of out": ((a, b, out.int()), TypeError, "out must be float32, found Int"),
+        "rank of A": ((a[0], b, out), ValueError, r"A must be a matrix, found 1 dimension\(s\), shape \[4\]"),
+        "rank of B": ((a, b[None], out), ValueError, r"B must be a matrix, found 3 dimension\(s\)"),
+        "inner dimension": (
+            (a, out, out),
+            ValueError,
+            "A is 3 x 4 and B is 3 x 5; the columns of A must equal",
+        ),
+        "shape of out": ((a, b, torch.empty(5, 3)), ValueError, "out must be 3 x 5, found 5 x 3"),
+        "transposed A": (
+            (torch.randn(4, 3).T, b, out),
+            ValueError,
+            r"A must be row-major .* call \.contiguous\(\)",
+        ),
+        "transposed out": ((a, b, torch.empty(5, 3).T), ValueError, "out must be row-major"),
+        "strided columns": ((torch.randn(3, 8)[:, ::2], b, out), ValueError, r"found strides \[8, 2\]"),
+        "out is A": ((a[:, :4], b[:, :4], a), ValueError, "out overlaps A in memory"),
+        "out begins in B": (
+            (a, buffer[:20].view(4, 5), buffer[19:34].view(3, 5)),
+            ValueError,
+            "out overlaps B in memory",
+        ),
+        "rows of out overlap": (
+            (a, b, buffer.as_strided((3, 5), (4, 1))),
+            ValueError,
+            "the rows of out overlap each other",
+        ),
+        "column ranges that share a column": (
+            (buffer.view(10, 10)[:3, :4], b, buffer.view(10, 10)[:3, 3:8]),
+            ValueError,
+            "out overlaps A in memory",
+        ),
+        "columns that wrap into the next row": (
+            (buffer.as_strided((3, 4), (10, 1), 8), b, buffer.as_strided((3, 5), (10, 1), 11)),
+            ValueError,
+            "out overlaps A in memory",
+        ),
+        "too many rows": (
+            (torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1), out),
+            ValueError,
+            r"A has shape \[2147483648, 1\]; a dimension may be at most 2147482624",
+        ),
+        "too long a row": (
+            (torch.empty(1, 1).expand(1, 2**31), torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1)),
+            ValueError,
+            r"a dimension may be at most 2147482624",
+        ),
+    }
+    for case, (operands, error, message) in refused.items():
+        with pytest.raises(error, match=message):
+            out_operator(stage)(*operands)
+            pytest.fail(f"{case} is not refused")
 
 
-ACCEPTED = {
-    "plain": (A, B, OUT),
-    "K = 0": (torch.empty(3, 0), torch.empty(0, 5), OUT),
-    "rows apart": (torch.randn(3, 9)[:, 2:6], torch.randn(4, 11)[:, :5], torch.empty(3, 7)[:, 1:6]),
-    "one row, any stride": (torch.randn(8, 4)[:1], B, torch.empty(1, 5)),
-    "one column": (A, torch.randn(4, 3)[:, 1:2], torch.empty(3, 1)),
-    "A repeats a row": (torch.randn(1, 4).expand(3, 4), B, OUT),
-    "column ranges side by side": (BUFFER.view(10, 10)[:3, :4], B, BUFFER.view(10, 10)[:3, 4:9]),
-    "rows apart in one buffer": (BUFFER[:12].view(3, 4), BUFFER[12:32].view(4, 5), BUFFER[32:47].view(3, 5)),
-}
-
-
-@pytest.mark.parametrize("case", ACCEPTED)
-def test_only_the_device_is_wrong(extension, case):
+def test_only_the_device_is_wrong(extension, matrices):
     """These pass every check but the last: a CPU tensor."""
-    with pytest.raises(ValueError, match="A must be on a CUDA device"):
-        torch.ops.gemmprof.naive_out(*ACCEPTED[case])
+    a, b, out, buffer = matrices
+    accepted = {
+        "plain": (a, b, out),
+        "K = 0": (torch.empty(3, 0), torch.empty(0, 5), out),
+        "rows apart": (torch.randn(3, 9)[:, 2:6], torch.randn(4, 11)[:, :5], torch.empty(3, 7)[:, 1:6]),
+        "one row, any stride": (torch.randn(8, 4)[:1], b, torch.empty(1, 5)),
+        "one column": (a, torch.randn(4, 3)[:, 1:2], torch.empty(3, 1)),
+        "A repeats a row": (torch.randn(1, 4).expand(3, 4), b, out),
+        "column ranges side by side": (buffer.view(10, 10)[:3, :4], b, buffer.view(10, 10)[:3, 4:9]),
+        "rows apart in one buffer": (
+            buffer[:12].view(3, 4),
+            buffer[12:32].view(4, 5),
+            buffer[32:47].view(3, 5),
+        ),
+    }
+    for case, operands in accepted.items():
+        with pytest.raises(ValueError, match="A must be on a CUDA device"):
+            torch.ops.gemmprof.naive_out(*operands)
+            pytest.fail(f"{case} is not refused")
 
 
-def test_beta_without_c(extension):
+def test_beta_and_c(extension, matrices):
+    a, b, *_ = matrices
     with pytest.raises(ValueError, match="beta is 2 but there is no C"):
-        torch.ops.gemmprof.naive(A, B, beta=2.0)
-
-
-def test_shape_of_c(extension):
+        torch.ops.gemmprof.naive(a, b, beta=2.0)
     with pytest.raises(ValueError, match="C must be 3 x 5, found 5 x 3"):
-        torch.ops.gemmprof.naive(A, B, torch.empty(5, 3), beta=1.0)
+        torch.ops.gemmprof.naive(a, b, torch.empty(5, 3), beta=1.0)
 
 
 def test_fake_tensors_are_checked(extension):
@@ -197,18 +206,19 @@ def test_occupancy_without_gpu(extension):
         extension.occupancy("naive")
 
 
-def test_run_stage_refuses_before_it_builds():
+def test_run_stage_refuses_before_it_builds(matrices):
     with pytest.raises(UsageError, match="the ladder has no stage 99"):
-        operators.run_stage(99, A, B, OUT)
+        operators.run_stage(99, *matrices[:3])
 
 
 @pytest.mark.parametrize("stage", [0, "cublas", stage_by_number(0)])
-def test_yardstick_runs_through_torch(stage):
-    out = torch.full((3, 5), float("nan"))
-    operators.run_stage(stage, A, B, out)
-    torch.testing.assert_close(out, A @ B)
-    operators.run_stage(stage, A, B, out, alpha=0.5, beta=2.0)
-    torch.testing.assert_close(out, 2.5 * (A @ B))
+def test_yardstick_runs_through_torch(stage, matrices):
+    a, b, out, _ = matrices
+    out.fill_(float("nan"))
+    operators.run_stage(stage, a, b, out)
+    torch.testing.assert_close(out, a @ b)
+    operators.run_stage(stage, a, b, out, alpha=0.5, beta=2.0)
+    torch.testing.assert_close(out, 2.5 * (a @ b))
 
 
 def test_names_of_stages():

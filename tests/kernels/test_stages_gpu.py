@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from late import needs_torch, torch
 
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, all_variants
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.verification import expected_norm, tolerance
 
-torch = pytest.importorskip("torch")
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, needs_torch]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from late import needs_torch, torch
 
 from gemmprof.gpu.dtypes import FLOAT32, element_type
 from gemmprof.kernels.catalog import LADDERS, SINGLE
@@ -21,7 +22,7 @@ from gemmprof.profiler.measure.verification import (
     verify_stage,
 )
 
-torch = pytest.importorskip("torch")
+pytestmark = needs_torch
 
 SMALL = Problem(33, 65, 128)
 
