@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -55,8 +56,8 @@ LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
-LANES = (8, WARP)
-"""Lanes that share a row: those that fill a sector of four-byte values, and all."""
+LANES = (8, 16, WARP)
+"""Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
 FETCHING = 0.4
 """Share of loads that fetch where each of a line's loads did before: the interval reaches from none (loads of one
 unrolled round are under way together, which its waits do not show yet) to all of them. Measured between the two: with
@@ -144,28 +145,39 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
 
     Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them; the loop
     runs as many instructions, what stands outside it as many times more as there are lanes to a row, and sums of the
-    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them.
+    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them. Of nested loops
+    memory may be walked faster in the inner one, or the rounds of the outer one be the ones that look up alike.
     """
-    code = work.code
-    forms = {index: one.form for index, one in checked_forms(work).items()}
-    walked = {
-        loop: [
-            at
-            for at, form in forms.items()
-            if wasteful[at] and at in loop and 0 < abs(form.step(loop) or 0) <= LINE
-        ]
-        for loop in code.loops
-        if not _multiplies_on(work, loop)
+    forms = {
+        at: one.form
+        for at, one in checked_forms(work).items()
+        if one.form.space == "global" and not work.sass[at].is_atomic
     }
+    walked = [
+        loop
+        for loop in work.code.loops
+        if any(at in loop and 0 < abs(form.step(loop) or 0) <= LINE for at, form in forms.items())
+        and not _multiplies_on(work, loop)
+    ]
+    inner = tuple(loop for loop in walked if not any(one != loop and one.first in loop for one in walked))
+    outer = tuple(loop for loop in walked if not any(one != loop and loop.first in one for one in walked))
+    for turned in dict.fromkeys((inner, outer)):
+        yield from _along(work, wasteful, forms, turned)
+
+
+def _along(
+    work: Work, wasteful: Mask, forms: Mapping[int, Form], turned: Sequence[Loop]
+) -> Iterator[Variant]:
+    """The same along these loops, of which none is inside another."""
+    code = work.code
+    loops = {at: loop for at in forms for loop in turned if at in loop}
+    steps = {at: step for at, loop in loops.items() if (step := forms[at].step(loop)) is not None}
+    unrolled = _unrolled(forms, loops, steps)
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
-    turned = [loop for loop, rows in walked.items() if excess[rows].any()]
-    # Of nested loops the one inside: lanes are there where memory is walked fastest.
-    turned = [loop for loop in turned if not any(other != loop and other.first in loop for other in turned)]
-    along = sorted({at for loop in turned for at in walked[loop]})
-    if 2.0 * float(excess[along].sum()) <= float(excess.sum()):
-        return  # it would leave more than it takes away
-    moves = {at: max(abs(forms[at].step(loop) or 0) for loop in turned if at in loop) for at in along}
-    at_once = max(moves[at] / forms[at].width for at in along)  # the loop's rounds are as far unrolled
+    along = [at for at, step in steps.items() if wasteful[at] and 0 < abs(step) <= LINE]
+    if not along:
+        return
+    at_once = max(unrolled[at] for at in along)
     elements = at_once * min(rounds(work, loop) for loop in turned)
     found_by = sorted(counting(work, set(along)))
     inside = np.zeros(len(work.sass), dtype=bool)
@@ -178,31 +190,26 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             continue
         rows = WARP / lanes
         sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
-        for at, form in forms.items():
-            if form.space != "global" or not inside[at] or work.sass[at].is_atomic:
-                continue
-            if at in moves:
-                size = lanes * form.width
-            elif not any(loop.first in form.loops for loop in turned if at in loop):
-                size = form.width
-            else:
-                continue  # a look-up whose index was read along the way
-            sectors[at] = min(sectors[at], work.executed[at] * rows * math.ceil(size / SECTOR))
-            tags[at] = min(tags[at], work.executed[at] * rows * math.ceil(size / LINE))
+        for at, step in steps.items():
+            size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
+            for touched, unit in ((sectors, SECTOR), (tags, LINE)):
+                touched[at] = min(touched[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
+        if 2.0 * float((work.global_sectors - sectors).sum()) <= float(excess.sum()):
+            continue  # it would leave more than it takes away
         factors, hit = _coalesced_traffic(work, sectors, tags)
         # A row that is shorter than what its lanes take in an unrolled round is still a round, and waits for its loads.
         more = lanes * math.ceil(elements / (lanes * at_once)) / (elements / at_once)
         keep = np.where(inside, 1.0, lanes)
         keep[found_by] = np.where(inside, more, lanes)[found_by]
         exchanged = 2.0 * math.log2(lanes) * len(turned) * warps * lanes
-        touched = sectors < work.global_sectors
+        fewer = sectors < work.global_sectors
         resident = min(most, warps * lanes / work.sms)
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
             Fix(
                 keep=keep,
                 resources=factors,
-                latency=_coalesced_waits(work, touched, hit) * np.where(inside, more, 1.0),
+                latency=_coalesced_waits(work, fewer, hit) * np.where(inside, more, 1.0),
                 instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
                 warps=max(1.0, resident / (work.resident_warps or resident)),
             ),
@@ -211,6 +218,21 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
                 f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
             ),
         )
+
+
+def _unrolled(
+    forms: Mapping[int, Form], loops: Mapping[int, Loop], steps: Mapping[int, int]
+) -> dict[int, int]:
+    """Rounds of the loop as written that stand in each of the code's: accesses that divide its step evenly."""
+    groups: dict[object, set[int]] = {}
+    for at, loop in loops.items():
+        groups.setdefault((forms[at].base, forms[at].width, loop), set()).add(constant(forms[at]))
+    found = {}
+    for at, step in steps.items():
+        places = sorted(groups[forms[at].base, forms[at].width, loops[at]])
+        apart = {after - before for before, after in pairwise(places)}
+        found[at] = len(places) if {one * len(places) for one in apart} == {abs(step)} else 1
+    return found
 
 
 def _multiplies_on(work: Work, loop: Loop) -> bool:

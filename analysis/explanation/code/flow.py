@@ -257,18 +257,25 @@ class Program:
         return cast("tuple[int, ...]", self.kept[loop])
 
     def _begins_anew(self, ring: set[int], loop: Loop) -> bool:
-        """Whether what goes round in a loop within this one (a sum over a row) is set before it in every round."""
-        within = next(inner for inner in self.loops if inner.first <= min(ring) and max(ring) <= inner.last)
-        if within.first <= loop.first and loop.last <= within.last:
+        """Whether all that goes round does so in loops within this one (a sum over a row), and is set before in every
+        round of this one, if only for those that go on with it.
+        """
+        if not any(inner != loop and inner.first in loop for inner in self.loops):
             return False
         kept = {name for at in ring for name in self.sass[at].writes}
-        return any(
-            source in loop and source not in within
-            for at in ring
-            for name in self.sass[at].reads
-            if name in kept
-            for source in self.producers(at, name)
+        comes_from = [
+            (at, self.producers(at, name)) for at in ring for name in self.sass[at].reads if name in kept
+        ]
+        return all(
+            any(loop.first <= one < at and one not in ring and self._sets(one) for one in sources)
+            for at, sources in comes_from
+            if any(at <= one and one in ring for one in sources)
         )
+
+    def _sets(self, at: int) -> bool:
+        """Whether a register holds something else behind it: a constant under a guard may be none for most."""
+        line = self.sass[at]
+        return not line.guard or any(name != line.guard.strip("@!") for name in line.reads)
 
     def _spread(self, found: list[bool], places: range) -> None:
         """Mark what reads something marked, until nothing is new."""
