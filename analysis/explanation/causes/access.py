@@ -169,7 +169,6 @@ def _along(
     work: Work, wasteful: Mask, forms: Mapping[int, Form], turned: Sequence[Loop]
 ) -> Iterator[Variant]:
     """The same along these loops, of which none is inside another."""
-    code = work.code
     loops = {at: loop for at in forms for loop in turned if at in loop}
     steps = {at: step for at, loop in loops.items() if (step := forms[at].step(loop)) is not None}
     unrolled = _unrolled(forms, loops, steps)

@@ -199,12 +199,10 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
     issued = float(work.executed[atomics].sum()) / 32.0 * 10.0
     added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
     flows = traffic(work)
-    rest = 1.0 - share(flows.atomics, flows.l2) * (1.0 - stays)
-    resources = {
-        "l2_atomics": stays,
-        **dict.fromkeys(("l2", "l2_tags", "l1_to_l2", "l2_in", "l2_out"), rest),
-        "dram": 1.0,
-    }
+    fewer = flows.factors(
+        flows.missed, flows.written, atomics=stays * flows.atomics, dram_read=flows.dram_read
+    )
+    resources = {**fewer, "l2_atomics": stays}
     # Nobody waits for atomics without a result: behind the last instruction L2 still works them off.
     duration = work.duration or 0.0
     drained = max(0.0, work.idle_start * duration - LAUNCHING) * share(flows.atomics, flows.l2)

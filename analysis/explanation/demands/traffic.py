@@ -62,6 +62,7 @@ class Traffic:
         read_lines: float | None = None,
         written_lines: float | None = None,
         dram_read: float | None = None,
+        atomics: float | None = None,
     ) -> dict[str, float]:
         """What stays of each resource's work when so much is fetched and written.
 
@@ -73,6 +74,7 @@ class Traffic:
             read_lines: factor on the lines that those fetches name; that of the sectors if None.
             written_lines: the same of the writes.
             dram_read: sectors read from device memory, the smaller of what it was and ``missed`` if None.
+            atomics: sectors of atomics, as many as now if None.
         """
         reads = _ratio(missed, self.missed)
         writes = _ratio(written, self.written)
@@ -83,18 +85,18 @@ class Traffic:
         wrote = min(self.dram_written, written) if self.written else self.dram_written
         # A fetch is a request of a line; a write is one, too, and brings its sectors along.
         lines_read, lines_written = self.lines_read, self.lines_written
-        stays = 2.0 * self.atomics + self.copied / SECTORS_OF_A_LINE
-        into = lines_read + lines_written + self.written + stays
-        into_now = lines_read * read_lines + lines_written * written_lines + written + stays
-        stays = self.atomics + self.copied / SECTORS_OF_A_LINE
-        tags = lines_read + lines_written + stays
-        tags_now = lines_read * read_lines + lines_written * written_lines + stays
+        atomics = self.atomics if atomics is None else atomics
+        copied = self.copied / SECTORS_OF_A_LINE
+        into = lines_read + lines_written + self.written + 2.0 * self.atomics + copied
+        into_now = lines_read * read_lines + lines_written * written_lines + written + 2.0 * atomics + copied
+        tags = lines_read + lines_written + self.atomics + copied
+        tags_now = lines_read * read_lines + lines_written * written_lines + atomics + copied
         return {
             "l2_to_l1": reads,
             "l1_to_l2": _ratio(into_now, into),
-            "l2": _ratio(missed + written + self.atomics, self.l2),
+            "l2": _ratio(missed + written + atomics, self.l2),
             "l2_in": _ratio(into_now, into),
-            "l2_out": _ratio(missed + self.atomics, self.missed + self.atomics),
+            "l2_out": _ratio(missed + atomics, self.missed + self.atomics),
             "l2_tags": _ratio(tags_now, tags),
             "l1_lines": read_lines,  # a tensor copy's data go to shared memory and hold no line
             "dram": _ratio(read + wrote, self.dram_read + self.dram_written),
