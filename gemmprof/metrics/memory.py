@@ -171,6 +171,9 @@ SPILLS = MetricGroup(
 # Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
+# Sectors that SMs asked of L2: all that it had to fetch first, and those read.
+L2_SECTORS_MISSED = "lts__t_sectors_srcunit_tex_lookup_miss.sum"
+L2_SECTORS_READ = "lts__t_sectors_srcunit_tex_op_read.sum"
 MEMORY_BUSY = "gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY_BANDWIDTH = "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"

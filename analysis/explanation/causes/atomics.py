@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,10 +14,12 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.demands.footprint import distinct
+from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
-from gemmprof.gpu.arch import WARP
+from gemmprof.base import amounts
+from gemmprof.gpu.arch import LIMITS, WARP
 
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
 LAUNCHING = 3000.0  # nanoseconds of a launch in which no SM works, at most: what is more is L2 at work
@@ -47,7 +50,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
 
     Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where no slice
     of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
-    different words, which are no fewer than its sectors.
+    different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
+    once a block: how many words there are, L2's misses say.
     """
     if work.program is None:
         return
@@ -69,15 +73,19 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     else:
         stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
     stays = max(COMBINED, stays)
-    if stays > ALL_RANDOM:
+    retries = _retries(work, atomics)
+    copies = () if hot else tuple(_copied(work, atomics, retries))
+    if stays > ALL_RANDOM and not copies:
         yield from _owned(work, atomics)
         return
-    retries = _retries(work, atomics)
-    fix = _combined(work, atomics, retries, stays)
+    variants = [*copies]
+    if stays <= ALL_RANDOM:
+        combined = _combined(work, atomics, retries, stays)
+        variants = [Variant("combined in the warp or block first", combined), *copies]
     in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
     yield Candidate(
         cause="global_atomics",
-        variants=(Variant("combined in the warp or block first", fix),),
+        variants=tuple(variants),
         change=(
             f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
@@ -89,6 +97,55 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+    )
+
+
+def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
+    """Blocks that update a copy in shared memory and add it up at the end, where all words that are updated fit there.
+
+    What L2 missed beyond what was read and written are words of the atomics, each sector once; more words than shared
+    memory holds are dealt out to blocks which all walk the same values. As many of the largest blocks as an SM holds
+    have a copy.
+    """
+    limits = LIMITS.get(work.profile.device.compute_capability)
+    missed, read = work.number(metrics.L2_SECTORS_MISSED), work.number(metrics.L2_SECTORS_READ)
+    flows = traffic(work)
+    answered = work.where(lambda line: line.is_atomic and not line.opcode.startswith("RED"))
+    if limits is None or missed is None or read is None or (atomics & answered).any() or not flows.atomics:
+        return
+    words = SECTOR * (missed - read - flows.written)
+    if words <= 0:
+        return
+    parts = math.ceil(words / limits.max_shared_memory_per_block)
+    # The largest blocks share a copy.
+    warps = limits.max_threads_per_block / WARP
+    held = max(1.0, min(work.most_warps // warps, limits.shared_memory_per_sm // (words / parts)))
+    blocks = min(held * work.sms, float(work.profile.launch.blocks))
+    moved = blocks * words / parts / SECTOR
+    stays = share(moved, flows.atomics)
+    if stays > ALL_RANDOM:
+        return
+    fix = _combined(work, atomics, retries, stays)
+    executed = float(work.executed[atomics].sum())
+    passes = random_passes(round(float(work.threads[atomics].sum()) / executed)) * executed
+    keep = fix.keep if fix.keep is None else np.where(atomics | retries, fix.keep, parts)
+    cleared = 2.0 * moved * SECTOR / (4.0 * WARP)
+    yield Variant(
+        "a copy in shared memory for each block",
+        replace(
+            fix,
+            keep=keep,
+            added={},
+            instructions={LSU: executed + cleared},
+            passes=passes + cleared,
+            warps=min(1.0, held * warps / (work.resident_warps or 1.0)),
+            resources={**fix.resources, "block_launch": share(blocks, float(work.profile.launch.blocks))},
+        ),
+        change=(
+            f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} are "
+            f"updated {1.0 / stays:.0f} times as often. Let {blocks:,.0f} blocks loop over the work"
+            + (f", each with a {parts}th of the words." if parts > 1 else ".")
+        ),
     )
 
 
