@@ -183,13 +183,14 @@ def _violations(browser: Any, page: Path, scheme: str) -> list[Any]:
     return [violation for violation in found if violation[1] in ("serious", "critical", "moderate")]
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 2200])
 @pytest.mark.parametrize("name", ["index.html", KERNEL])
-def test_no_page_is_wider_than_its_screen(pages: Path, browser: Any, name: str, width: int) -> None:
-    browser.viewport(width, 900)
+def test_no_page_is_wider_than_its_screen(pages: Path, browser: Any, name: str) -> None:
+    browser.viewport(360, 900)
     browser.open(pages / name)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.overflow() == 0
+    for width in (360, 768, 1280, 2200):
+        browser.viewport(width, 900)
+        assert browser.overflow() == 0, width
 
 
 def test_notebook_outputs_stay_within_their_cell(ladder: Session, browser: Any, tmp_path: Path) -> None:  # noqa: F811
@@ -596,6 +597,8 @@ def test_pages_are_interactive_within_a_second(pages: Path, one_file: Path, brow
             browser.open(file)
             assert browser.script("return document.documentElement.dataset.ready") == "true"
             times.append(browser.script(ready))
+            if times[-1] <= 1000:
+                break
         assert min(times) <= 1000, f"{file.name}: {times} ms"
 
 

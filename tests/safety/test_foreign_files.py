@@ -243,7 +243,8 @@ def test_a_baseline_that_decodes_to_gigabytes_is_refused(folder: Path, field: st
     assert told.returncode == 2 and "values; 4,194,304 are read" in told.stderr
 
 
-@pytest.mark.parametrize("door", few(["compacted history", "data set's part"], ["compacted history"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("door", ["compacted history", "data set's part"])
 def test_a_table_of_ten_million_equal_rows_is_refused(folder: Path, door: str) -> None:
     file, command = command_of(door, folder)
     as_narrow_bomb(file)
@@ -396,6 +397,7 @@ def test_a_file_that_grows_is_read_no_further(tmp_path: Path) -> None:
         read_packed(tmp_path / "bomb", MIB * 3 // 2)
 
 
+@pytest.mark.campaign
 def test_cache_entries_that_are_none_are_made_again(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     report = DATA / "flaws_atomics.ncu-rep.xz"
@@ -460,7 +462,8 @@ def test_no_expression_hangs(folder: Path) -> None:
     assert refused.returncode == 2 and "no regular expression" in refused.stderr
 
 
-@pytest.mark.parametrize("kind", few(["pipe", "latex"], ["latex"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", ["pipe", "latex"])
 def test_a_matplotlibrc_of_somebody_changes_nothing(folder: Path, kind: str) -> None:
     line = ["roofline", DATA / "flaws_precision.ncu-rep.xz", "-o"]
     assert gemmprof(*line, "before.png", cwd=folder).returncode == 0

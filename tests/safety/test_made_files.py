@@ -64,7 +64,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", few(BOMBS, ["zstd", "gzip"]))
+@pytest.mark.parametrize("kind", few(BOMBS, ["zstd"]))
 def test_what_unpacks_to_more_than_a_report_can_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb.ncu-rep"
     path.write_bytes(BOMBS[kind]())
@@ -164,7 +164,7 @@ GROWING: dict[str, Callable[[], bytes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", few(GROWING, ["values of several kinds", "empty messages in a rule"]))
+@pytest.mark.parametrize("kind", few(GROWING, ["values of several kinds"]))
 def test_a_message_that_grows_when_it_is_decoded_costs_no_more_than_it_may(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "growing.ncu-rep"
     # 3 MB that do not compress, so that the limit on what unpacks is not what refuses it.
@@ -183,9 +183,7 @@ def skippable(size: int) -> bytes:
     return struct.pack("<II", 0x184D2A50, size) + bytes(size)
 
 
-@pytest.mark.parametrize(
-    "kind", few(MADE, ["runs that only look like metrics", "nested rules", "ranges without end"])
-)
+@pytest.mark.parametrize("kind", few(MADE, ["runs that only look like metrics", "nested rules"]))
 def test_a_made_file_costs_no_more_than_a_true_one(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "made.ncu-rep"
     path.write_bytes(MADE[kind]())

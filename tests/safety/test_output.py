@@ -16,7 +16,6 @@ import in_process
 import pytest
 from recorded_data import ROOT
 from reports_in_bytes import content_of
-from scale import few
 from scale import inputs as how_many
 
 HELPERS = ROOT / "tests" / "helpers"
@@ -84,10 +83,8 @@ STOPPED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("command", "number"),
-    few(STOPPED, [("report", signal.SIGTERM)]),
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize(("command", "number"), STOPPED)
 def test_killed_at_any_moment(
     command: str, number: int, inputs: dict[str, Path], tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -136,6 +133,7 @@ def test_killed_at_any_moment(
     assert endings - {0}
 
 
+@pytest.mark.campaign
 def test_two_reports_into_one_folder_do_not_mix(
     inputs: dict[str, Path], tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -311,7 +309,8 @@ def look(folder: Path) -> list[dict[str, str]]:
         os.close(handle)
 
 
-@pytest.mark.parametrize("command", few(COMMANDS, ["export"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_slow_disk(
     command: str, inputs: dict[str, Path], slow_writes: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from recorded_data import ROOT
-from scale import few
 
 pytest.importorskip("distributed")
 
@@ -77,7 +76,8 @@ def parts(run: Path) -> int:
     return sum(bool(result[part]) for result in document["results"] for part in ("verification", "timing"))
 
 
-@pytest.mark.parametrize("delay", few([0.0, 0.7], [0.7]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("delay", [0.0, 0.7])
 def test_a_collection_keeps_every_part_that_a_worker_had_begun(
     farm, gpus: Path, tmp_path: Path, delay: float
 ) -> None:

@@ -241,6 +241,7 @@ def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> Non
     assert not list(folder.rglob(".scratch-*"))
 
 
+@pytest.mark.campaign
 def test_two_writers_at_a_time_lose_nothing(tree: Path, tmp_path: Path) -> None:
     """Of one data set, over reports of which one gets new ones meanwhile; nobody waits for anybody."""
     copy, folder = tmp_path / "tree", tmp_path / "set"

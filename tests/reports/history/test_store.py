@@ -62,6 +62,7 @@ def test_what_goes_in_comes_out(tmp_path: Path) -> None:
     assert store.points("other") == {}
 
 
+@pytest.mark.campaign
 def test_many_writers_and_compactions_lose_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path / "h")
     writers = [
