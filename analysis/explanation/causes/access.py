@@ -263,7 +263,12 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
     fetched = flows.missed - stays
     # Of the wasteful ones what L1 fetches falls to the ideal; of the others nothing changes.
     of_sectors = min(1.0, share(fetched, float(work.global_sectors[loads].sum())))
-    left = float(np.minimum(of_sectors * work.global_sectors, sectors)[loads].sum())
+    each = np.where(loads, np.minimum(of_sectors * work.global_sectors, sectors), 0.0)
+    for one in arrays(work):
+        rows = list(one.rows)
+        once = one.sectors * work.profile.launch.blocks
+        each[rows] *= min(1.0, share(once, float(each[rows].sum())) or 1.0)
+    left = float(each.sum())
     left = min(fetched, asked, left) if left else min(fetched, asked)
     missed = left + stays
     written = _written(work, flows, sectors)
