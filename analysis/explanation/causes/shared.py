@@ -34,7 +34,14 @@ from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_len
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import (
+    TURN,
+    Array,
+    Mask,
+    Work,
+    constant_turns,
+    indexed_constants,
+)
 from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
 from gemmprof.gpu import arch
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
@@ -42,9 +49,6 @@ from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 COPIES = (8, WARP)
 """Copies of a table: some, and one for each bank."""
-TURN = 2.0
-"""Cycles of the constant cache for one address that a thread computed: 2.00 to 2.02 a load in three kernels whose warps
-want one, 60.3 where 32 random words of 256 make 30.1."""
 SUMS_OF_A_PRODUCT = 4
 """Registers of a thread that the sums of an ``mma.sync.m16n8k16`` take."""
 FEWER_BLOCKS = 4.0
@@ -347,29 +351,24 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     The constant cache serves one address at a time: a load whose threads want several takes as many turns, each of
     two cycles. Fixed: its turns are as many as there are loads, which copy the table.
     """
-    busy = work.loads.get("idc")
-    if work.program is None or busy is None:
+    if work.program is None or "idc" not in work.loads:
         return
-    loads = work.where(
-        lambda line: line.opcode in ("LDC", "LDCU") and any(name[0] == "R" for name in line.reads)
-    )
-    loads &= work.executed > 0
+    loads = indexed_constants(work)
     count = float(work.executed[loads].sum())
     if not count:
         return
-    turns = busy.busy * work.elapsed * work.sms
-    others = (
-        float(work.executed[work.where(lambda line: line.opcode in ("LDC", "LDCU", "ULDC"))].sum()) - count
-    )
-    each = share(turns - others, count) / TURN
+    turns = constant_turns(work)
+    each = float(turns[loads].sum()) / count / TURN
     if each < 1.7:
         return
-    stays = share(count + others, turns)
+    once = np.where(loads, work.executed, turns)
+    stays = share(float(once.sum()), float(turns.sum()))
     resources = {
         "idc": stays,
-        "adu": share(float(work.executed[[name == ADU for name in work.pipes]].sum()), turns),
+        "adu": min(
+            1.0, share(float(work.executed[[name == ADU for name in work.pipes]].sum()), float(turns.sum()))
+        ),
     }
-    resources["adu"] = min(1.0, resources["adu"])
     resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
     # The turns are served one by one while the warp waits; from shared memory, its banks' passes are.
     idle = work.practice

@@ -26,7 +26,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, LONG, SELECTED, SHORT, WAIT
 from gemmprof.analysis.explanation.demands.resources import GPU, LSU, WARPS_A_CYCLE, is_heavy
-from gemmprof.analysis.explanation.demands.work import Array, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Work, constant_turns, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
 
 OVERLAP = 4.0  # P: how well the work of different resources overlaps
@@ -378,8 +378,10 @@ def _weights(work: Work, key: str) -> Array:
     if key == "fma_heavy":
         heavy = work.where(is_heavy)
         return np.where(heavy, executed, 0.0) + 0.5 * np.where(~heavy, of("fma"), 0.0)
-    if key in ("adu", "idc"):
-        return of("adu")
+    if key == "idc":
+        return constant_turns(work)
+    if key == "adu":
+        return np.maximum(of(key), constant_turns(work))
     if key in ("mio", "mio_data"):
         return of("lsu", "xu", "adu")
     if key in ("l1_data", "l1_writeback"):
