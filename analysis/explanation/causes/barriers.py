@@ -14,6 +14,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
+from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
@@ -29,8 +30,8 @@ MOST_VALUES = 32
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
-# Instructions beside two for each halving: each warp stores its sum, the block meets, and a warp reads them.
-EXCHANGE = 6.0
+# Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
+EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
@@ -131,20 +132,22 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     warps = work.warps_of_block
     # As many steps as the block's threads can be halved; the meeting before the first of them stays.
     halvings = np.log2(max(2.0, warps * WARP))
-    each = float(work.executed[steps].sum()) / max(1.0, float(work.executed[steps & waits.bars].sum()))
-    shuffled = 2.0 * halvings + EXCHANGE
+    # A warp shuffles its own lanes' values and stores one; a warp reads those, and shuffles them.
+    shuffled = min(halvings, np.log2(WARP)) + max(0.0, halvings - np.log2(WARP)) / warps
+    rounds = float(work.executed[steps & waits.bars].sum()) / halvings
+    moved = steps & work.where(lambda line: line.space == "shared")
     keep = keep_of(work)
-    keep[steps] = min(1.0, share(shuffled, halvings * each))
+    keep[steps] = min(1.0, share((shuffled + EXCHANGE) * rounds, float(work.executed[steps & ~moved].sum())))
+    keep[moved] = min(1.0, share(2.0 * rounds, float(work.executed[moved].sum())))
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
     keep[waits.bars & ~steps] = ONE_OF_TWO
     copies = _copied(work)
     keep[list(copies)] = 0.0
     # A shuffle's answer is waited for as long as that of shared memory.
-    rounds = float(work.executed[steps & waits.bars].sum()) / halvings
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
-    answered = min(1.0, share(halvings * work.practice.shared_cycles, waited))
+    answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(float(waits.at[steps].sum()), waits.part)
     stays = met * at_steps + ONE_OF_TWO * (1.0 - at_steps)
@@ -168,6 +171,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
                         "membar": met if of_steps > 0.5 else 1.0,
                     },
                     resources=dict.fromkeys(BELOW_L1, 1.0),
+                    instructions={LSU: shuffled * rounds},
                 ),
             ),
             *(() if alone is None else (alone,)),
