@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+    within,
+)
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import reached
@@ -306,7 +314,13 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="shared_atomics",
-        variants=(Variant("combined in the warp first", Fix(keep=keep, resources=resources, added=added)),),
+        variants=(
+            Variant(
+                "combined in the warp first",
+                Fix(keep=keep, resources=resources, added=added),
+                most=within(work, keep),
+            ),
+        ),
         change=(
             "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
             "every thread has had its turn."

@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     evidence,
     keep_of,
     share,
+    within,
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -311,7 +312,9 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="local_memory",
-        variants=(Variant("values in registers", Fix(keep=keep, resources=resources)),),
+        variants=(
+            Variant("values in registers", Fix(keep=keep, resources=resources), most=within(work, keep)),
+        ),
         change=what,
         evidence=(
             derived(
