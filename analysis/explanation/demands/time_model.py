@@ -381,7 +381,7 @@ def _weights(work: Work, key: str) -> Array:
     if key == "idc":
         return constant_turns(work)
     if key == "adu":
-        return np.maximum(of(key), constant_turns(work))
+        return np.asarray(np.maximum(of(key), constant_turns(work)))
     if key in ("mio", "mio_data"):
         return of("lsu", "xu", "adu")
     if key in ("l1_data", "l1_writeback"):
