@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -11,13 +12,22 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
-from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.levers import is_debug_build, levers, of_the_kernel, offered
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.sections.by_line import Code, base_name
-from gemmprof.model import AtLimit, CodePlace, Explanation, Finding, Instruction, KernelProfile, Rewrite
+from gemmprof.model import (
+    NOTABLE,
+    AtLimit,
+    CodePlace,
+    Explanation,
+    Finding,
+    Instruction,
+    KernelProfile,
+    Rewrite,
+)
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 # Where a finding sits: the user's own lines that its weight falls on, else the instructions.
@@ -81,6 +91,7 @@ def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
 
 
 MOST = 8  # findings of one launch
+SAME = 0.5  # of what a finding saves alone: where less is left of it once another is done, both are one loss
 SHARES = 3  # of what the time consists of, so many are named
 
 
@@ -109,11 +120,12 @@ def explain_work(found: Work) -> Explanation:
     elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         everything = weigh(found, predictor)
-        weighed = _said(found, everything)
+        weighed = _said(found, everything, predictor)
         findings, other = _told(found, weighed)
-        if len(findings) > 1:
-            same = (one.variant.fix for one in weighed if not one.candidate.another_arithmetic)
-            together = max(predictor.together(same), findings[0].saves)
+        losses = [one for one in weighed if not one.another_way_to and not one.candidate.another_arithmetic]
+        losses = [one for one in losses if one.prediction.saves >= NOTABLE]
+        if len(losses) > 1:
+            together = max(_at_once(losses, predictor), findings[0].saves)
         time = _time(model)
         limit = next((one for one in time if one.resource != WAITS), None)
         full = _full(model, everything)
@@ -217,25 +229,66 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     return _in_order(names)[:MOST]
 
 
+def _place(one: Weighed) -> tuple[float, int]:
+    return -one.prediction.saves, -one.candidate.rank
+
+
 def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
     """Most saved first; behind each what it would save as well: two names of one loss are not two losses."""
-    found = sorted(
-        (one for one in names if not one.another_way_to),
-        key=lambda one: (-one.prediction.saves, -one.candidate.rank),
-    )
+    found = sorted((one for one in names if not one.another_way_to), key=_place)
     for way in reversed([one for one in names if one.another_way_to]):
         behind = [place for place, one in enumerate(found) if one.candidate.cause == way.another_way_to]
         found.insert(behind[0] + 1 if behind else len(found), way)
     return found
 
 
-def _said(found: Work, weighed: Sequence[Weighed]) -> list[Weighed]:
-    """Of what was weighed, what its owner can do and what can be told from nothing."""
+def _said(found: Work, weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
+    """Of what was weighed, what its owner can do and what can be told from nothing, each loss with its ways."""
     worth = [one for one in weighed if one.prediction.saves > FLOOR and of_the_kernel(found, one.candidate)]
     causes = {one.candidate.cause for one in worth}
-    return _in_order(
-        [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
-    )
+    names = [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
+    return _in_order(_one_a_loss(names, predictor))
+
+
+def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
+    """The same, each with what it is another way to: what stands before it and saves the same time."""
+    found: list[Weighed] = []
+    behind = dict[str, str]()
+    for one in sorted(names, key=lambda one: (bool(one.another_way_to), *_place(one))):
+        leaders = [each for each in found if not each.another_way_to]
+        to = one.another_way_to or _same_loss(one, leaders, predictor)
+        if to and not one.another_way_to:
+            behind[one.candidate.cause] = to
+        found.append(replace(one, another_way_to=behind.get(to, to)))
+    return found
+
+
+def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -> str:
+    """The cause before it that saves the same time; '' where it saves time of its own.
+
+    Where both relieve the same instructions or the same resource, little is left for the second once the first is
+    done: less than half of what it saves now, each as a share of the time that there is then.
+    """
+    least, cause = SAME * one.prediction.saves, ""
+    for each in leaders:
+        told = each.prediction.saves
+        if _of_the_model(one) and _of_the_model(each):
+            then = (_at_once((each, one), predictor) - told) / (1.0 - told)
+            if then < least:
+                least, cause = then, each.candidate.cause
+    return cause
+
+
+def _of_the_model(one: Weighed) -> bool:
+    """Whether the model knows of the time that it saves (not what was measured elsewhere), with the same arithmetic."""
+    return one.variant.known is None and not one.candidate.another_arithmetic
+
+
+def _at_once(several: Sequence[Weighed], predictor: Predictor) -> float:
+    """What these save at once, told as each of them is."""
+    fix = reduce(Fix.together, (one.variant.fix for one in several))
+    all_of_them = Variant("at once", fix, most=max(one.variant.most for one in several))
+    return predictor.told(all_of_them, predictor.predict(all_of_them)).saves
 
 
 def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:

@@ -148,8 +148,8 @@ class Family:
 
     def explained(self, explanation: Explanation | None) -> Family:
         """The same with what saves most in its representative."""
-        findings = explanation.findings if explanation is not None else ()
-        return replace(self, worst=findings[0]) if findings else self
+        losses = explanation.losses if explanation is not None else ()
+        return replace(self, worst=losses[0][0]) if losses else self
 
 
 def families(

@@ -227,8 +227,8 @@ def _advice(explanation: Explanation | None) -> str:
     """What to change first: the findings below say the rest."""
     if explanation is None:
         return ""
-    if explanation.findings:
-        first = explanation.findings[0]
+    if explanation.losses:
+        first = explanation.losses[0][0]
         title = CAUSES.get(first.cause, first.cause)
         place = next((f" ({base_name(p.file)}:{p.line})" for p in first.places if p.file is not None), "")
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -412,6 +412,14 @@ class AtLimit:
     share: float
 
 
+NOTABLE = 0.05
+"""Share of a launch's time from which on a saving is worth a rewrite, and can be told from what a recompile moves."""
+
+
+def _notable(loss: Sequence[Finding]) -> bool:
+    return max(one.saves for one in loss) >= NOTABLE
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What to change first in one launch, and how far to trust that.
@@ -424,8 +432,8 @@ class Explanation:
         duration_ns: under the profiler; None if not collected.
         trust: what makes the numbers doubtful, a sentence each.
         at_limit: set where no finding is worth its work and a resource does at least nine tenths of what it can.
-        findings: most saved first.
-        together: predicted share of the time that fixing all findings saves; None for fewer than two.
+        findings: most saved first; behind each the other ways to the same.
+        together: predicted share of the time that is saved with all losses, each in one way; None for fewer than two.
         limit: the resource that bounds the launch as it is, with its share, known or None.
         traffic: the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
             that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
@@ -451,6 +459,27 @@ class Explanation:
     levers: tuple[str, ...] = ()
 
     @property
+    def losses(self) -> tuple[tuple[Finding, ...], ...]:
+        """The findings by the loss that they save, first what saves it, then other ways to the same: those of
+        `NOTABLE` size.
+        """
+        return tuple(tuple(loss) for loss in self._by_loss() if _notable(loss))
+
+    @property
+    def small(self) -> tuple[Finding, ...]:
+        """What would save less, if anything."""
+        return tuple(loss[0] for loss in self._by_loss() if not _notable(loss))
+
+    def _by_loss(self) -> list[list[Finding]]:
+        found: list[list[Finding]] = []
+        for one in self.findings:
+            if one.another_way_to and found:
+                found[-1].append(one)
+            else:
+                found.append([one])
+        return found
+
+    @property
     def floor_ns(self) -> float | None:
         """How long the launch takes at least as long as it moves what it moves; None where that is not known."""
         if self.traffic is None or self.duration_ns is None:
@@ -458,7 +487,7 @@ class Explanation:
         return self.traffic.share * self.duration_ns
 
     def __repr__(self) -> str:
-        causes = [f"{one.cause} saves {ratio(one.saves, 0)}" for one in self.findings]
+        causes = [f"{one.cause} saves {ratio(one.saves, 0)}" for one, *_ in self.losses]
         return brief(
             self,
             self.name,

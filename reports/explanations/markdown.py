@@ -56,13 +56,16 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
     if kernel.trust[:trust]:
         yield ""
         yield from (f"> {_plain(sentence)}  " for sentence in kernel.trust[:trust])
-    for number, finding in enumerate(kernel.findings[:findings], 1):
+    for number, (finding, *ways) in enumerate(kernel.losses[:findings], 1):
         yield ""
         yield from _finding(number, finding, facts, places)
-    rest = kernel.findings[findings:]
-    if rest:
+        yield from (f"   - {_plain(words.another_way(one))}" for one in ways)
+    if rest := [one for one, *_ in kernel.losses[findings:]]:
         yield ""
-        yield "Also: " + ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in rest) + "."
+        yield f"Also: {words.named(rest)}."
+    if little := words.small(kernel):
+        yield ""
+        yield little
     if places and (other := words.others(kernel)):
         yield ""
         yield _plain(other)
@@ -73,7 +76,7 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
 
 
 def _finding(number: int, finding: Finding, facts: int, places: int) -> Iterator[str]:
-    saves = f"saves {words.saved(finding)} of its time{words.same_as(finding)}"
+    saves = f"saves {words.saved(finding)} of its time"
     yield f"{number}. **{finding.cause}** {saves}. {_plain(finding.change)}"
     if ways := words.ways(finding):
         yield f"   - {_plain(ways)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
+from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
@@ -34,9 +35,19 @@ def ways(finding: Finding) -> str:
     return "; ".join(f"{one.name}: {100 * one.saves:.0f} %" for one in finding.variants)
 
 
-def same_as(finding: Finding) -> str:
-    """``, another way to the same as memory_latency``; '' for a loss of its own."""
-    return f", another way to the same as {finding.another_way_to}" if finding.another_way_to else ""
+def another_way(finding: Finding) -> str:
+    """``Another way to the same: memory_latency, 41 % (34 to 62). Have more loads under way.``"""
+    return f"Another way to the same: {finding.cause}, {saved(finding)}. {finding.change}"
+
+
+def named(found: Iterable[Finding]) -> str:
+    """``narrow_access 41 %, memory_latency 37 %``."""
+    return ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in found)
+
+
+def small(explanation: Explanation) -> str:
+    """What is no statement, for it may be nothing; '' where there is none."""
+    return f"Small, if anything: {named(explanation.small)}." if explanation.small else ""
 
 
 def others(explanation: Explanation) -> str:
@@ -91,7 +102,7 @@ def conclusion(explanation: Explanation) -> str:
 
 def how_predicted(explanation: Explanation) -> str:
     """How far the savings are to be trusted, in a sentence; '' where none is told."""
-    if not explanation.findings:
+    if not explanation.losses:
         return ""
     known = calibration()
     return (
@@ -101,7 +112,7 @@ def how_predicted(explanation: Explanation) -> str:
 
 
 def _end(explanation: Explanation) -> str:
-    if explanation.findings:
+    if explanation.losses:
         together = explanation.together
         overlap = (
             ""
@@ -112,18 +123,20 @@ def _end(explanation: Explanation) -> str:
     limit = explanation.at_limit
     if limit is not None:
         return (
-            f"Nothing left to gain that these numbers show: it runs at {100 * limit.share:.0f} % of "
-            f"what {article(limit.resource)} does in practice."
+            f"Nothing left to gain that these numbers show: {article(limit.resource)} at {100 * limit.share:.0f} % of "
+            "what is reached in practice."
         )
     if explanation.time:
         parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)
         return f"No finding. What would need most of its time alone: {parts}."
-    return "" if DEBUG_BUILD in explanation.levers else "Too little was collected to say what limits it."
+    said = DEBUG_BUILD in explanation.levers or NOT_PROFILED in explanation.trust
+    return "" if said else "Too little was collected to say what limits it."
 
 
 def _floor(explanation: Explanation) -> str:
-    """How long what it moves takes alone, '' where that is not known."""
-    if explanation.traffic is None or explanation.floor_ns is None:
+    """How long what it moves takes alone, '' where that is not known, or what is found saves more: it moves less."""
+    saves = max(explanation.together or 0.0, explanation.losses[0][0].saves)
+    if explanation.traffic is None or explanation.floor_ns is None or explanation.traffic.share > 1.0 - saves:
         return ""
     floor = nanoseconds(explanation.floor_ns)
     return f"What it moves takes {floor} alone ({explanation.traffic.resource}): to save more, it has to move less."
@@ -234,13 +247,7 @@ def _fitting(one: Explained, width: int, left: int, *, first: bool) -> Iterator[
 
 def _line(one: Explained, width: int) -> str:
     kernel = one.explanation
-    what = (
-        f"{kernel.findings[0].cause} {100 * kernel.findings[0].saves:.0f} %"
-        if kernel.findings
-        else "at its limit"
-        if kernel.at_limit
-        else "–"
-    )
+    what = named(kernel.losses[0][:1]) if kernel.losses else "at its limit" if kernel.at_limit else "–"
     room = width - len(what) - len(_id(one)) - 14
     return _cut(f"{_id(one)}{duration(kernel):>9}  {fit(one.label, max(20, room))}: {what}", width)
 
@@ -265,13 +272,17 @@ def block(
         yield _heading(one, width)
     for sentence in kernel.trust[: None if places >= WHOLE else 3 if places else 1]:
         yield from _wrapped(sentence, width, "  ! ", "    ")
-    for number, finding in enumerate(kernel.findings[:findings], 1):
+    for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):
         yield from _finding(number, finding, width, facts, places)
-    rest = kernel.findings[findings:]
-    if rest:
-        yield from _wrapped(
-            "also: " + ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in rest), width, "  ", "  "
-        )
+        if facts > 1:
+            for way in others_:
+                yield from _wrapped(another_way(way), width, "     ", "       ")
+        elif others_:
+            yield from _wrapped(f"Other ways to the same: {named(others_)}", width, "     ", "     ")
+    if rest := [one for one, *_ in kernel.losses[findings:]]:
+        yield from _wrapped(f"also: {named(rest)}", width, "  ", "  ")
+    if little := small(kernel):
+        yield from _wrapped(little, width, "  ", "  ")
     if places and (other := others(kernel)):
         yield from _wrapped(other, width, "  ", "  ")
     end = conclusion(kernel)
@@ -280,7 +291,7 @@ def block(
 
 
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
-    yield _cut(f"  {number}. {finding.cause}: saves {saved(finding)}{same_as(finding)}", width)
+    yield _cut(f"  {number}. {finding.cause}: saves {saved(finding)}", width)
     yield from _wrapped(finding.change, width, "     ", "     ")
     if several := ways(finding):
         yield from _wrapped(several, width, "     ", "     ")

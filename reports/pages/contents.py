@@ -74,7 +74,7 @@ class KernelPage:
     @property
     def worst(self) -> Finding | None:
         """The finding that saves most, None without one."""
-        return self.explanation.findings[0] if self.explanation and self.explanation.findings else None
+        return self.explanation.losses[0][0] if self.explanation and self.explanation.losses else None
 
     @property
     def is_yardstick(self) -> bool:

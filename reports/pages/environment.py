@@ -205,9 +205,8 @@ def environment() -> Environment:
     env.filters["plain"] = msgspec.to_builtins
     env.filters["finding_title"] = explanations.title
     env.filters["finding_ways"] = explanations.ways
-    env.filters["finding_same_as"] = lambda finding: (
-        explanations.same_as(finding).removeprefix(", ").capitalize()
-    )
+    env.filters["finding_another_way"] = explanations.another_way
+    env.filters["small"] = explanations.small
     env.filters["other_arithmetic"] = explanations.others
     env.filters["place_words"] = explanations.place
     env.filters["evidence_words"] = explanations.fact

@@ -37,7 +37,11 @@ def where(session: Session, width: int) -> Iterator[str]:
     elif program.told_from != "names":
         yield _line("what", program.operators, width)
     launching = program.whole.launching
-    parts = [f"{ratio(launching, 0)} of it is launching." if launching is not None else "", program.gaps]
+    share = ratio(launching, 0)
+    parts = [
+        "" if launching is None or share == ratio(0.0, 0) else f"{share} of it is launching.",
+        program.gaps,
+    ]
     yield from textwrap.wrap(visible(" ".join(filter(None, parts))), width, max_lines=2, placeholder=" …")
 
 

@@ -115,9 +115,9 @@ def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None
 
 
 def _change_first(kernel: KernelAnalysis) -> str | None:
-    if not kernel.explanation.findings:
+    if not kernel.explanation.losses:
         return None
-    first = kernel.explanation.findings[0]
+    first = kernel.explanation.losses[0][0]
     where = f", at {words.place(first.places[0])}" if first.places else ""
     return f"{words.title(first)}, saves {words.saved(first)}{where}"
 

@@ -33,6 +33,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     constant,
     leaves_gaps,
     record,
+    touched,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
@@ -137,7 +138,41 @@ def _wasteful(work: Work) -> Mask:
     excess = work.global_sectors - work.global_ideal
     wasteful = (excess / executed > MISALIGNED_SECTORS) & (excess > 0.2 * work.global_sectors)
     wasteful &= ~work.where(lambda line: line.is_atomic)
+    for index, one in checked_forms(work).items():
+        if wasteful[index] and one.verdict in ("exact", "agrees"):
+            wasteful[index] = not (_begins_off_a_border(one.form) or _shares_its_sectors(work, one.form))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
+
+
+def _begins_off_a_border(form: Form) -> bool:
+    """Whether full warps would touch no sector in vain if their rows began at its border: lanes lie side by side."""
+    fewest = touched(form, int(SECTOR))
+    if fewest is None or form.offsets is None:
+        return False
+    filled = math.ceil(len(set(form.offsets[:WARP].tolist())) * form.width / SECTOR)
+    return fewest.fewest <= MISALIGNED_SECTORS * filled
+
+
+def _shares_its_sectors(work: Work, form: Form) -> bool:
+    """Whether a load takes half a sector, in the widest access that there is, and one beside it the other half: they
+    fetch it once.
+    """
+    if form.width != WIDE or not work.sass[form.index].is_load:
+        return False
+    place = constant(form) // SECTOR
+    others = (one.form for one in checked_forms(work).values() if one.form.base == form.base)
+    return any(
+        one.width == WIDE
+        and constant(one) != constant(form)
+        and constant(one) // SECTOR == place
+        and _lanes(one) == _lanes(form)
+        for one in others
+    )
+
+
+def _lanes(form: Form) -> bytes:
+    """What two accesses share whose lanes lie alike; a look-up's lie where its base says."""
+    return b"" if form.offsets is None else form.offsets.tobytes()
 
 
 def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
@@ -191,8 +226,8 @@ def _along(
         sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
         for at, step in steps.items():
             size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
-            for touched, unit in ((sectors, SECTOR), (tags, LINE)):
-                touched[at] = min(touched[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
+            for asked, unit in ((sectors, SECTOR), (tags, LINE)):
+                asked[at] = min(asked[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
         if 2.0 * float((work.global_sectors - sectors).sum()) <= float(excess.sum()):
             continue  # it would leave more than it takes away
         factors, hit = _coalesced_traffic(work, sectors, tags)

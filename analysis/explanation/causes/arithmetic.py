@@ -94,7 +94,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
-        another_arithmetic=_wide_data(work, doubles) > IN_DOUBLES,
+        # What never becomes another type, nor was one, is meant to be FP64.
+        another_arithmetic=_wide_data(work, doubles) > IN_DOUBLES or not work.executed[conversions].any(),
     )
 
 

@@ -603,6 +603,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     # Each load reads shared memory; those that stay store there, too.
     read = np.zeros(len(keep))
     read[rows] = 1.0 + keep[rows]
+    wide_passes = np.array([max(1.0, line.access_bytes / 4.0) for line in work.sass])
     waits = _first_waits(work, keep)
     waits[rows] += (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
@@ -615,6 +616,8 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             latency=waits,
             resources=dict.fromkeys(BELOW_L1, 1.0),
             shared=read,
+            # A pass serves 128 bytes: wide accesses take several.
+            passes=float((read * (wide_passes - 1.0) * work.executed)[rows].sum()),
             barriers=2.0 * tiles * warps,
             shared_bytes=round(size),
         ),

@@ -388,8 +388,8 @@ def _lifted(work: Work) -> _Lifted | None:
             return None  # a thread does one thing and ends: there is nothing that more of them could share
         # Fewer blocks than would fit: the grid is the limit.
         how = (
-            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
-            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
+            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warp{'s' * (warps_each > 1)} give an "
+            f"SM {resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
         )
         return _Lifted("the grid", resident, now / resident, how, ANY_WARPS, False)
     others = [blocks for resource, blocks in limits.items() if resource not in binding]

@@ -54,7 +54,7 @@ class Told(Predictor):
         return 1.0
 
     def predict(self, variant: Variant) -> Prediction:
-        return self._predictions[variant.name]
+        return self._predictions.get(variant.name, Prediction(1.0, 1.0, 1.0))  # two at once save all
 
 
 class TestWeighing:

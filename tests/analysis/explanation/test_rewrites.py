@@ -778,3 +778,32 @@ def test_divisions_are_counted_where_no_code_can_be_read() -> None:
         hidden, instances={**hidden.instances, metrics.EXECUTED_PER_MODIFIER: Instances((), ())}
     )
     assert all(one.cause != "expensive_math" for one in explain(without).findings)
+
+
+def test_two_names_of_the_same_time_are_one_statement() -> None:
+    """Once wider accesses leave a quarter of the loads, more of them in flight have little to hide."""
+    explanation = explain(study("running_balance_two_barriers_a_step", "shuffles")[0])
+    first, *ways = explanation.losses[0]
+    assert first.cause == "narrow_access" and not first.another_way_to
+    assert [(one.cause, one.another_way_to) for one in ways] == [("memory_latency", "narrow_access")]
+    # Divisions and what precise functions cost are apart: each is told, and both together save more than one.
+    two = explain(study("alibi_bias_flat_index")[0])
+    assert [loss[0].cause for loss in two.losses] == ["integer_arithmetic", "expensive_math"]
+    assert two.together is not None and two.together > max(loss[0].saves for loss in two.losses)
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [
+        ("gaussian_exponentials_each_tap", ""),  # rows of 16 threads that begin a place before a border
+        ("product_codes_tables_in_global", "wide"),  # 32 bytes a thread, in two loads of 16
+    ],
+)
+def test_lanes_that_waste_no_sector_are_coalesced(name: str, side: str) -> None:
+    assert all(one.cause != "uncoalesced_access" for one in explain(study(name, side)[0]).findings)
+
+
+def test_fp64_that_never_meets_fp32_is_meant() -> None:
+    """Arithmetic on FP64 alone is another precision's list, whatever share of the traffic it is."""
+    said = explain(study("implied_volatility_bisection_double")[0])
+    assert "double_precision" in {one.cause for one in (*said.findings, *said.other_arithmetic)}
