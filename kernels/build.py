@@ -119,7 +119,6 @@ def build(
         architectures: compute capabilities (``9.0``); the GPUs of this machine if None, 9.0 if it has none.
         jobs: compilers at a time; the number of cores if None.
         force: compile everything again.
-        progress: gets a note after every compiler call.
         names: operator names to build; all of them if None.
         parameters: tile parameters by operator name, in place of the catalog's. If None, those that
             `gemmprof tune` found for the one architecture that is built for.

@@ -50,9 +50,6 @@ def collect(
 ) -> Run:
     """Do everything that ``settings`` ask for and that the run in ``directory`` does not have yet.
 
-    Args:
-        site: where the work is done.
-
     Returns:
         The run. Stages that failed carry their ``failure``.
 

@@ -49,7 +49,6 @@ def counters_permitted(parameters: str | None, capabilities: int, driver: tuple[
     Args:
         parameters: text of /proc/driver/nvidia/params, None if it cannot be read.
         capabilities: effective capabilities of the process (bit mask).
-        driver: the driver's version.
 
     Returns:
         True or False where the rule is known, None where the driver's parameters cannot be read.

@@ -32,7 +32,6 @@ class Profiling:
     """Profiles what the run lacks.
 
     Args:
-        ncu: None where nothing is to be profiled.
         card: the GPU to profile, for the label of the reports.
         pinned: show the profiled program that GPU alone.
     """

@@ -58,7 +58,6 @@ def start_program(
     """Start a program.
 
     Args:
-        arguments: program and arguments.
         output: file for its standard output and error.
         shown: where its standard output goes in place of the file; its standard error then is this process's.
         keep_open: file handles that it inherits (a lock it holds as long as it lives).

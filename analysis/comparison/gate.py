@@ -232,12 +232,9 @@ def check(
     break the gate and is listed.
 
     Args:
-        outcome: the comparison.
         conditions: what must not hold, see `analysis.inputs.conditions`.
         allow_new, allow_gone: let kernels pass that only one side has.
         fail_unclear: CAN'T TELL breaks the gate, too.
-        waivers: see `Waiver`.
-        today: the day that waivers are held against.
 
     Raises:
         UsageError: if a condition cannot be read, or no kernel has a figure that it names.

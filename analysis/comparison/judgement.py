@@ -356,7 +356,6 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
 
     Args:
         before, after: at least one batch each.
-        noise: what is usual for this kind of kernel.
     """
     pairs = _paired(before, after)
     if pairs is not None:
@@ -540,13 +539,7 @@ def judge(
     rate: float = FALSE_DISCOVERY_RATE,
     margin: float = EQUIVALENT_WITHIN,
 ) -> list[Judgement]:
-    """The verdicts on all kernels of one comparison.
-
-    Args:
-        estimates: one a kernel.
-        rate: see `FALSE_DISCOVERY_RATE`.
-        margin: see `EQUIVALENT_WITHIN`.
-    """
+    """The verdicts on all kernels of one comparison."""
     repeated = [one for one in estimates if one.own_share > 0]
     share = len(repeated) / max(len(estimates), 1)
     _, level = rejected([one.probability for one in repeated], rate * share)

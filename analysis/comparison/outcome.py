@@ -236,9 +236,7 @@ def compare_matches(
     """Judge pairs of kernels.
 
     Args:
-        matches: what belongs together.
         before, after: titles of the sides.
-        margin: see `judgement`.
         across: which of `ACROSS` may differ.
         control: the noise of one's own machine, if it was learnt.
 

@@ -255,7 +255,6 @@ def score(before: Iterable[Prediction], after: Iterable[Prediction], change: flo
     """The score of the predictions of one kernel's earlier launch; None where all its findings are still there.
 
     Args:
-        before, after: of the two launches.
         change: of the time, after/before - 1.
     """
     still = {one.cause for one in after}

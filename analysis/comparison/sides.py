@@ -72,7 +72,6 @@ def load_side(
 
     Args:
         paths: reports, runs, folders of them or patterns; several are repetitions of one another.
-        selection: which launches.
         each_launch: make every launch a kernel of its own, paired by the order of launches of one family.
         launch: of reports only the launch at this position; in a run a number is a stage, and all are read.
 

@@ -165,7 +165,6 @@ def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[
     """The series that hold a step: their numbers, rising, and all their steps.
 
     Args:
-        times: of all series.
         last: only steps within so many last runs.
     """
     starts = np.cumsum(times.counts) - times.counts

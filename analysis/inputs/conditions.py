@@ -134,7 +134,6 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     """Read a condition.
 
     Args:
-        text: see above.
         two_sides: changes may be asked for.
 
     Raises:

@@ -229,7 +229,6 @@ def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
     """What to say where a selection leaves nothing.
 
     Args:
-        wanted: the selection.
         names: the names there are, with the number of launches of each.
     """
     ranked = list(labels(sorted(names, key=lambda name: -names[name])).values())

@@ -236,7 +236,6 @@ def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelRe
     """The kernels in the output of ``cuobjdump --dump-resource-usage``, in its order.
 
     Args:
-        text: what cuobjdump printed.
         architecture: the target of the kernels that the text names none for (a bare cubin), for example ``sm_90``.
     """
     return tuple(_kernels(text, architecture))

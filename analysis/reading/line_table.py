@@ -147,7 +147,6 @@ def inlined_calls(table: LineTable | None, function: str) -> dict[int, tuple[Cal
     Offsets that no call was inlined at are left out. {} where the table is damaged.
 
     Args:
-        table: of the function's module.
         function: mangled name.
     """
     if table is None:

@@ -343,7 +343,6 @@ class Lookup:
         """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
 
         Args:
-            profile: the launch.
             workload: where it lies in the report.
             reference: the cubin that its source is in (0: none).
 
@@ -475,8 +474,6 @@ def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item]) -> byte
     """A report with this launch of a kernel alone, without what was measured.
 
     Args:
-        frame: the report that it is taken from.
-        workload: the launch.
         sources: the items that hold its code.
 
     Raises:
@@ -495,8 +492,6 @@ def chip_report(frame: Frame, workload: Item, names: Iterable[str]) -> bytes:
     The same for all reports that were collected alike on GPUs of one model, so that one answer serves them all.
 
     Args:
-        frame: the report that it is taken from.
-        workload: the launch.
         names: metrics that shall exist in it, with the value 0.
 
     Raises:

@@ -58,9 +58,6 @@ class ResultDecoder:
     """Decodes the results of one report, one after the other.
 
     Args:
-        report: path of the report, for the profiles.
-        strings: the report's string table.
-        instances: which instance values to decode, as in `MetricDecoder`.
         rules: False to leave out Nsight Compute's advice, which is checked all the same.
     """
 

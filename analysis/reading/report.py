@@ -63,11 +63,7 @@ NAMED = 3  # so many contradictions of one kind are named; then only counted
 
 @dataclass(slots=True)
 class Order:
-    """What the order of a report's launches tells, followed launch by launch.
-
-    Args:
-        frame: the report.
-    """
+    """What the order of a report's launches tells, followed launch by launch."""
 
     frame: Frame
     _calls: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -316,7 +312,6 @@ class ReportReader:
         Args:
             source: also SASS and CUDA sources; or a function that says for which launches.
             units: also units of the metrics, in one mapping for all launches.
-            instances: instance values of all metrics, of none, or of the named ones.
             rules: also Nsight Compute's advice.
             only: indexes of the launches to read; None for all.
 
@@ -371,9 +366,6 @@ class ReportReader:
 
     def code_digests(self, profiles: Iterable[KernelProfile]) -> dict[int, str]:
         """Fingerprint of the machine code of each launch's function, by position; without those that hold no code.
-
-        Args:
-            profiles: launches of this report.
 
         Raises:
             ReportError: if the report is damaged there.

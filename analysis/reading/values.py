@@ -125,7 +125,6 @@ class MetricDecoder:
     """Decodes the metrics of the results of one report.
 
     Args:
-        strings: the report's string table.
         instances: True for the instance values of every metric, False for none, or the names of the metrics.
     """
 

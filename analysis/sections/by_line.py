@@ -74,8 +74,6 @@ def ranked(
 
     Args:
         counts: by absolute address.
-        make: what is said of a place.
-        weight: what decides the order, the most important first.
     """
     code = Code(profile)
     touching = [address for address, count in counts.items() if count]

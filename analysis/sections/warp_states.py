@@ -109,7 +109,6 @@ def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReas
     """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof.
 
     Args:
-        name: the name.
         compute_capability: of the GPU; ncu counts more to a barrier where there is more to wait for.
     """
     key = _SAMPLING_NAMES.get(name, name)

@@ -28,10 +28,8 @@ class Program:
     """Where the time of a program goes; each part is computed when it is looked at.
 
     Args:
-        profiles: all launches.
         explain: gives the families that were explained, with what saves most in each; others are left out.
         ids: the id of the family of the launch at a position.
-        trace: what another profiler saw of the same launches.
 
     Attributes:
         trace: what another profiler saw, None without.

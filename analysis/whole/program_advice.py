@@ -515,9 +515,7 @@ def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -
     """What to change first.
 
     Args:
-        sums: the launches.
         explained: families with what saves most in each; those that were not looked into are left out.
-        ids: the id of the family of a launch.
     """
     if len(sums.profiles) < 2 or not sums.total:
         return Advice()

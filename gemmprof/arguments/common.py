@@ -521,7 +521,6 @@ def add_cluster_arguments(
     Args:
         group: takes those that belong to the others.
         where: takes the one of which there is one.
-        whose: what the workers are like.
     """
     where.add_argument(
         "--cluster",

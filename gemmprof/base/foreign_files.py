@@ -65,7 +65,6 @@ def open_file(
     """A regular file, unbuffered, opened without waiting.
 
     Args:
-        path: the file.
         largest: bytes that it may have; any number without.
         private: it must be no link, and belong to this user (or root): caches and locks, which only we write.
         links: whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is.

@@ -35,7 +35,6 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
     The path has the target's suffix, for writers that go by it.
 
     Args:
-        target: the file.
         durable: have it on the disk before it takes its name, so that no loss of power leaves an empty file there.
 
     Raises:
@@ -226,7 +225,6 @@ def _one_at_a_time(folder: Path, patience: float | None = None) -> Iterator[bool
     """Only one process at a time changes folders within this one; whether that is so.
 
     Args:
-        folder: what is locked.
         patience: seconds after which it is not waited any longer: a process that was stopped keeps its lock, and
             whoever makes a file of its own needs it for nothing but to clear away what others left.
     """

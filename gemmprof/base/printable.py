@@ -195,7 +195,6 @@ class GuardedStream(io.TextIOBase):
     command comes to its own end and its own exit code.
 
     Args:
-        stream: where the text goes.
         styled: let escape sequences through, for a writer that cleans the text before it adds its own colours.
     """
 

@@ -220,7 +220,6 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
     """Sampling counter of each stall reason that a report holds.
 
     Args:
-        present: metric names.
         not_issued: those counters that count only samples in whose cycle the scheduler issued nothing.
     """
     names = [name for name in present if name.startswith("smsp__pcsamp_warp")]

@@ -49,8 +49,6 @@ def decode(kind: type[M], data: bytes, *, most: int = SMALL_BYTES) -> M:
     """The message of this kind in the bytes.
 
     Args:
-        kind: which message.
-        data: its bytes.
         most: how many they may be. Of more than `SMALL_BYTES` the fields are counted before they are decoded.
 
     Raises:

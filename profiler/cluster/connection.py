@@ -107,7 +107,6 @@ def connected(where: str | Jobs, *, wait: float = 0.0, progress: Progress = SILE
 
     Args:
         wait: seconds to wait for a scheduler file that is not there yet.
-        progress: told where it comes to that.
 
     Raises:
         UsageError: the extra is not installed, an option is not known, or there is no such scheduler file.

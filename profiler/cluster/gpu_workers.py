@@ -48,7 +48,6 @@ class GpuWorkers:
         command: whose tasks these are: together they are ended (`remote.Ending`).
         model: the model of GPU that is worked on.
         patience: seconds without any worker until the work is given up.
-        progress: told who goes.
     """
 
     def __init__(self, client: Client, command: str, model: str, patience: float, progress: Progress) -> None:

@@ -117,7 +117,6 @@ class GpuGone(Exception):
     """This worker's GPU cannot be used (any more): the task is none the worse and belongs elsewhere.
 
     Args:
-        message: why.
         worker: the address of the worker, this one if it is not said.
     """
 

@@ -91,7 +91,6 @@ class Bench:
         """Warm up, choose the repetitions from the time budget (seconds), and measure in alternation.
 
         Args:
-            stage: launches the stage.
             yardstick: launches what it is measured against; None if that is the stage itself.
 
         Raises:

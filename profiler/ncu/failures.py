@@ -232,7 +232,6 @@ def translate(
     """One error for everything the log complains about, None if it complains about nothing.
 
     Args:
-        log: ncu's messages.
         log_file: named in the error, for the whole text.
         exit_code: ncu's own exit code; a negative one is a signal.
         output: the last lines that ncu and the program wrote to standard output and error.

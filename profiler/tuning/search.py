@@ -171,9 +171,6 @@ MODULE = "gemmprof.profiler.tuning.tuning_worker"
 def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
     """Search, and keep the winner where the build finds it.
 
-    Args:
-        site: where the work is done.
-
     Raises:
         BuildError: no compiler, or the stage does not compile as the catalog has it.
         DeviceError: no GPU, or none is left.

@@ -217,9 +217,7 @@ def update(
     Args:
         folder: the data set; it is created.
         reports: every report that it is to hold.
-        explained: also keep what to change in each launch.
         processes: how many read at a time.
-        progress: called after every batch.
 
     Raises:
         DatasetError: if it cannot be written.

@@ -136,7 +136,6 @@ class Overview(Document, frozen=True):
         """Families, and the representative of each with its results.
 
         Args:
-            session: what was loaded.
             sections: names of the analyses to give; all if none are named.
             everything: of every family, not only of those that the terminal says a word of.
             ranks: by process, where a launcher said them.

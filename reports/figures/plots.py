@@ -36,7 +36,6 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
     """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted.
 
     Args:
-        roofline: the analysis.
         again: draw on the figure that this thread drew on before, for callers that are done with that one.
     """
     points = main_points(roofline)

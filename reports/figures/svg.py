@@ -144,7 +144,6 @@ def page_svg(
     """The figure as an ``<svg>`` element for a page.
 
     Args:
-        figure: drawn inside `drawing`.
         identifier: prefix that makes the element's ids unique in its document.
         title: its accessible name.
         description: what it shows, in words, for those who do not see it.

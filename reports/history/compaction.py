@@ -39,7 +39,6 @@ def write_compacted(files: Listing, target: Path) -> None:
     """Write the rows of these files into one, and its index, in bounded memory.
 
     Args:
-        files: what to put together.
         target: the compacted file; it counts from the moment that it has its name, which is after its index has.
 
     Raises:

@@ -126,7 +126,6 @@ def render(
     """Write the report of a session.
 
     Args:
-        session: what `analysis.session.load_session` returned.
         directory: folder for ``index.html`` and the kernel pages (made if it is not there); with ``single_file``
             the file to write if its name ends in ``.html``.
         single_file: put everything into one file.
@@ -421,9 +420,6 @@ def ordered(
     any on macOS: then this process does all the work.
 
     Args:
-        make: makes one.
-        count: how many.
-        processes: how many may work at the same time.
         here: one that this process makes before it forks: what that loads and remembers (templates, matplotlib), no
             worker loads again.
     """

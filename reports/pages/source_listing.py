@@ -397,7 +397,6 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
     """Pack a view.
 
     Args:
-        view: the code with its counters.
         anchors: what the ids of each file's lines begin with, by path; files come in this order.
     """
     index = {path: place for place, path in enumerate(anchors)}

@@ -72,7 +72,6 @@ def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFr
     """One row a launch; ``kernel`` is the name for people, ``name`` the full demangled one, ``family`` 3 for ``#3``.
 
     Args:
-        session: what was loaded.
         metrics: scalar metrics as more columns, float64 in base units.
     """
     family = {member: one for one in session.by_time for member in one.members}

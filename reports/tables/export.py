@@ -213,7 +213,6 @@ class Spool:
         """Write the file, in a folder that is published when all of it is written, and return its path.
 
         Args:
-            target: the file.
             format_name: one of `FORMATS`.
             amend: adds columns to each slice.
         """

@@ -36,7 +36,6 @@ def parquet_writer(
 
     Args:
         path: in a folder that is published as a whole (`gemmprof.base.output.new_folder`); else see `new_parquet`.
-        schema: its columns.
         plain: columns that are not compressed.
         statistics: columns whose bounds are kept for each row group.
         checksums: keep one for each page: a flipped bit in one page of four goes unnoticed without.
@@ -59,7 +58,6 @@ def new_parquet(
 
     Args:
         target: the file; what a killed process left of an earlier attempt at it is cleared away.
-        schema, plain, statistics: as `parquet_writer` takes them.
 
     Raises:
         OSError: if it cannot be written; it names the target.

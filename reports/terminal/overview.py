@@ -43,7 +43,6 @@ def parts(
     """What to print, in order.
 
     Args:
-        session: what was loaded.
         width: columns of the terminal.
         sections: names of analyses to show of each family's representative, and nothing else of it or the program.
         everything: every family in the table, and every section of each.
@@ -105,9 +104,7 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     """The front door below its first sentence (`Session.sentence`): families by gain, and what to type next.
 
     Args:
-        session: what was opened.
         command: what the user typed to get here, for the last line.
-        width: columns.
         said: lines of `program_lines.where` that stand there already.
     """
     total = len(session.by_time)

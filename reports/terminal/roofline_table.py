@@ -52,7 +52,6 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
     """The launches of a session, runs in the order of the ladder.
 
     Args:
-        session: what was loaded.
         shape: only stages on this problem; where none is of its type, on its size: 2048 in a run of the 16-bit ladder.
     """
     pages = plan(session, every=True).pages

@@ -136,7 +136,6 @@ def sarif_text(outcome: Outcome, gate: GateResult | None, settings: str = "") ->
     """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER.
 
     Args:
-        outcome, gate: what is said.
         settings: a file whose first line stands for kernels without line information: code scanning refuses results
             without a place.
     """
