@@ -483,11 +483,7 @@ def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:
 
 
 def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]:
-    """Sentences on what differs and was asked for.
-
-    Raises:
-        UsageError: if something differs that was not asked for.
-    """
+    """Sentences on what differs and was asked for."""
     found: dict[str, tuple[str, str]] = {}
     for match in matches:
         if match.before is None or match.after is None:

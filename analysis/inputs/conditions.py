@@ -158,11 +158,7 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
 
 
 def _refuse_share(text: str, part: Comparison) -> None:
-    """``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met.
-
-    Raises:
-        UsageError: if the figure is known not to be in per cent.
-    """
+    """``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met."""
     if unit_of(part.name) not in (None, "%"):
         asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
         raise UsageError(

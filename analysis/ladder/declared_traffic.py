@@ -67,11 +67,7 @@ def block_tile(stage: Stage) -> tuple[int, int] | None:
 
 
 def _parameters(stage: Stage) -> dict[str, int]:
-    """The stage's letters.
-
-    Raises:
-        ExpressionError: a value is no whole number.
-    """
+    """The stage's letters."""
     if any(type(value) is not int or value < 0 for value in stage.parameters.values()):
         raise ExpressionError("tile parameters are whole numbers from 0 on")
     return dict(stage.parameters)

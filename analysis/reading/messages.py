@@ -109,11 +109,7 @@ class ResultDecoder:
         instances: InstanceTable,
         sampled: tuple[str, ...],
     ) -> Result:
-        """One decoded message.
-
-        Raises:
-            WireError: if it is damaged.
-        """
+        """One decoded message."""
         kernel = found if isinstance(found, messages.KernelResult) else None
         if not metrics and not instances:
             raise WireError("a result without metrics")

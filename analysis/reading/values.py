@@ -94,11 +94,7 @@ def _column(column: messages.Column) -> Sequence[MetricValue] | None:
 
 
 def _instances(metric: messages.Metric, data: bytes) -> _Elements:
-    """The values by instruction of a metric; where none has a key they are numbered from 0.
-
-    Raises:
-        WireError: if one lacks its value or, beside others that have one, its key.
-    """
+    """The values by instruction of a metric; where none has a key they are numbered from 0."""
     columns = metric.elements
     for message in (metric, columns, columns.keys, columns.values):
         check_types(message)
@@ -196,11 +192,7 @@ class MetricDecoder:
         return scalars, instances, tuple(sampled)
 
     def _names(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], bool]:
-        """The names that these numbers stand for, the same in most launches, and whether each stands there once.
-
-        Raises:
-            WireError: if there is no such name.
-        """
+        """The names that these numbers stand for, the same in most launches, and whether each stands there once."""
         key = tuple(numbers)
         if key not in self._layouts:
             if (largest := max(key, default=-1)) >= len(self.strings):
@@ -212,11 +204,7 @@ class MetricDecoder:
         return self._layouts[key]
 
     def _metric(self, data: bytes) -> _Decoded:
-        """One metric, whatever it holds.
-
-        Raises:
-            WireError: if it is damaged or has no name.
-        """
+        """One metric, whatever it holds."""
         try:
             metric = _parse_metric(data)
         except DecodeError:

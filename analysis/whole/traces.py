@@ -229,11 +229,7 @@ class _Stacks:
             self._around[thread] = around
 
     def at(self, thread: Any, when: float) -> tuple[str, ...]:
-        """Their names, outermost first.
-
-        Raises:
-            ValueError: ranges are nested deeper than in any program.
-        """
+        """Their names, outermost first."""
         found = self._ranges.get(thread, [])
         at = bisect_right(self._starts.get(thread, []), when) - 1
         names: list[str] = []

@@ -132,11 +132,7 @@ class Profiler:
 
 
 def _program(function: Callable[[], object]) -> tuple[str, ...]:
-    """A command that runs a function in a process of its own.
-
-    Raises:
-        UsageError: if another process could not find it.
-    """
+    """A command that runs a function in a process of its own."""
     name = getattr(function, "__qualname__", "")
     if not name.isidentifier():
         raise UsageError(

@@ -247,11 +247,7 @@ def _driver(call: str) -> None:
 
 
 def _again(scratch: Path | None = None) -> tuple[str, ...]:
-    """The command that runs this program again; a notebook's cells are written to ``scratch`` first.
-
-    Raises:
-        UsageError: there is nothing that could be run again.
-    """
+    """The command that runs this program again; a notebook's cells are written to ``scratch`` first."""
     cells = _cells()
     if cells is not None:
         if scratch is None:

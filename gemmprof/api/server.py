@@ -239,11 +239,7 @@ class Tools:
 
 
 def _typed(document: Document, tokens: int) -> str:
-    """A document as JSON, whole or not at all: a part of one would be another.
-
-    Raises:
-        UsageError: it is longer than about so many tokens.
-    """
+    """A document as JSON, whole or not at all: a part of one would be another."""
     text = json_safe(json_text(document, indent=0))
     needed = int(len(text) / LETTERS_PER_TOKEN) + 1
     if needed > tokens:

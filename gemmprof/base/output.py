@@ -146,11 +146,7 @@ def _publish(staging: Path, target: Path, is_ours: Callable[[Path], bool]) -> No
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Let two folders change places in one step.
-
-    Raises:
-        OSError: if this system cannot.
-    """
+    """Let two folders change places in one step."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError, TypeError):

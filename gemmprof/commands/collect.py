@@ -229,11 +229,7 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
 
 
 def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
-    """The stages of the user's own file, in the ladder that is asked for.
-
-    Raises:
-        UsageError: the file holds none, or none that computes in the type that is asked for.
-    """
+    """The stages of the user's own file, in the ladder that is asked for."""
     if not options.plugin:
         return ()
     from gemmprof.kernels.plugin import install

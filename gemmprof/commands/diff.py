@@ -303,11 +303,7 @@ def _came_of_predictions() -> str:
 
 
 def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None:
-    """Show one report alone; it is compared with nothing.
-
-    Raises:
-        UsageError: if a gate or a document was asked for, or there is no kernel.
-    """
+    """Show one report alone; it is compared with nothing."""
     from gemmprof.reports.terminal import outcome_tables
 
     if gated or options.format != "text" or options.json or not side.kernels:

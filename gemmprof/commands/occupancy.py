@@ -188,11 +188,7 @@ def _named(name: str, compute_capability: tuple[int, int], sm_count: int | None 
 def _answers(
     options: argparse.Namespace, targets: Sequence[Product]
 ) -> list[tuple[Product, Occupancy | OccupancyError]]:
-    """The calculator's answer for each GPU. What is impossible on one of several is an answer too.
-
-    Raises:
-        OccupancyError: if it is impossible on all of them.
-    """
+    """The calculator's answer for each GPU. What is impossible on one of several is an answer too."""
     answers: list[tuple[Product, Occupancy | OccupancyError]] = []
     for target in targets:
         try:

@@ -163,11 +163,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(options: argparse.Namespace, name: str) -> Path:
-    """The folder to write to.
-
-    Raises:
-        UsageError: it holds something already.
-    """
+    """The folder to write to."""
     if not options.output:
         return Path(DEFAULT_PROFILES_DIRECTORY) / f"{name}_{timestamped()}"
     folder = Path(options.output)

@@ -106,11 +106,7 @@ def _compared(options: argparse.Namespace) -> Outcome:
 
 
 def _target(options: argparse.Namespace) -> Path:
-    """Where to write, checked before the slow part.
-
-    Raises:
-        UsageError: if it is there and ``--force`` was not given, or is of the wrong kind.
-    """
+    """Where to write, checked before the slow part."""
     default = f"{DEFAULT_FOLDER}.html" if options.single_file else DEFAULT_FOLDER
     target = Path(options.output or default)
     if options.single_file and target.suffix != ".html":

@@ -96,11 +96,7 @@ def check_types(message: Message) -> None:
 
 
 def _field_ends(data: bytes) -> Iterator[int]:
-    """Where each field of a message ends.
-
-    Raises:
-        WireError: if the bytes are no message.
-    """
+    """Where each field of a message ends."""
     position, end = 0, len(data)
     while position < end:
         tag, position = varint(data, position)

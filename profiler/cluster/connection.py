@@ -181,11 +181,7 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
 
 
 def _check_way(address: str) -> None:
-    """Look for what a client needs to talk to this address: without it one takes half a minute to give up.
-
-    Raises:
-        UsageError: it is not there.
-    """
+    """Look for what a client needs to talk to this address: without it one takes half a minute to give up."""
     from distributed.comm.registry import get_backend
     from distributed.security import Security
 

@@ -228,11 +228,7 @@ class Readers:
                 seconds *= 2
 
     def _again(self, asked: _Asked) -> None:
-        """Have a job done that was begun before.
-
-        Raises:
-            ReportError: it was begun too often.
-        """
+        """Have a job done that was begun before."""
         if asked.tries >= TRIES:
             raise ReportError(
                 "the workers that read it were killed, one after the other",
@@ -241,12 +237,7 @@ class Readers:
         self._ask(asked)
 
     def _await(self, asked: _Asked) -> None:
-        """Until the task ended.
-
-        Raises:
-            CancelledError: the scheduler is gone.
-            DeviceError: no worker, or none that ends it.
-        """
+        """Until the task ended."""
         began = alone = time.monotonic()
         while not asked.done.wait(POLL_SECONDS):
             if asked.task is None or not self._is_connected():

@@ -229,11 +229,7 @@ class _Gpus:
 
     @contextlib.contextmanager
     def one(self, model: str) -> Iterator[Card]:
-        """A GPU of that model that nobody else of this worker uses meanwhile.
-
-        Raises:
-            GpuGone: CUDA shows this worker none, or one of another model.
-        """
+        """A GPU of that model that nobody else of this worker uses meanwhile."""
         with self._changed:
             if self._free is None:
                 host = socket.gethostname()
@@ -259,11 +255,7 @@ class _Gpus:
                 self._reaper.start()
 
     def child(self, card: Card, work: Work, carried: Carried) -> GpuChild:
-        """The child for this work on a GPU of ours, ready.
-
-        Raises:
-            GpuGone: it does not start.
-        """
+        """The child for this work on a GPU of ours, ready."""
         key = (repr(work), *sorted((name, content.sha256) for name, content in carried.items() if content))
         known = self._children.get(card)
         if known is not None and known[0] == key and known[1].running:

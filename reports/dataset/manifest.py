@@ -116,11 +116,7 @@ def is_dataset(path: Path) -> bool:
 
 
 def _check_mark(folder: Path) -> None:
-    """Look whether a data set is of this format.
-
-    Raises:
-        DatasetError: it is not, or there is none.
-    """
+    """Look whether a data set is of this format."""
     path = folder / MARK
     try:
         refuse_links(folder, ROOMS)

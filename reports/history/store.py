@@ -260,11 +260,7 @@ class HistoryStore:
         return Listing.of((self.folder / RECORDS).glob("[!.]*.parquet"))
 
     def _steadily(self, read: Callable[[Listing], Result]) -> Result:
-        """Read the files that count; where a compaction takes one away meanwhile, read those that count then.
-
-        Raises:
-            HistoryError: if there are none, or they cannot be read.
-        """
+        """Read the files that count; where a compaction takes one away meanwhile, read those that count then."""
         for attempt in range(3):
             files: Listing | None = None
             try:
