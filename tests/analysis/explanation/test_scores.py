@@ -46,6 +46,7 @@ def test_the_calibration_is_what_the_records_say(studies: ModuleType) -> None:
     assert studies.learn()[0] == prediction.calibration(), "run tools/score_studies.py --learn"
 
 
+@pytest.mark.campaign
 def test_a_calibration_is_learnt_from_what_fell_short(studies: ModuleType) -> None:
     """All of the room in one set and half of the way there in the other, which has fewer kernels and counts alike."""
     several = [studies.Recorded("a", "h200", 1.0, ((0.4, 1.0),))] * 9

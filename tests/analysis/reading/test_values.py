@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from google.protobuf.message import DecodeError
 from reports_in_bytes import content_of
-from scale import inputs
+from scale import few, inputs
 
 from gemmprof.analysis.reading.values import MetricDecoder, _plain_metrics, metric_value
 from gemmprof.model import MetricValue
@@ -76,7 +76,7 @@ def test_values_of_every_kind_and_size() -> None:
     assert check(metrics) == 6 * 2 * (len(VALUES) - 6)
 
 
-@pytest.mark.parametrize("name", ["names_nvtx", "ladder_simple"])
+@pytest.mark.parametrize("name", few(["names_nvtx", "ladder_simple"], ["names_nvtx"]))
 def test_recorded_metrics_and_changed_ones(name: str) -> None:
     dice = random.Random(name)
     metrics = [*recorded(name)]
