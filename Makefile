@@ -84,7 +84,8 @@ campaign-gpu:
 	PYTHONPATH=. $(PYTHON) tests/helpers/random_products.py --sanitize 200 --output $(or $(OUT),gemmprof/recorded)/campaign.json $(ARGS)
 
 record:
-	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)
+	for ladder in single half fp8; do \
+	  $(PYTHON) tools/record.py --ladder $$ladder --output $(or $(OUT),gemmprof/recorded) || exit 1; done
 
 record-noise:
 	$(PYTHON) tools/record_noise.py $(or $(OUT),/tmp/gemmprof-noise-recorded)

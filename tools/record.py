@@ -1,6 +1,6 @@
 """Make the recorded run that ships with the package: every ladder on this machine's GPU, packed small.
 
-    python tools/record.py --output gemmprof/recorded
+    make record    or, one ladder anew:    python tools/record.py --ladder half --output gemmprof/recorded
 
 Every stage is verified, timed and profiled at 4096³ and 2048³ (of FP8 at 4096³), and timed at more sizes. What is
 profiled is the lean set, and the bytes used per sector, which need a replay of their own. The run must be complete: a
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from gemmprof import metrics
@@ -50,6 +51,8 @@ TIMED = {
 """What is timed only, by ladder: sizes for the curves, and the shapes of the ladder's goal."""
 TIMED_BUDGET = 0.25
 """Seconds for timing a stage on one of these."""
+NOT_SAMPLED = "single"
+"""With this ladder counters are not sampled over the launches: of its slow stages that would be 5 MB."""
 MOST_FLOPS = {"naive": 2 * 5000**3}
 """Operations up to which a slow stage is timed: naive takes 2 s at 8192 cubed."""
 LARGEST_BYTES = 7_000_000
@@ -67,22 +70,23 @@ EXTRA_METRICS = tuple(
 def collect_run(
     directory: Path, profiled: Sequence[Problem], timed: Sequence[Problem], metric_set: str
 ) -> Run:
-    """Collect into ``directory``: one ncu process for each profiled problem, so that each has a report of its own."""
+    """Collect into ``directory``, or go on there: one ncu process for each profiled problem, so that each has a report
+    of its own.
+    """
     progress = PlainProgress()
-    extra = EXTRA_METRICS if metric_set == LEAN else ()
+    begun = (directory / RUN_FILE).exists()
+    settings = partial(
+        Settings,
+        metric_set=metric_set,
+        extra_metrics=EXTRA_METRICS if metric_set == LEAN else (),
+        timeline=NOT_SAMPLED not in {ladder_of(problem.dtype).name for problem in profiled},
+    )
     for number, problem in enumerate(profiled):
-        settings = Settings(stages_for(problem), (problem,), metric_set=metric_set, extra_metrics=extra)
-        run = collect(settings, directory, resume=number > 0, progress=progress)
+        made = settings(stages_for(problem), (problem,))
+        run = collect(made, directory, resume=begun or number > 0, progress=progress)
     for stages, problems in grouped_by_stages(timed):
-        settings = Settings(
-            stages,
-            problems,
-            metric_set=metric_set,
-            extra_metrics=extra,
-            profile=False,
-            time_budget=TIMED_BUDGET,
-        )
-        run = collect(settings, directory, resume=True, progress=progress)
+        made = settings(stages, problems, profile=False, time_budget=TIMED_BUDGET)
+        run = collect(made, directory, resume=True, progress=progress)
     return run
 
 
@@ -232,7 +236,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("-o", "--output", type=Path, help="folder of the recorded run")
-    target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this new folder")
+    target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this folder")
     parser.add_argument(
         "--shape",
         action="append",
