@@ -180,21 +180,22 @@ def merged(new: Run, old: Run, folder: Path) -> Run:
         raise RunError("the two runs do not belong together", found=f"{facts[0]} and {facts[1]}")
     fresh = {record.stage.ladder for record in new.stages}
     rest = of_ladders(old, {ladder.name for ladder in LADDERS} - fresh)
-    results, reports, count = [], {}, 0
-    for run in (rest, new):
-        names: dict[str, str] = {}
-        for result in run.results:
-            if result.report is not None and result.report not in names:
-                count += 1
-                name = names[result.report] = f"{REPORTS}/profile-{count:02}.ncu-rep"
-                if result.report in run.reports:  # older runs know nothing of their reports
-                    reports[name] = run.reports[result.report]
-                path = run.report_path(result.report)
-                target = folder / (name + path.name.removeprefix(Path(result.report).name))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
-            results.append(dataclasses.replace(result, report=result.report and names[result.report]))
     order = [ladder.name for ladder in LADDERS]
+    made = [(run, result) for run in (rest, new) for result in run.results]
+    made.sort(key=lambda one: order.index(ladder_of(one[1].problem.dtype).name))
+    results, reports = [], {}
+    names: dict[tuple[Path, str], str] = {}
+    for run, result in made:
+        source = (run.directory, result.report or "")
+        if result.report is not None and source not in names:
+            name = names[source] = f"{REPORTS}/profile-{len(names) + 1:02}.ncu-rep"
+            if result.report in run.reports:  # older runs know nothing of their reports
+                reports[name] = run.reports[result.report]
+            path = run.report_path(result.report)
+            target = folder / (name + path.name.removeprefix(Path(result.report).name))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        results.append(dataclasses.replace(result, report=result.report and names[source]))
     stages = (*rest.stages, *new.stages)
     dates = {**old.info.notes.get(COLLECTED, {}), **dict.fromkeys(sorted(fresh), new.info.created)}
     info = dataclasses.replace(old.info, notes={**old.info.notes, COLLECTED: dates})
