@@ -26,6 +26,7 @@ from gemmprof.gpu.arch import WARP
 
 # What no model knows better: less of the time cannot be told from nothing, nor from what a recompile moves.
 FLOOR = 0.03
+NEEDED = ("dram", "tensor")  # what these do has a reason to stay
 MOST = 0.999  # of the time that is ever told
 Share = float | Array
 
@@ -100,7 +101,7 @@ def room(model: TimeModel) -> float | None:
     if not work.total_executed or not work.duration:
         return None
     floats = float(work.threads[work.where(is_float)].sum()) / (WARP * work.total_executed)
-    units = (work.loads[key].share for key in ("dram", "tensor") if key in work.loads)
+    units = (work.loads[key].share for key in NEEDED if key in work.loads)
     return max(0.0, 1.0 / work.imbalance - max((floats, *units)) - _ends(work))
 
 
@@ -148,10 +149,12 @@ class Predictor:
         )
         if self.room is None or measured:
             return found
+        terms = self.model.terms(fix)
+        # As in the room: what DRAM and the tensor cores still do takes the time that it takes in practice.
+        found = found.at_most(max(0.0, 1.0 - max(terms.get(key, 0.0) for key in NEEDED)))
         room = min(self.room, variant.most)
         if self._accesses_stay(fix):
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
-            terms = self.model.terms(fix)
             busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
             found, room = found.at_most(ends), min(room, ends)

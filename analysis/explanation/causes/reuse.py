@@ -701,9 +701,10 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
     loads = work.global_loads
     wasted = max(1.0, share(float(work.global_sectors[loads].sum()), float(work.global_ideal[loads].sum())))
-    if footprint and flows.dram_read > AGAIN * footprint * wasted:
+    in_order = _in_order(work, flows)
+    if footprint and flows.dram_read > AGAIN * footprint * wasted and 2.0 * in_order >= flows.missed:
         found = _read_again(work, flows, footprint)
-    elif flows.dram_read and _in_order(work, flows) >= SHARED_SECTORS * flows.dram_read:
+    elif flows.dram_read and in_order >= SHARED_SECTORS * flows.dram_read:
         busy = max(
             (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
             default=0.0,
@@ -722,9 +723,11 @@ def _in_order(work: Work, flows: Traffic) -> float:
         return flows.missed
     loads = work.global_loads
     looked_up = work.code.chased & loads
-    looked_up[[at for at, one in checked_forms(work).items() if one.form.kind == LOOK_UP and loads[at]]] = (
-        True
-    )
+    for at, one in checked_forms(work).items():
+        if loads[at] and any(symbol.looked_up for symbol in one.form.address.symbols):
+            # A row that begins where a loaded value says is walked on in order, where it is walked.
+            loop = work.code.loop_of(at)
+            looked_up[at] |= one.form.kind == LOOK_UP or loop is None or one.form.step(loop) == 0
     sectors = work.global_sectors
     return flows.missed * (1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum())))
 
