@@ -214,19 +214,18 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     told = [(_without_stalls(one, predictor), one.candidate) for one in worth]
     ways: list[Weighed] = []
     for one in worth:
-        candidate, saves = one.candidate, one.prediction.saves
-        rival, leader = max(
-            (each for each in told if each[1].rank > candidate.rank),
-            key=lambda each: each[0],
-            default=(0.0, candidate),
-        )
-        if rival < candidate.yields * saves:
-            kept.append(one)
-        else:
-            ways.append(replace(one, another_way_to=leader.cause))
+        leader = _led_by(one, told)
+        (ways if leader else kept).append(replace(one, another_way_to=leader))
     # Calibrated last: names were weighed by what the model says.
     names = [one.told(predictor) for one in (*kept, *ways[: max(0, MOST - len(kept))])]
     return _in_order(names)[:MOST]
+
+
+def _led_by(one: Weighed, told: Sequence[tuple[float, Candidate]]) -> str:
+    """The more specific cause that saves most, where that is enough of what this general name would; '' for none."""
+    specific = [each for each in told if each[1].rank > one.candidate.rank]
+    rival, leader = max(specific, key=lambda each: each[0], default=(0.0, one.candidate))
+    return "" if rival < one.candidate.yields * one.prediction.saves else leader.cause
 
 
 def _place(one: Weighed) -> tuple[float, int]:
@@ -246,7 +245,11 @@ def _said(found: Work, weighed: Sequence[Weighed], predictor: Predictor) -> list
     """Of what was weighed, what its owner can do and what can be told from nothing, each loss with its ways."""
     worth = [one for one in weighed if one.prediction.saves > FLOOR and of_the_kernel(found, one.candidate)]
     causes = {one.candidate.cause for one in worth}
-    names = [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
+    told = [(one.prediction.saves, one.candidate) for one in worth]
+    names = [
+        one if one.another_way_to in {"", *causes} else replace(one, another_way_to=_led_by(one, told))
+        for one in worth
+    ]
     return _in_order(_one_a_loss(names, predictor))
 
 

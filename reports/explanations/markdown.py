@@ -59,7 +59,7 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
     for number, (finding, *ways) in enumerate(kernel.losses[:findings], 1):
         yield ""
         yield from _finding(number, finding, facts, places)
-        yield from (f"   - {_plain(words.another_way(one))}" for one in ways)
+        yield from (f"   - {_plain(way)}" for way in words.other_ways(ways, whole=facts > 1))
     if rest := [one for one, *_ in kernel.losses[findings:]]:
         yield ""
         yield f"Also: {words.named(rest)}."

@@ -40,6 +40,13 @@ def another_way(finding: Finding) -> str:
     return f"Another way to the same: {finding.cause}, {saved(finding)}. {finding.change}"
 
 
+def other_ways(found: Sequence[Finding], *, whole: bool) -> list[str]:
+    """A sentence for each, or their names alone."""
+    if whole or not found:
+        return [another_way(one) for one in found]
+    return [f"Other ways to the same: {named(found)}"]
+
+
 def named(found: Iterable[Finding]) -> str:
     """``narrow_access 41 %, memory_latency 37 %``."""
     return ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in found)
@@ -274,11 +281,8 @@ def block(
         yield from _wrapped(sentence, width, "  ! ", "    ")
     for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):
         yield from _finding(number, finding, width, facts, places)
-        if facts > 1:
-            for way in others_:
-                yield from _wrapped(another_way(way), width, "     ", "       ")
-        elif others_:
-            yield from _wrapped(f"Other ways to the same: {named(others_)}", width, "     ", "     ")
+        for way in other_ways(others_, whole=facts > 1):
+            yield from _wrapped(way, width, "     ", "       ")
     if rest := [one for one, *_ in kernel.losses[findings:]]:
         yield from _wrapped(f"also: {named(rest)}", width, "  ", "  ")
     if little := small(kernel):
