@@ -11,7 +11,9 @@ import fcntl
 import hashlib
 import json
 import re
+import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -24,13 +26,12 @@ from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import BuildError
 from gemmprof.base.foreign_files import open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
+from gemmprof.gpu.cubins import code_spans
 from gemmprof.gpu.toolchain import (
     KernelResources,
     Tool,
     cuobjdump_path,
     parse_ptxas,
-    sass_encodings,
-    sass_functions,
     with_short_names,
 )
 from gemmprof.kernels.entries import is_whole, new_entry
@@ -353,24 +354,34 @@ def _compiled(what: str, command: Sequence[str]) -> str:
 
 
 def function_digests(file: Path) -> dict[str, dict[str, str]]:
-    """By architecture and name, a digest of the machine code of each function in an object; {} without cuobjdump."""
+    """By architecture and name, a digest of the machine code of each function in an object; {} without cuobjdump.
+
+    Its words are hashed as a disassembly writes them, so that digests of older builds stay comparable.
+    """
     tool = cuobjdump_path()
     if tool is None:
         return {}
     found: dict[str, dict[str, str]] = {}
-    for architecture, name, lines in sass_functions(run_tool([str(tool), "--dump-sass", str(file)]).stdout):
-        found.setdefault(architecture, {})[name] = hashlib.sha256(sass_encodings(lines)).hexdigest()
+    with tempfile.TemporaryDirectory() as folder:
+        run_tool([str(tool), "--extract-elf", "all", str(file.resolve())], folder)
+        for path in Path(folder).iterdir():  # module.sm_90a.cubin
+            cubin = read_bytes(path, private=True)
+            digests = found.setdefault(path.suffixes[-2].removeprefix("."), {})
+            for name, (begin, size) in code_spans(cubin).items():
+                words = struct.iter_unpack("<Q", cubin[begin : begin + size])
+                text = "".join(f"0x{word:016x}" for (word,) in words)
+                digests[name] = hashlib.sha256(text.encode()).hexdigest()
     return found
 
 
-def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a compiler or linker and keep what it says.
+def run_tool(command: Sequence[str], folder: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a compiler or linker, in a folder if one is named, and keep what it says.
 
     Raises:
         BuildError: if it cannot be started.
     """
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     except OSError as error:
         raise BuildError(f"{command[0]} does not run", found=str(error)) from error
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading.line_table import line_table_of, sections_of
+from gemmprof.analysis.reading.line_table import line_table_of
 from gemmprof.analysis.reading.unpack import damaged, open_unpacked
 from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.base.regex import regex
+from gemmprof.gpu.cubins import code_spans
 from gemmprof.model import KernelProfile, LineTable, ReportRecord
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
@@ -164,7 +165,6 @@ INSTRUCTION_BYTES = 16
 
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
-_TEXT = ".text."
 _LINE_TABLE, _PYTHON_FILE = b".debug_line\0", b".py\0"
 _REFERENCE_TAG = b"\x08"
 _MAX_CODE_BYTES = 1 << 30
@@ -276,15 +276,6 @@ def redacted(path: str, text: str) -> str:
     if not is_redacted(path):
         return text
     return "\n".join(REDACTED if line.strip() else "" for line in text.split("\n"))
-
-
-def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:
-    """Begin and size of each function's code in a cubin, by mangled name; {} if it is no ELF."""
-    return {
-        name.removeprefix(_TEXT): (begin, end - begin)
-        for name, (begin, end) in sections_of(cubin).items()
-        if name.startswith(_TEXT)
-    }
 
 
 def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:

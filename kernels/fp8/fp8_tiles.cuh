@@ -9,10 +9,8 @@
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma.cuh"
 
-constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (CONSUMERS + 1) * 128;
-constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
 constexpr int STORE_COLUMNS = 64;     // of C that a warp hands over to the copy engine at a time
 constexpr int STORE_BYTES = 16 * STORE_COLUMNS * 2;
 constexpr int STORING_BYTES = CONSUMERS * 4 * STORE_BYTES;  // of all warps that store
@@ -51,17 +49,10 @@ struct Lean : Tile<112, 6> {};
 struct Leaner : Tile<96, 6> {};
 struct Whole : Tile<256, 4> {};  // where the tensor cores keep the sums
 
-// wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride
-// leads from 8 rows to the next 8.
-__device__ __forceinline__ std::uint64_t descriptor(unsigned rows) {
-    return std::uint64_t(1) << 62 | std::uint64_t(SWIZZLE_ATOM / 16) << 32 | std::uint64_t(1) << 16 |
-           (rows & 0x3FFFF) >> 4;
-}
-
 // sums = (or += where `add` is set) 64 rows of A @ N columns of B over BK, issued and not awaited.
 template <int COUNT>
 __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b, bool add = false) {
-    const std::uint64_t first = descriptor(a), second = descriptor(b);
+    const std::uint64_t first = ptx::matrix_descriptor(a), second = ptx::matrix_descriptor(b);
     ptx::pin(sums);
     ptx::wgmma_fence();
 #pragma unroll

@@ -19,7 +19,7 @@
 #include "fp8_tiles.cuh"
 
 // The build compiles the kernels in so many parts side by side.
-constexpr int PARTS = 8;
+constexpr int PARTS = 5;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: a sum and its part fit the registers");
@@ -308,8 +308,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 namespace GEMMPROF_STAGE {
 
-const KernelList<2 * KERNELS, PARTS> list;
-const gemmprof::KernelFacts (&kernels)[2 * KERNELS] = list.all;
+GEMMPROF_LIST(2 * KERNELS)
 
 // A tile's number is that of its kernel with one scale; those for fast sums come last.
 enum { FIRST_SHARED = SHARED_SQUARE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 2 };

@@ -6,7 +6,6 @@
 
 constexpr int CONSUMERS = 2;
 constexpr int THREADS = (CONSUMERS + 1) * 128;
-constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
 
 namespace GEMMPROF_STAGE {
 

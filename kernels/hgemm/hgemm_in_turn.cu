@@ -8,6 +8,9 @@
 #include "staged_store.cuh"
 #include "tile_pairs.cuh"
 
+// The build compiles the kernels in so many parts side by side.
+constexpr int PARTS = 2;
+
 static_assert(BM == 128, "BM must be 128: a consumer warpgroup multiplies two times 64 rows");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: sums of 128 rows fit the registers");
 static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
@@ -123,8 +126,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     ptx::cluster_meet();
 }
 
-const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_in_turn);
+GEMMPROF_KERNELS(hgemm_in_turn)
 
+#if GEMMPROF_PART == 0
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
         CUtensorMap map_a, map_b, map_c = {};
@@ -137,6 +141,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
         return launch_pairs(g, kernels, places, on, map_a, map_b, map_c);
     });
 }
+#endif
 
 }  // namespace GEMMPROF_STAGE
 

@@ -16,8 +16,7 @@ static_assert(BM == 64 || BM == 128,
               "BM must be 64 or 128: a consumer warpgroup multiplies 64 rows, and there are 1 or 2");
 static_assert(BN == 64 || BN == 128 || BN == 192 || BN == 256, "BN must be 64, 128, 192 or 256: what wgmma multiplies");
 static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is computed while another is copied");
-static_assert(STAGES * 2 * BK * (BM + BN) + 1024 + 16 * STAGES <= 232448,
-              "STAGES tiles must fit 227 KiB of shared memory");
+static_assert(SHARED_BYTES <= SHARED_LIMIT, "STAGES tiles must fit 227 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {
 
@@ -81,7 +80,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 }
 
-const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_specialized);
+GEMMPROF_KERNELS(hgemm_specialized)
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {

@@ -21,7 +21,7 @@ static_assert(BM == 64 || BM == 128,
 static_assert(BN == 64 || BN == 128 || BN == 192 || BN == 256, "BN must be 64, 128, 192 or 256: what wgmma multiplies");
 static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is computed while another is copied");
 static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tile pairs that are walked together");
-static_assert(SHARED_BYTES <= 232448, "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
+static_assert(SHARED_BYTES <= SHARED_LIMIT, "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {
 
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     ptx::cluster_meet();
 }
 
-const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_staged);
+GEMMPROF_KERNELS(hgemm_staged)
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {

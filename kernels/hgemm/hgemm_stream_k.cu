@@ -12,6 +12,9 @@
 #include "pieces.cuh"
 #include "staged_store.cuh"
 
+// The build compiles the kernels in so many parts side by side.
+constexpr int PARTS = 2;
+
 static_assert(BM == 128, "BM must be 128: a consumer warpgroup multiplies two times 64 rows");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: sums of 128 rows fit the registers");
 static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
@@ -135,8 +138,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     ptx::cluster_meet();
 }
 
-const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_stream_k);
+GEMMPROF_KERNELS(hgemm_stream_k)
 
+#if GEMMPROF_PART == 0
 // Whether tiles are cut: microseconds of a step, and what cutting costs on an H200. Clusters at different places of K
 // share less of L2, a part of their time more, and the sums that they leave are fetched, those of a tile one by one.
 bool cut_pays(int count, int places, int steps) {
@@ -176,6 +180,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
                                        schedule, gemmprof::output_of(g));
     });
 }
+#endif
 
 }  // namespace GEMMPROF_STAGE
 

@@ -3,9 +3,6 @@
 // A stage defines its kernel, named as the stage, and SHARE_K, whether blocks may share a tile, before it includes this.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-
-#include "../include/kernel_list.cuh"
 
 namespace GEMMPROF_STAGE {
 
@@ -26,19 +23,18 @@ GEMMPROF_TILES(GEMMPROF_TILE)
 enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 #undef GEMMPROF_TILE
 
-// A tile's kernels, which a part of the stage of its own has; the first part has the host's code.
-template <int TILE_NAME, class TILE>
-void list_tile(gemmprof::KernelFacts* kernels) {
-    if constexpr (TILE_NAME + 1 == GEMMPROF_PART) {
-        constexpr int SHARED_BYTES = TILE::shared_bytes;
-        const gemmprof::KernelFacts of_tile[] = GEMMPROF_KERNELS(GEMMPROF_STAGE, , TILE);
-        std::copy(std::begin(of_tile), std::end(of_tile), kernels + 2 * kLayouts * TILE_NAME);
+template <class TILE>
+struct Of : TILE {
+    static constexpr int threads = THREADS;
+    template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
+    static const void* address() {
+        return gemmprof::address(GEMMPROF_STAGE<T, A_TRANSPOSED, B_TRANSPOSED, TILE>);
     }
-}
+};
 
 template <>
 void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
-#define GEMMPROF_TILE(NAME, ...) list_tile<k##NAME, NAME>(kernels);
+#define GEMMPROF_TILE(NAME, ...) list_kernels<GEMMPROF_PART, PARTS, Of<NAME>, 2 * kLayouts * k##NAME>(kernels);
     GEMMPROF_TILES(GEMMPROF_TILE)
 #undef GEMMPROF_TILE
 }
@@ -53,8 +49,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 namespace GEMMPROF_STAGE {
 
-const KernelList<2 * kLayouts * kTiles, PARTS> list;
-const gemmprof::KernelFacts (&kernels)[2 * kLayouts * kTiles] = list.all;
+GEMMPROF_LIST(2 * kLayouts * kTiles)
 
 using Describe = cudaError_t(CUtensorMap& map_a, CUtensorMap& map_b, const gemmprof::Gemm& g);
 

@@ -13,8 +13,7 @@ constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + SWIZZLE_ATOM + 8 * STAGES;
 static_assert(BM == 64 || BM == 128 || BM == 192, "BM must be 64, 128 or 192: a warpgroup multiplies 64 rows");
 static_assert(BN == 64 || BN == 128 || BN == 192 || BN == 256, "BN must be 64, 128, 192 or 256: what wgmma multiplies");
 static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is computed while another is copied");
-static_assert(STAGES * 2 * BK * (BM + BN) + 1024 + 8 * STAGES <= 232448,
-              "STAGES tiles must fit 227 KiB of shared memory");
+static_assert(SHARED_BYTES <= SHARED_LIMIT, "STAGES tiles must fit 227 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {
 
@@ -67,7 +66,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     store_tile<T>(sums, block_row + group_row, block_col, out);
 }
 
-const gemmprof::KernelFacts kernels[] = GEMMPROF_KERNELS(hgemm_wgmma);
+GEMMPROF_KERNELS(hgemm_wgmma)
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {

@@ -12,8 +12,6 @@
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma.cuh"
 
-constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
-
 static_assert(BK == 64, "BK must be 64: a row of 16-bit elements is one 128-byte swizzle span");
 
 namespace GEMMPROF_STAGE {
@@ -49,13 +47,10 @@ struct OperandTile {
     }
 
     // wgmma's matrix descriptor of the tile's part from row (or column) `first` on, at k = 0; along K, a multiple of 8.
-    // Addresses and strides count 16 bytes. Along K, the second stride leads from 8 rows to the next 8. Across, the
-    // first leads from 64 columns to the next 64, the second from 8 k to the next 8.
+    // Across, the first stride leads from 64 columns to the next 64, the second from 8 k to the next 8.
     static __device__ __forceinline__ std::uint64_t descriptor(unsigned tile, int first) {
         const unsigned start = tile + (ALONG_K ? first * 128 : first / 64 * BK * 128 + first % 64 * 2);
-        constexpr std::uint64_t SWIZZLE_128 = std::uint64_t(1) << 62;
-        constexpr std::uint64_t eight = 1024 / 16, across = BK * 128 / 16;
-        return SWIZZLE_128 | eight << 32 | across << 16 | (start & 0x3FFFF) >> 4;
+        return ptx::matrix_descriptor(start, BK * 128);
     }
     // What 16 steps along K add to a descriptor: 32 bytes of a row, or 16 rows of 128 bytes.
     static constexpr std::uint64_t k16 = ALONG_K ? 32 / 16 : 16 * 128 / 16;

@@ -162,7 +162,8 @@ __device__ __forceinline__ float load(const float* pointer, bool inside) {
 
 // Exports the stage's launcher and the list of its kernels under the stage's name. ``launch`` is
 // cudaError_t(const gemmprof::Gemm&, cudaStream_t), ``kernels`` an array of gemmprof::KernelOf<In, Out> or of
-// gemmprof::KernelFacts, both in the stage's namespace.
+// gemmprof::KernelFacts, both in the stage's namespace. Of several parts (kernel_list.cuh) the first exports them.
+#if GEMMPROF_PART == 0
 #define GEMMPROF_EXPORT_STAGE(launch, kernels)                                                                         \
     extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) {        \
         return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));                                  \
@@ -171,3 +172,6 @@ __device__ __forceinline__ float load(const float* pointer, bool inside) {
         constexpr int count = sizeof(GEMMPROF_STAGE::kernels) / sizeof(GEMMPROF_STAGE::kernels[0]);                    \
         return gemmprof::report_kernels(GEMMPROF_STAGE::kernels, count, reports, capacity);                            \
     }
+#else
+#define GEMMPROF_EXPORT_STAGE(launch, kernels)
+#endif

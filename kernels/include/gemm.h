@@ -51,7 +51,6 @@ extern "C" {
 //   int gemmprof_launch_NAME(const gemmprof::Gemm*, void* stream)          a cudaError_t
 //   int gemmprof_kernels_NAME(gemmprof::KernelReport*, int capacity)       how many kernels it has, or -cudaError_t
 typedef int GemmprofLaunch(const gemmprof::Gemm* gemm, void* stream);
-typedef int GemmprofKernels(gemmprof::KernelReport* reports, int capacity);
 
 // The CUDA runtime's words for an error that a launcher returned.
 const char* gemmprof_error_string(int error);

@@ -12,7 +12,6 @@ constexpr int CHUNK = 8;  // elements in the 16 bytes that move together
 
 // ------------------------------------------------------------------------------------------------------- elements
 
-__device__ __forceinline__ float to_float(float value) { return value; }
 __device__ __forceinline__ float to_float(__half value) { return __half2float(value); }
 __device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 
@@ -20,34 +19,12 @@ __device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat
 template <class T>
 __device__ __forceinline__ T from_float(float value);
 template <>
-__device__ __forceinline__ float from_float<float>(float value) {
-    return value;
-}
-template <>
 __device__ __forceinline__ __half from_float<__half>(float value) {
     return __float2half_rn(value);
 }
 template <>
 __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
     return __float2bfloat16_rn(value);
-}
-
-// alpha * sum + beta * C in float, rounded once; beta = 0 means that C is not read.
-template <class Out>
-__device__ __forceinline__ void store_as(Out* c, float sum, float alpha, float beta) {
-    *c = from_float<Out>(beta == 0.0f ? alpha * sum : alpha * sum + beta * to_float(*c));
-}
-
-// Calls `run.template operator()<In, Out>()` with the types of the problem.
-template <class Run>
-cudaError_t with_half_types(const Gemm& gemm, const Run& run) {
-    const bool wide = gemm.c_dtype == Dtype::kFloat32;
-    if (gemm.dtype == Dtype::kFloat16)
-        return wide ? run.template operator()<__half, float>() : run.template operator()<__half, __half>();
-    if (gemm.dtype == Dtype::kBFloat16)
-        return wide ? run.template operator()<__nv_bfloat16, float>()
-                    : run.template operator()<__nv_bfloat16, __nv_bfloat16>();
-    return cudaErrorInvalidValue;
 }
 
 // Lists of kernels hold those of float16 first, then those of bfloat16.

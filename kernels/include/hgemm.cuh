@@ -1,12 +1,14 @@
 // Launcher plumbing that every stage of the 16-bit ladder shares: what makes any shape, stride and alignment right, so
-// that a stage's file holds its kernel and little else. It has kernels of its own: of a stage that is compiled in parts
-// only the one that launches includes it.
+// that a stage's file holds its kernel and little else. It has kernels of its own, so of a stage that is compiled in
+// parts only the first, which launches, has any of it.
 #pragma once
 
 #include <optional>
 
 #include "half.cuh"
 #include "workspace.cuh"
+
+#if GEMMPROF_PART == 0
 
 namespace gemmprof {
 
@@ -246,3 +248,4 @@ cudaError_t run_half(const Gemm& gemm, cudaStream_t stream, Accepts accepts, Lau
 }
 
 }  // namespace gemmprof
+#endif

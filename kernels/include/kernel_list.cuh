@@ -1,9 +1,15 @@
-// The kernels of a stage that is compiled in parts: each part is compiled alone, and lists its own.
+// The kernels of a stage that is compiled in parts: each part is compiled alone, and lists its own. The first also has
+// the host's code; a stage that is compiled as a whole is its own first part.
 #pragma once
 
 #include <utility>
 
 #include "gemm.cuh"
+
+#ifndef GEMMPROF_PART
+#define GEMMPROF_PART 0
+constexpr int PARTS = 1;
+#endif
 
 namespace GEMMPROF_STAGE {
 
@@ -25,3 +31,12 @@ struct KernelList {
 };
 
 }  // namespace GEMMPROF_STAGE
+
+// The list of all, where the host's code is.
+#if GEMMPROF_PART == 0
+#define GEMMPROF_LIST(COUNT)               \
+    const KernelList<COUNT, PARTS> list; \
+    const gemmprof::KernelFacts (&kernels)[COUNT] = list.all;
+#else
+#define GEMMPROF_LIST(COUNT)
+#endif

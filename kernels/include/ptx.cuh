@@ -6,6 +6,9 @@
 
 #include <cstdint>
 
+constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
+constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
+
 namespace gemmprof::ptx {
 
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {

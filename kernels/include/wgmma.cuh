@@ -8,6 +8,14 @@
 
 namespace gemmprof::ptx {
 
+// The descriptor of an operand that begins at `start`, in rows of 128 swizzled bytes. Addresses and strides count 16
+// bytes: the first stride means something to operands with K across their rows, the second leads from 8 rows to the
+// next 8.
+__device__ __forceinline__ std::uint64_t matrix_descriptor(unsigned start, std::uint64_t first_stride = 16) {
+    constexpr std::uint64_t SWIZZLE_128 = std::uint64_t(1) << 62, eight = SWIZZLE_ATOM / 16;
+    return SWIZZLE_128 | eight << 32 | first_stride / 16 << 16 | (start & 0x3FFFF) >> 4;
+}
+
 // clang-format off
 
 // X(0) to X(COUNT - 1), but for X(0), which nothing separates from what stands before it.

@@ -1,11 +1,10 @@
-// Device memory that one launch needs for itself. Host code.
+// Device memory that one launch needs for itself. Host code, compiled once (runtime.cu): the headers that it needs would
+// take each part of each stage a second.
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <atomic>
 #include <cstddef>
-#include <mutex>
 
 namespace gemmprof {
 
@@ -17,52 +16,16 @@ class Workspace {
   public:
     void* data = nullptr;  // null where none was asked for or none is left
 
-    Workspace(int device, std::size_t bytes, cudaStream_t stream) : stream_(stream) {
-        if (bytes == 0) return;
-        const cudaMemPool_t from = pool(device);
-        if (from == nullptr || cudaMallocFromPoolAsync(&data, bytes, from, stream) != cudaSuccess) {
-            cudaGetLastError();
-            data = nullptr;
-        }
-    }
+    Workspace(int device, std::size_t bytes, cudaStream_t stream);
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
-    ~Workspace() {
-        if (data != nullptr) cudaFreeAsync(data, stream_);
-    }
+    ~Workspace();
 
   private:
-    static cudaMemPool_t pool(int device) {
-        static std::mutex mutex;
-        static cudaMemPool_t pools[MAX_DEVICES] = {};
-        if (device >= MAX_DEVICES) return nullptr;
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (pools[device] == nullptr) {
-            cudaMemPoolProps properties = {};
-            properties.allocType = cudaMemAllocationTypePinned;
-            properties.location.type = cudaMemLocationTypeDevice;
-            properties.location.id = device;
-            unsigned long long keep = 64 << 20;
-            // The first launch may be one that is being captured in a graph, and making a pool is no part of it.
-            cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-            cudaThreadExchangeStreamCaptureMode(&mode);
-            const cudaError_t made = cudaMemPoolCreate(&pools[device], &properties);
-            cudaThreadExchangeStreamCaptureMode(&mode);
-            if (made != cudaSuccess)
-                pools[device] = nullptr;
-            else
-                cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keep);
-        }
-        return pools[device];
-    }
-
     cudaStream_t stream_;
 };
 
 // A word that differs from launch to launch: memory that was never written may hold anything, but hardly this.
-inline unsigned long long new_ticket() {
-    static std::atomic<unsigned long long> launches{1};
-    return launches.fetch_add(1) * 0x9E3779B97F4A7C15ull;
-}
+unsigned long long new_ticket();
 
 }  // namespace gemmprof

@@ -7,7 +7,6 @@
 // The first architecture with tensor copies and thread block clusters, as __CUDA_ARCH__ counts: Hopper.
 #define TENSOR_COPIES_FROM 900
 
-constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
 constexpr int GROUP_ROWS = 16;      // tile rows walked together, so that blocks at work share operands in L2
 constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU accepts
 constexpr int MAX_PARTS = 128;      // the most blocks that share a tile without a cluster: a thread waits for each

@@ -14,8 +14,9 @@ from measured import gemmprof
 from recorded_data import DATA
 from scale import few
 
-from gemmprof.analysis.reading.line_table import inlined_calls, sections_of
+from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.session import load_session
+from gemmprof.gpu.cubins import sections_of
 from gemmprof.model import LineTable
 
 REPORT = DATA / "train_100.ncu-rep.xz"

@@ -11,11 +11,12 @@ from profiles import BASE, launch
 from recorded_data import DATA
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading.frame import Frame, Module, addresses, code_spans, open_frame, read_module
+from gemmprof.analysis.reading.frame import Frame, Module, addresses, open_frame, read_module
 from gemmprof.analysis.reading.line_table import line_table_of
 from gemmprof.analysis.reading.messages import ResultDecoder
 from gemmprof.analysis.reading.report import ReportReader, _in_order
 from gemmprof.analysis.reading.values import InstanceTable
+from gemmprof.gpu.cubins import code_spans
 from gemmprof.model import Instances, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import Item
