@@ -354,21 +354,29 @@ int readers_of_b(const gemmprof::Gemm& g, const Choice& choice) {
     return gemmprof::ceil_div(g.m, choice.swapped ? tiles[choice.tile].columns : BM);
 }
 
-// Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100
-// (docs/fastest_fp8.md). A round takes the time of its steps, all together that of the operands on their way from
-// memory: more where they pass L2 as what is read again does, and drive what others wrote there out to memory.
+// Whether A has fewer rows than a tile.
+bool few_rows(const gemmprof::Gemm& g) { return g.m < BM && g.m < g.n; }
+
+// Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, and the times
+// of 240 products of few rows (docs/fastest_fp8.md). A round takes the time of its steps, all together that of the
+// operands on their way from memory: more where they pass L2 as what is read again does, and drive what others wrote
+// there out to memory. Of few rows, which are one or two rounds, half of the shorter of both is not hidden, but by the
+// smallest tiles.
 double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, double memory) {
     constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793;
     constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
-    constexpr double ORDERED = 0.54, ROUND = 0.57, STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
+    constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.57;
+    constexpr double STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
     const TileFacts& tile = tiles[choice.tile];
     const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
     const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
     const double step = shared ? STEP + STEP_COLUMN * tile.columns : RELATIVE_STEP * tile.relative_time;
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
-    const double time =
-        std::max(rounds * steps * step, bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory));
+    const double computed = rounds * steps * step;
+    const double moved = bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory);
+    const double not_hidden = few_rows(g) && choice.tile != SHARED_SLIM ? NOT_HIDDEN : 0.0;
+    const double time = std::max(computed, moved) + not_hidden * std::min(computed, moved);
     if (!shared) return time + ORDERED;
     const int stored = choice.swapped ? std::min(g.m, tile.columns) : tile.columns;
     return time + rounds * (ROUND + STORED_ROW * stored) + COLUMN * tile.columns +
@@ -376,25 +384,27 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
 }
 
 // Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
-// `of_blocks`: with scales of 128 columns, for which those that share K take few rows only, with B in A's place.
+// Few rows have B in A's place where blocks share: rows that are not there would be multiplied, and filled with zeros, as
+// if they were (16 x 3456 x 3072: 11.8 us for 15.8). A tile then has all of A's rows, so that B is read once.
+// `of_blocks`: with scales of 128 columns, for which those that share K take few rows only.
 // `fast`: the tensor cores may keep the sums.
 Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
+    const double memory = gemmprof::memory_speed(device);
+    const bool swapped = few_rows(g);
     Choice best;
-    double soonest = 0.0;
+    double least = 1e300;
     for (int tile = 0; tile < TILES; ++tile) {
         if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
-        const double time = double((tiles_of(g, {tile}) + sms - 1) / sms) * tiles[tile].relative_time;
-        if (tile == 0 || time < soonest) best.tile = tile, soonest = time;
+        const double time = swapped ? expected_time(g, {tile}, sms, memory)
+                                    : double((tiles_of(g, {tile}) + sms - 1) / sms) * tiles[tile].relative_time;
+        if (time < least) best.tile = tile, least = time;
     }
-    const double memory = gemmprof::memory_speed(device);
-    const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
-    // Rows of A that are not there would be multiplied, and filled with zeros, as if they were: of 16 x 3456 x 3072 that
-    // takes 15.8 us, with A and B in each other's place 11.8. Where there are more tiles than SMs, that may be hidden.
-    const bool swapped = g.m < BM && g.m < g.n;
     if (of_blocks && !swapped) return best;
+    if (!swapped) least = expected_time(g, best, sms, memory);
+    const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
     const int widest = of_blocks ? SHARED_NARROW : SHARED_SQUARE;
-    double least = swapped && tiles_of(g, {widest, 1, true}) <= sms ? 1e300 : expected_time(g, best, sms, memory);
-    for (int tile = widest; shares_k(tile); ++tile)
+    for (int tile = widest; shares_k(tile); ++tile) {
+        if (swapped && tile != widest && tiles[tile].columns < g.m) continue;
         for (int parts = 1; parts <= most; ++parts) {
             const Choice choice = {tile, parts, swapped};
             const int places = places_of(device, sms, parts);
@@ -403,6 +413,7 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool
             const double time = expected_time(g, choice, places, memory);
             if (time < least) least = time, best = choice;
         }
+    }
     return best;
 }
 
