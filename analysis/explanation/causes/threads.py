@@ -21,11 +21,12 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.flow import EXCHANGES
-from gemmprof.analysis.explanation.demands.resources import FULL
+from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop
+from gemmprof.analysis.explanation.demands.footprint import rounds
+from gemmprof.analysis.explanation.demands.resources import FULL, is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, once, tensor_copies
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 
@@ -42,7 +43,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Where a warp is given a row of few elements, several rows share a
-    warp: all that it executes, and blocks, shrink in proportion.
+    warp: all that it executes, and blocks, shrink in proportion. Where threads walk along one table until they have
+    found their place, a search in halves takes as many steps as the table's length has binary digits.
     """
     if work.program is None or not work.total_executed:
         return
@@ -57,13 +59,20 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep[elected(work)] = 1.0
     keep[_retried(work)] = 1.0
     lost = work.executed * (1.0 - keep)
-    if float(lost.sum()) < 0.02 * work.total_executed:
+    searched = _in_halves(work)
+    apart = float(lost.sum()) >= 0.02 * work.total_executed
+    if searched is not None and searched.fix.keep is not None:
+        lost = np.maximum(lost, work.executed * (1.0 - searched.fix.keep))
+    elif not apart:
         return
     mean = float(work.threads.sum()) / work.total_executed
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
     packed = Fix(keep=keep, resources=resources)
-    variants = [Variant("threads of a warp on the same way", packed, most=within(work, keep))]
+    variants = (
+        [Variant("threads of a warp on the same way", packed, most=within(work, keep))] if apart else []
+    )
+    variants += [] if searched is None else [searched]
     if lanes := _lanes_of_a_row(work):
         part = lanes / WARP
         fewer = Fix(keep=np.full(len(keep), part), resources={**resources, "block_launch": part})
@@ -98,6 +107,70 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             ),
         ),
         attributed=lost,
+    )
+
+
+def _in_halves(work: Work) -> Variant | None:
+    """A search in halves, or a look-up, in place of a walk along a table that all threads compare their own value with,
+    entry by entry, until they leave it: in a loop, or in as many copies of its rounds.
+    """
+    code, ran = work.code, work.executed > 0
+    walks: dict[tuple[object, Loop | None], list[int]] = {}
+    for at in map(
+        int, np.flatnonzero(ran & work.where(lambda line: line.opcode in ("ISETP", "FSETP", "DSETP")))
+    ):
+        sources = [code.producers(at, name) for name in work.sass[at].reads if name[0] == "R"]
+        entries = [found for found in sources if found and all(_one_place(work, one) for one in found)]
+        keys = [found for found in sources if found and all(code.by_thread[one] for one in found)]
+        loop = code.loop_of(at)
+        if entries and keys and not any(loop is not None and one in loop for one in keys[0]):
+            walks.setdefault((keys[0], loop), []).append(at)
+    keep = np.ones(len(ran))
+    for (_, loop), compared in walks.items():
+        first, last = (loop.first, loop.last) if loop else (compared[0], compared[-1])
+        uses = [use for at in compared for use in code.readers[at] if work.sass[use].opcode == "BRA"]
+        behind = [to for use in uses if (to := code.target(use) or 0) > last]
+        behind += [last + 1 for use in uses if loop and use == last]
+        inside = np.zeros_like(ran)
+        inside[first : last + 1] = ran[first : last + 1]
+        entered = float(work.executed[first]) / (rounds(work, loop) if loop else 1.0)
+        length = float(work.executed[compared].sum()) / entered
+        if len(behind) < max(1, len(compared) - 1) or (inside & _does_more(work)).any() or length < 2.0:
+            continue
+        keep[inside] = np.minimum(keep[inside], (1.0 + np.log2(length)) / length)
+        # Threads that left one after another meet again.
+        for at in range(min(behind), len(keep)):
+            if work.executed[at] <= entered:
+                break
+            keep[at] = entered / work.executed[at]
+    if float((work.executed * (1.0 - keep)).sum()) < 0.02 * work.total_executed:
+        return None
+    return Variant(
+        "a search in halves",
+        Fix(keep=keep),
+        change=(
+            "Search in halves, or look up: threads walk along one table and compare each entry with their own value "
+            "until they find its place. Sort the table before, or make a table of all values, bits or hashes."
+        ),
+    )
+
+
+def _one_place(work: Work, at: int) -> bool:
+    """Whether an instruction loads what is the same for all threads."""
+    code = work.code
+    return work.sass[at].is_load and not any(code.by_thread[source] for source in code.sources(at))
+
+
+@once
+def _does_more(work: Work) -> Mask:
+    """What a search does not do: store, meet, exchange, or compute with floating-point numbers."""
+    return work.where(
+        lambda line: (
+            line.is_store
+            or line.is_atomic
+            or line.opcode in ("BAR", *EXCHANGES)
+            or (is_float(line) and not line.moves_a_constant and bool(line.reads))
+        )
     )
 
 

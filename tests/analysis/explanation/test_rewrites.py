@@ -46,7 +46,7 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
 MODEL_ALONE = prediction.Calibration(part=0.0, roomy=0.0, sure=1e-9, down=0.2, up=0.35, inside=0, of=0)
-SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5"))
+SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6"))
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +146,15 @@ def found(name: str, cause: str) -> Finding:
         ("triton_scales_group_a_program", "narrow_access", "one_warp"),
         # torch divides 64-bit integers, where a mask would do.
         ("torch_remainder_of_long", "integer_arithmetic", "mask"),
+        # Entries of a table that each thread compares with its own value: in a loop, and in copies of its rounds.
+        ("in_list_compared_one_by_one", "branch_divergence", "bits"),
+        ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
+        # Votes for many words: a copy in shared memory for each block.
+        ("hough_votes_global_atomics", "global_atomics", "pieces"),
+        # Loops of compare-and-swap in shared memory, no more of the time than the warps are in them.
+        ("gradient_votes_shared_float_atomics", "shared_atomics", "fixed_point"),
+        # Links as records: coalesced, each sector is fetched once, though threads share them.
+        ("su3_links_as_records", "uncoalesced_access", "planes"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
