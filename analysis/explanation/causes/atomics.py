@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -111,9 +110,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
 def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
     """Blocks that update a copy in shared memory and add it up at the end, where all words that are updated fit there.
 
-    What L2 missed beyond what was read and written are words of the atomics, each sector once; more words than shared
-    memory holds are dealt out to blocks which all walk the same values. As many of the largest blocks as an SM holds
-    have a copy.
+    What L2 missed beyond what was read and written are words of the atomics, each sector once. As many of the largest
+    blocks as an SM holds have a copy.
     """
     limits = LIMITS.get(work.profile.device.compute_capability)
     missed, read = work.number(metrics.L2_SECTORS_MISSED), work.number(metrics.L2_SECTORS_READ)
@@ -122,27 +120,24 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
     if limits is None or missed is None or read is None or (atomics & answered).any() or not flows.atomics:
         return
     words = SECTOR * (missed - read - flows.written)
-    if words <= 0:
+    if not 0 < words <= limits.max_shared_memory_per_block:
         return
-    parts = math.ceil(words / limits.max_shared_memory_per_block)
     # The largest blocks share a copy.
     warps = limits.max_threads_per_block / WARP
-    held = max(1.0, min(work.most_warps // warps, limits.shared_memory_per_sm // (words / parts)))
+    held = min(work.most_warps // warps, limits.shared_memory_per_sm // words)
     blocks = min(held * work.sms, float(work.profile.launch.blocks))
-    moved = blocks * words / parts / SECTOR
+    moved = blocks * words / SECTOR
     stays = share(moved, flows.atomics)
     if stays > ALL_RANDOM:
         return
     fix = _combined(work, atomics, retries, stays)
     executed = float(work.executed[atomics].sum())
     passes = random_passes(round(float(work.threads[atomics].sum()) / executed)) * executed
-    keep = fix.keep if fix.keep is None else np.where(atomics | retries, fix.keep, parts)
     cleared = 2.0 * moved * SECTOR / (4.0 * WARP)
     yield Variant(
         "a copy in shared memory for each block",
         replace(
             fix,
-            keep=keep,
             added={},
             instructions={LSU: executed + cleared},
             passes=passes + cleared,
@@ -151,8 +146,7 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
         ),
         change=(
             f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} are "
-            f"updated {1.0 / stays:.0f} times as often. Let {blocks:,.0f} blocks loop over the work"
-            + (f", each with a {parts}th of the words." if parts > 1 else ".")
+            f"updated {1.0 / stays:.0f} times as often. Let {blocks:,.0f} blocks loop over the work."
         ),
     )
 

@@ -540,12 +540,10 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         keep[list(one.rows)] = one.outputs[axis, OUTPUTS] / (OUTPUTS * one.thread)
     warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
     resident = work.resident_warps or warps
-    # A round of a loop waits once for the loads of all results. Those that stand in none are under way together as it
-    # is, and fill the registers: a thread waits for each result's.
+    # The results are independent: their loads are under way together, and waited for once.
     waits = _first_waits(work, keep)
-    looped = np.array([work.code.loop_of(at) is not None for at in range(len(keep))])
     loads = work.global_loads
-    waits[loads] *= np.where(looped, np.minimum(1.0, 1.0 / (OUTPUTS * keep)), 1.0 / keep)[loads]
+    waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
     missed = _of_larger_tiles(work, known, flows, axis, OUTPUTS)
 
     yield Variant(
