@@ -164,7 +164,7 @@ def _selected(kernels: Sequence[KernelRecord], selection: Selection, name: str) 
             record.name,
             record.nvtx,
             nanoseconds,
-            _stage(record),
+            record.label if record.key[0] == "stage" else "",
             owner=str(owner_of_name(record.name)),
         )
         for at, record in enumerate(kernels)
@@ -194,10 +194,6 @@ def _launches(times: Times) -> Iterable[tuple[int, float]]:
     if len(times.positions) == len(times.nanoseconds):
         return zip(times.positions, times.nanoseconds, strict=True)
     return [(position, 0.0) for position in times.positions] or [(-1, sum(times.nanoseconds))]
-
-
-def _stage(record: KernelRecord) -> str:
-    return record.label if record.key[0] == "stage" else ""
 
 
 def is_saved(name: str) -> bool:

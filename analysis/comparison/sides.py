@@ -30,7 +30,7 @@ from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.base.spread import each
-from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult, Timing
+from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult
 from gemmprof.runs.directory import Run
 
 # Severities of Nsight Compute's advice that count as findings.
@@ -249,7 +249,8 @@ def _of_stage(
     stage = run.record_of(result).stage
     label = f"{stage.number} {stage.title}, {result.problem.label}"
     key = ("stage", str(stage.number), result.problem.key)
-    timing = None if result.timing is None else _timing(result.timing)
+    timed = result.timing
+    timing = timed and Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
     versions = dict(run.info.versions)
     if analysis is None:
         times = (timing,) if timing is not None else ()
@@ -275,10 +276,6 @@ def _of_stage(
 def problem_of(record: KernelRecord) -> str:
     """The problem of a stage of a run, '' for other kernels."""
     return record.key[2] if record.key[0] == "stage" else ""
-
-
-def _timing(timing: Timing) -> Times:
-    return Times(timed=(timing.median, timing.p10, timing.p90), repetitions=timing.repetitions)
 
 
 def disassembled(record: KernelRecord) -> KernelRecord:

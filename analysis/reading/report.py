@@ -114,7 +114,10 @@ class Order:
             complete = session.ncu_version >= _COMPLETE_SINCE or bool(session.command_line)
             if self.frame.version == _KNOWN_FORMAT and complete:
                 # One process of several tells what holds for all of them; its GPUs each tells for itself.
-                told = {process: _facts_in(data) for process, data in self.frame.sessions.items()}
+                told = {
+                    process: {field.name for field, _ in decode(messages.Session, data).ListFields()}
+                    for process, data in self.frame.sessions.items()
+                }
                 own, all_told = told.get(item.process, set()), set().union(*told.values())
                 lost = [
                     text
@@ -128,11 +131,6 @@ class Order:
                 found.append("the report ends with code that no launch uses: launches behind it are missing")
             self._of_process[item.process] = tuple(found)
         return self._of_process[item.process]
-
-
-def _facts_in(session: bytes) -> set[str]:
-    """Names of the fields that a session has."""
-    return {field.name for field, _ in decode(messages.Session, session).ListFields()}
 
 
 def _code_before(frame: Frame) -> dict[int, set[int]]:

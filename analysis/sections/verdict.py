@@ -143,12 +143,10 @@ def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
             return UNKNOWN
         if findings.kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
             return "small grid"
-        return UNKNOWN if findings.stall is None and not findings.kind else _latency(findings.stall)
+        if findings.stall is None:
+            return "latency" if findings.kind else UNKNOWN
+        return _LATENCY_OF_GROUP.get(findings.stall.group, "latency")
     return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
-
-
-def _latency(stall: StateShare | None) -> str:
-    return "latency" if stall is None else _LATENCY_OF_GROUP.get(stall.group, "latency")
 
 
 def _closeness(findings: _Findings) -> str:

@@ -424,7 +424,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def columns() -> int:
     """Columns for running text: ``$COLUMNS``, else the terminal's, else 80; never wider than reads well."""
-    return min(100, _columns(sys.stdout) or _of_terminal()) if _is_known() else 80
+    is_known = "COLUMNS" in os.environ or sys.stdout.isatty()
+    return min(100, _columns(sys.stdout) or _of_terminal()) if is_known else 80
 
 
 def _of_terminal() -> int:
@@ -433,11 +434,6 @@ def _of_terminal() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
-
-
-def _is_known() -> bool:
-    """Whether somebody says how wide the output is: the user, or the terminal."""
-    return "COLUMNS" in os.environ or sys.stdout.isatty()
 
 
 def _columns(stream: TextIO) -> int | None:

@@ -227,7 +227,9 @@ def update(
     todo = {
         path: state
         for path, state in wanted.items()
-        if path in again or path not in there.reports or _changed(there.reports[path], state)
+        if path in again
+        or (entry := there.reports.get(path)) is None
+        or (entry.size, entry.changed_ns) != state
     }
     kept = len(wanted) - len(todo)
     generation = there.generation + 1
@@ -396,10 +398,6 @@ def _states(reports: Iterable[Path]) -> dict[str, State]:
         except OSError:
             states[place] = -1, -1
     return states
-
-
-def _changed(entry: Entry, state: State) -> bool:
-    return (entry.size, entry.changed_ns) != state
 
 
 def _keep(folder: Path, name: str, manifest: Manifest) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -314,6 +314,9 @@ class RangePart(SpanPart, frozen=True):
     path: Annotated[tuple[str, ...], "the ranges down to this one, outermost first; untrusted texts"]
 
 
+AnySpan = TypeVar("AnySpan", bound=SpanPart)
+
+
 class ProposalPart(Part, frozen=True):
     """One change, over all launches that it concerns."""
 
@@ -382,9 +385,9 @@ def program_part(session: Session) -> ProgramPart | None:
     return ProgramPart.of(
         program,
         launching=_rounded(program.whole.launching),
-        owners=_spans(program.owners),
-        ranges=tuple(_range(span) for _, span in walk(program.tree)),
-        operators=_spans(program.operators),
+        owners=_spans(program.owners, SpanPart),
+        ranges=_spans((span for _, span in walk(program.tree)), RangePart),
+        operators=_spans(program.operators, SpanPart),
         proposals=tuple(
             ProposalPart.of(one, saves=_share(one.saves), low=_share(one.low), high=_share(one.high))
             for one in advice.proposals
@@ -401,14 +404,10 @@ def program_part(session: Session) -> ProgramPart | None:
     )
 
 
-def _spans(found: Iterable[Span]) -> tuple[SpanPart, ...]:
+def _spans(found: Iterable[Span], kind: type[AnySpan]) -> tuple[AnySpan, ...]:
     return tuple(
-        SpanPart.of(span, share=_share(span.share), launching=_rounded(span.launching)) for span in found
+        kind.of(span, share=_share(span.share), launching=_rounded(span.launching)) for span in found
     )
-
-
-def _range(span: Span) -> RangePart:
-    return RangePart.of(span, share=_share(span.share), launching=_rounded(span.launching))
 
 
 def _share(value: float) -> float:

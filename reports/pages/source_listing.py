@@ -447,7 +447,8 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
         yield HeatData("samples", "Samples", tip, packed(one.samples or 0 for one in counters))
     columns = columns_of(counters)
     for column in columns:
-        yield _heat(column, packed(int(column.counted(one) or 0) for one in counters))
+        values = packed(int(column.counted(one) or 0) for one in counters)
+        yield HeatData(column.key, column.title, column.how, values, over=column.over)
     if live := live_in(view):
         tip = "Registers of a thread that hold a value still needed, worked out from the SASS; of a line the most"
         yield HeatData("live", "Live", tip, packed(live), most=True)
@@ -461,10 +462,6 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
             packed(one.stalls.get(name, 0) for one in counters),
             colour=COLOURS.get(reason.group, COLOURS["other"]),
         )
-
-
-def _heat(column: Column, values: str) -> HeatData:
-    return HeatData(column.key, column.title, column.how, values, over=column.over)
 
 
 def _file_data(view: SourceView, path: str, anchor: str) -> FileData:
