@@ -12,18 +12,9 @@ from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
+from gemmprof.profiler.ncu import profile_pass
 from gemmprof.profiler.ncu.failures import KilledError, hits_every_stage
 from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.ncu.profile_pass import (
-    PassFiles,
-    PassOutcome,
-    Patience,
-    earlier_passes,
-    finish_pass,
-    next_pass,
-    outcome,
-    start_pass,
-)
 from gemmprof.profiler.program import Program
 from gemmprof.profiler.site import VISIBLE
 
@@ -44,7 +35,7 @@ class Profiling:
         self._card = card
         self._environment = {VISIBLE: card.uuid} if card is not None and pinned else {}
         self._section_folder: Path | None = None
-        self._program: tuple[Program, PassFiles] | None = None
+        self._program: tuple[Program, profile_pass.PassFiles] | None = None
 
     def adopt(self) -> None:
         """Take over the reports that passes of an interrupted collection finished.
@@ -52,7 +43,7 @@ class Profiling:
         A kernel whose source changed since is left: what it was built from then stands in the job.
         """
         known = {result.report for result in self._keeper.run.results}
-        for files in earlier_passes(self._keeper.directory):
+        for files in profile_pass.earlier_passes(self._keeper.directory):
             if str(files.report.relative_to(self._keeper.directory)) in known or not files.job.exists():
                 continue
             try:
@@ -65,7 +56,9 @@ class Profiling:
                 for task in self._keeper.unprofiled()
                 if built_from.get(task.key) == self._keeper.source_hash(task)
             }
-            kept = [task for task in outcome(files, job.tasks).finished if task.task.key in missing]
+            kept = [
+                task for task in profile_pass.outcome(files, job.tasks).finished if task.task.key in missing
+            ]
             for profiled in kept:
                 self._keeper.keep_report(profiled, None)
             if kept:
@@ -85,7 +78,7 @@ class Profiling:
         tasks = missing()
         one_by_one = False
         given_another_try: set[Key] = set()
-        patience = Patience(self._keeper.progress.note, self._keeper.stopping.wait)
+        patience = profile_pass.Patience(self._keeper.progress.note, self._keeper.stopping.wait)
         while tasks:
             result = self._once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
@@ -111,7 +104,7 @@ class Profiling:
                     one_by_one = True
             tasks = missing()
 
-    def _passes(self, error: ProfilerError, patience: Patience) -> bool:
+    def _passes(self, error: ProfilerError, patience: profile_pass.Patience) -> bool:
         """Wait where another profiler has the counters; whether to try again."""
         try:
             again = patience.again(error)
@@ -121,7 +114,7 @@ class Profiling:
             raise Interrupted
         return again
 
-    def _once(self, tasks: Sequence[Task]) -> PassOutcome:
+    def _once(self, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
         program, files = self._program or self._start_pass()
         self._program = None
 
@@ -131,7 +124,7 @@ class Profiling:
             elif event.kind == "launched":
                 self._keeper.progress.done(f"profile {self._keeper.label(event.key)}")
 
-        return finish_pass(
+        return profile_pass.finish_pass(
             program,
             files,
             self._keeper.job(tasks, files.events),
@@ -139,11 +132,11 @@ class Profiling:
             on_interrupt=self._keeper.tell_interrupt,
         )
 
-    def _start_pass(self) -> tuple[Program, PassFiles]:
+    def _start_pass(self) -> tuple[Program, profile_pass.PassFiles]:
         if self._ncu is None:
             raise ProfilerError("there is no ncu to profile with")
-        files = next_pass(self._keeper.directory)
-        program = start_pass(
+        files = profile_pass.next_pass(self._keeper.directory)
+        program = profile_pass.start_pass(
             self._ncu,
             files,
             collection=self._keeper.settings.collection_options,

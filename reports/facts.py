@@ -11,19 +11,7 @@ from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.reports.formatting import (
-    extent,
-    flops,
-    hertz,
-    moment,
-    nanoseconds,
-    number,
-    occupancy,
-    percent,
-    ratio,
-    raw_value,
-    seconds,
-)
+from gemmprof.reports import formatting
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -64,15 +52,15 @@ def collected_with(session: Session) -> dict[str, str]:
     known: dict[str, str] = {}
     clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
     if clocks:
-        low, high = hertz(min(clocks)), hertz(max(clocks))
+        low, high = formatting.hertz(min(clocks)), formatting.hertz(max(clocks))
         known["SM clock under the profiler"] = (
-            low if low == high else f"{hertz(median(clocks))} in the middle, {low} to {high}"
+            low if low == high else f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
         )
     ncu = details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute", "")
     known["Nsight Compute"] = ncu.partition(" ")[0]
     known["CUDA"] = details.versions.get("CUDA Version", "")
     known["Driver"] = details.versions.get("Display Driver Version", "")
-    known["Profiled"] = "" if details.moment is None else moment(details.moment.isoformat())
+    known["Profiled"] = "" if details.moment is None else formatting.moment(details.moment.isoformat())
     return {name: value for name, value in known.items() if value}
 
 
@@ -94,7 +82,9 @@ def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
 def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     """What ncu measured of a launch beside its duration: name, value in base units, unit."""
     units = analysis.profile.units
-    return [(name, raw_value(value), units.get(name, "")) for name, value in _counted(analysis.profile)]
+    return [
+        (name, formatting.raw_value(value), units.get(name, "")) for name, value in _counted(analysis.profile)
+    ]
 
 
 def _counted(profile: KernelProfile) -> Iterator[tuple[str, int | float]]:
@@ -133,28 +123,32 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     launch = page.analysis.profile.launch
     yield "Code", owner_of(page.analysis.profile).title, "known by its name and lines"
     if page.timing is not None:
-        spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
-        yield "Time", seconds(page.timing.median), spread
+        spread = f"{formatting.seconds(page.timing.p10)} to {formatting.seconds(page.timing.p90)} (p10, p90)"
+        yield "Time", formatting.seconds(page.timing.median), spread
     if page.tflops is not None:
-        yield "Speed", flops(page.tflops * 1e12), "at the median time"
+        yield "Speed", formatting.flops(page.tflops * 1e12), "at the median time"
     if page.of_yardstick is not None:
-        yield "Of cuBLAS", ratio(page.of_yardstick), "in the same run"
+        yield "Of cuBLAS", formatting.ratio(page.of_yardstick), "in the same run"
     if isinstance(light, SpeedOfLight):
         yield (
             "Under the profiler",
-            with_formula(nanoseconds)(light.duration_ns),
+            with_formula(formatting.nanoseconds)(light.duration_ns),
             "by Nsight Compute, caches flushed",
         )
-        yield "Compute", with_formula(percent)(light.sm_percent), "of peak throughput"
-        yield "Memory", with_formula(percent)(light.memory_percent), "of peak throughput"
+        yield "Compute", with_formula(formatting.percent)(light.sm_percent), "of peak throughput"
+        yield "Memory", with_formula(formatting.percent)(light.memory_percent), "of peak throughput"
     theoretical = theoretical_occupancy(page.analysis)
     yield (
         "Occupancy",
-        with_formula(occupancy)(achieved_occupancy(analysis)),
-        f"achieved, {occupancy(theoretical)} possible" if theoretical is not None else "achieved",
+        with_formula(formatting.occupancy)(achieved_occupancy(analysis)),
+        f"achieved, {formatting.occupancy(theoretical)} possible" if theoretical is not None else "achieved",
     )
-    yield "Registers", with_formula(number)(analysis.results["launch"].registers_per_thread), "per thread"
-    yield ("Grid", extent(launch.grid), f"blocks of {extent(launch.block)}")
+    yield (
+        "Registers",
+        with_formula(formatting.number)(analysis.results["launch"].registers_per_thread),
+        "per thread",
+    )
+    yield ("Grid", formatting.extent(launch.grid), f"blocks of {formatting.extent(launch.block)}")
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
         yield (
@@ -188,7 +182,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
         *_shapes(run),
-        ("Collected", moment(info.created)),
+        ("Collected", formatting.moment(info.created)),
     ]
     if clocks:
         span = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"

@@ -249,8 +249,9 @@ def _of_stage(
     stage = run.record_of(result).stage
     label = f"{stage.number} {stage.title}, {result.problem.label}"
     key = ("stage", str(stage.number), result.problem.key)
-    timed = result.timing
-    timing = timed and Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
+    timing = None
+    if (timed := result.timing) is not None:
+        timing = Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
     versions = dict(run.info.versions)
     if analysis is None:
         times = (timing,) if timing is not None else ()

@@ -13,14 +13,7 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.history.changepoints import (
-    MINIMUM_AFTER,
-    MINIMUM_BEFORE,
-    Step,
-    find_steps,
-    medians,
-    quiet_series,
-)
+from gemmprof.analysis.history import changepoints
 from gemmprof.analysis.history.points import CLOCKS, TEXTS, Point, Series
 from gemmprof.base.amounts import number
 
@@ -43,7 +36,7 @@ class Change:
 
     before: Point
     after: Point
-    step: Step
+    step: changepoints.Step
     causes: tuple[str, ...]
     details: tuple[str, ...]
 
@@ -53,10 +46,12 @@ class Change:
         return self.step.ratio > 1
 
 
-def changes(series: Series, steps: Sequence[Step] | None = None) -> tuple[Change, ...]:
+def changes(series: Series, steps: Sequence[changepoints.Step] | None = None) -> tuple[Change, ...]:
     """The steps of one series, oldest first; ``steps`` are those of the same times, if they were found before."""
     if steps is None:
-        steps = find_steps(series.time_ns, resolution=CLOCK_RESOLUTION_NS if series.is_profiled else 0.0)
+        steps = changepoints.find_steps(
+            series.time_ns, resolution=CLOCK_RESOLUTION_NS if series.is_profiled else 0.0
+        )
     edges = [0, *(step.position for step in steps), len(series.time_ns)]
     levels = [_level(series, start, stop) for start, stop in pairwise(edges)]
     return tuple(
@@ -83,13 +78,13 @@ class _Level:
 
 def _level(series: Series, start: int, stop: int) -> _Level:
     rows = series.numbers[start:stop]
-    typical = medians(rows)
+    typical = changepoints.medians(rows)
     texts = {name: _mode(text for text in series.texts[name][start:stop] if text) for name in TEXTS}
-    return _Level(texts, typical, medians(np.abs(rows - typical)))
+    return _Level(texts, typical, changepoints.medians(np.abs(rows - typical)))
 
 
 def _classified(
-    names: Sequence[str], before: _Level, after: _Level, step: Step, last: Point, first: Point
+    names: Sequence[str], before: _Level, after: _Level, step: changepoints.Step, last: Point, first: Point
 ) -> Change:
     found: list[tuple[str, str]] = []
     code = before.texts["code"], after.texts["code"]
@@ -109,7 +104,7 @@ def _classified(
     return Change(last, first, step, tuple(c for c, _ in found), tuple(d for _, d in found))
 
 
-def _clocks(before: _Level, after: _Level, step: Step) -> str:
+def _clocks(before: _Level, after: _Level, step: changepoints.Step) -> str:
     """Whether the time moved and the cycles did not, or the clock moved as much as the time."""
     for what, left, right in zip(("SM clock", "memory clock"), before.typical, after.typical, strict=False):
         if not (left > 0 and right > 0):
@@ -161,7 +156,7 @@ class Times:
     profiled: Sequence[bool]
 
 
-def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[Step, ...]]:
+def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[changepoints.Step, ...]]:
     """The series that hold a step: their numbers, rising, and all their steps.
 
     Args:
@@ -171,7 +166,7 @@ def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[
     found = {}
     for at in _not_quiet(times, starts):
         values = times.values[starts[at] : starts[at] + times.counts[at]]
-        steps = find_steps(values, resolution=CLOCK_RESOLUTION_NS if times.profiled[at] else 0.0)
+        steps = changepoints.find_steps(values, resolution=CLOCK_RESOLUTION_NS if times.profiled[at] else 0.0)
         if any(last is None or len(values) - step.position <= last for step in steps):
             found[int(times.numbers[at])] = steps
     return found
@@ -188,7 +183,7 @@ def _not_quiet(times: Times, starts: npt.NDArray[np.int64]) -> list[int]:
         else:
             matrix = times.values[starts[rows][:, None] + np.arange(length)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            quiet = quiet_series(matrix)
+            quiet = changepoints.quiet_series(matrix)
         return rows[~quiet]
 
     # numpy lets other threads run while it computes.
@@ -199,7 +194,7 @@ def _not_quiet(times: Times, starts: npt.NDArray[np.int64]) -> list[int]:
 
 def _of_equal_length(counts: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
     """Positions of series with equally many times, a few at a time; those too short for a step are left out."""
-    for length in np.unique(counts[counts >= MINIMUM_BEFORE + MINIMUM_AFTER]):
+    for length in np.unique(counts[counts >= changepoints.MINIMUM_BEFORE + changepoints.MINIMUM_AFTER]):
         rows = np.flatnonzero(counts == length)
         for first in range(0, len(rows), AT_A_TIME):
             yield rows[first : first + AT_A_TIME]

@@ -16,18 +16,9 @@ from pathlib import Path
 from threading import RLock
 from typing import BinaryIO, cast
 
-from gemmprof.base import system
+from gemmprof.base import foreign_files, system
 from gemmprof.base.buckets import below, fetch
 from gemmprof.base.errors import ReportError, UnreachableError
-from gemmprof.base.foreign_files import (
-    RefusedFileError,
-    UnpackError,
-    is_confined,
-    is_packed,
-    open_file,
-    unpack,
-    url_of,
-)
 from gemmprof.base.spread import is_for_others
 from gemmprof.ncurep.ncu_frame import MAGIC
 
@@ -121,7 +112,7 @@ def open_unpacked(path: Path) -> BinaryIO:
     Raises:
         ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
     """
-    kept, url = _kept.get(), url_of(path)
+    kept, url = _kept.get(), foreign_files.url_of(path)
     if url:
         return _fetched(url, path, kept or (_of_process if is_for_others() else None))
     file = _open_regular(path)
@@ -155,7 +146,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
         limit = FREE_BYTES + MAX_RATIO * os.fstat(file.fileno()).st_size
         where = ""
         for _ in range(_MAX_NESTED_COMPRESSION):
-            if not is_packed(head):
+            if not foreign_files.is_packed(head):
                 break
             where = "inside its compression "
             packed, file = file, _decompress(path, file, limit)
@@ -172,10 +163,10 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
 def _open_regular(path: Path) -> BinaryIO:
     """The file, opened without waiting: a pipe or a device could block for ever or never end."""
     try:
-        return open_file(path)
+        return foreign_files.open_file(path)
     except FileNotFoundError:
         raise no_such_file(path) from None
-    except RefusedFileError as error:
+    except foreign_files.RefusedFileError as error:
         raise ReportError(
             f"{path} {error.strerror}, not a report", remedies=["name a .ncu-rep file"]
         ) from None
@@ -193,7 +184,9 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
         # Who may read reports alone is not told what stands in other files.
-        kind = "nothing that is known here" if is_confined() else f"it starts with {head[:16]!r}"
+        kind = (
+            "nothing that is known here" if foreign_files.is_confined() else f"it starts with {head[:16]!r}"
+        )
     return ReportError(
         f"{path} is not a Nsight Compute report {where}".rstrip(),
         found=kind,
@@ -206,8 +199,8 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
     out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
     try:
         written = 0
-        for chunk in unpack(packed):
-            if not written and not (chunk.startswith(MAGIC) or is_packed(chunk)):
+        for chunk in foreign_files.unpack(packed):
+            if not written and not (chunk.startswith(MAGIC) or foreign_files.is_packed(chunk)):
                 raise _foreign(path, chunk[:64], "inside its compression ")
             written += len(chunk)
             if written > limit:
@@ -221,7 +214,7 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
             while view:
                 view = view[out.write(view) :]
         return out
-    except UnpackError as error:
+    except foreign_files.UnpackError as error:
         out.close()
         raise damaged(path, "its compressed data does not unpack", str(error)) from None
     except OSError as error:

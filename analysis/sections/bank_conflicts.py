@@ -16,14 +16,7 @@ from functools import reduce
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
-from gemmprof.analysis.sections.by_line import (
-    Counted,
-    Place,
-    by_address,
-    excess_estimate,
-    operation_of,
-    ranked,
-)
+from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -73,7 +66,7 @@ class SharedOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedAccess(Counted):
+class SharedAccess(by_line.Counted):
     """Shared-memory wavefronts of one instruction or one line, counted by the instrumented pass.
 
     Attributes:
@@ -194,7 +187,7 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
     """Bank conflicts of one launch; `NotCollected` if neither hardware nor source counters are in the report."""
     no_counters = GROUP.missing(profile.metrics)
     instructions, lines = _accesses(profile)
-    no_source = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) is None
+    no_source = by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) is None
     if no_counters is not None and no_source:
         return no_counters
     operations = _operations(profile)
@@ -202,7 +195,7 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
     if no_source:
         missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
     wavefronts, ideal = (
-        None if (counts := by_address(profile, name)) is None or not instructions else sum_of(counts)
+        None if (counts := by_line.by_address(profile, name)) is None or not instructions else sum_of(counts)
         for name in (metrics.SHARED_WAVEFRONTS_BY_ADDRESS, metrics.SHARED_IDEAL_BY_ADDRESS)
     )
     return BankConflicts(
@@ -215,12 +208,15 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         # By ncu's rule UncoalescedSharedAccess.
         None
         if wavefronts is None or ideal is None
-        else excess_estimate(profile, metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES, wavefronts, ideal),
+        else by_line.excess_estimate(
+            profile, metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES, wavefronts, ideal
+        ),
         missing,
         frozenset(
             kind for kind, name in metrics.SHARED_WAVEFRONTS_OF.items() if profile.number(name) is not None
         ),
-        not no_source and not any((by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) or {}).values()),
+        not no_source
+        and not any((by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) or {}).values()),
     )
 
 
@@ -261,23 +257,23 @@ def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperat
 
 def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
     """Instructions and lines that touch shared memory, most excess (then most wavefronts) first."""
-    wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
-    ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
+    wavefronts = by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+    ideal = by_line.by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
     if wavefronts is None or ideal is None:
         return (), ()
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    executed = by_line.by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    kinds = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
 
-    def access(place: Place) -> SharedAccess:
+    def access(place: by_line.Place) -> SharedAccess:
         return SharedAccess(
             place,
             place.total(executed),
             place.total(wavefronts) or 0,
             place.total(ideal) or 0,
-            operation_of(kinds, place.addresses),
+            by_line.operation_of(kinds, place.addresses),
         )
 
-    return ranked(profile, wavefronts, access, lambda one: (one.excess, one.wavefronts))
+    return by_line.ranked(profile, wavefronts, access, lambda one: (one.excess, one.wavefronts))
 
 
 # Kinds whose instructions are told apart by `SharedAccess.operation`.

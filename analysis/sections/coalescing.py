@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
-from gemmprof.analysis.sections.by_line import (
-    Counted,
-    Place,
-    by_address,
-    excess_estimate,
-    operation_of,
-    ranked,
-)
+from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -59,7 +52,7 @@ class GlobalOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAccess(Counted):
+class GlobalAccess(by_line.Counted):
     """Global-memory sectors of one instruction or one line, counted by the instrumented pass.
 
     Attributes:
@@ -147,8 +140,8 @@ _TITLES = {
 def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
     """Coalescing of one launch; `NotCollected` if neither L1 nor source counters are in the report."""
     no_counters = GROUP.missing(profile.metrics)
-    sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
-    ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+    sectors = by_line.by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+    ideal = by_line.by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
     operations = _operations(profile)
     counted = frozenset(
         kind for kind, name in metrics.GLOBAL_REQUESTS_OF.items() if profile.number(name) is not None
@@ -161,7 +154,7 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
     instructions, lines = _accesses(profile, sectors, ideal)
     sums = sum_of(sectors), sum_of(ideal)
     # By ncu's rule UncoalescedGlobalAccess.
-    gain = excess_estimate(profile, metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES, *sums)
+    gain = by_line.excess_estimate(profile, metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES, *sums)
     return Coalescing(operations, instructions, lines, *sums, gain, no_counters, counted)
 
 
@@ -213,18 +206,18 @@ def _accesses(
     profile: KernelProfile, sectors: dict[int, int], ideal: dict[int, int]
 ) -> tuple[tuple[GlobalAccess, ...], tuple[GlobalAccess, ...]]:
     """Instructions and lines that touch global memory, most excess (then most sectors) first."""
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
-    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    executed = by_line.by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    tags = by_line.by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
+    kinds = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
 
-    def access(place: Place) -> GlobalAccess:
+    def access(place: by_line.Place) -> GlobalAccess:
         return GlobalAccess(
             place,
             place.total(executed),
             place.total(sectors) or 0,
             place.total(ideal) or 0,
             place.total(tags),
-            operation_of(kinds, place.addresses),
+            by_line.operation_of(kinds, place.addresses),
         )
 
-    return ranked(profile, sectors, access, lambda one: (one.excess, one.sectors))
+    return by_line.ranked(profile, sectors, access, lambda one: (one.excess, one.sectors))

@@ -17,16 +17,7 @@ from typing import Any, NamedTuple
 from gemmprof import metrics
 from gemmprof.analysis.figure import traced
 from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
-from gemmprof.analysis.sections.by_line import (
-    ACCESS_OPERATIONS,
-    MEMORY_SPACES,
-    Code,
-    by_address,
-    first_by_address,
-    flags,
-    own_lines,
-    total,
-)
+from gemmprof.analysis.sections import by_line
 from gemmprof.model import KernelProfile, LineTable, NotCollected
 
 NAME = "source_view"
@@ -188,7 +179,7 @@ class SourceView:
     @cached_property
     def own_lines(self) -> Sequence[tuple[str, int] | None]:
         """The user's line that each instruction counts against (`by_line.own_lines`)."""
-        return own_lines(self.sass, self.inlined)
+        return by_line.own_lines(self.sass, self.inlined)
 
     @cached_property
     def ptx(self) -> tuple[Sequence[str], Sequence[int]]:
@@ -220,16 +211,18 @@ class _Tables:
     """The per-address tables of one launch, each read once."""
 
     def __init__(self, profile: KernelProfile) -> None:
-        self.counted = {name: by_address(profile, metric) for name, metric in _COUNTED.items()}
+        self.counted = {name: by_line.by_address(profile, metric) for name, metric in _COUNTED.items()}
         self.stalls = _stalls(profile)
         waiting = _stalls(profile, not_issued=True)
         self.counted["samples_not_issued"] = (
             None if waiting is None else {address: sum(by.values()) for address, by in waiting.items()}
         )
-        self.counted["divergent_branches"] = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
-        self.memory_types = by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
-        self.access_types = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
-        self.access_sizes = by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
+        self.counted["divergent_branches"] = by_line.first_by_address(
+            profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS
+        )
+        self.memory_types = by_line.by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
+        self.access_types = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
+        self.access_sizes = by_line.by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
 
     def addresses(self) -> set[int]:
         """Every address that some table knows: the code, where the report carries no SASS."""
@@ -239,14 +232,14 @@ class _Tables:
     def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
         """Memory spaces, operations and width of what the instruction at this address accesses."""
         return (
-            flags(self.memory_types.get(address), MEMORY_SPACES),
-            flags(self.access_types.get(address), ACCESS_OPERATIONS),
+            by_line.flags(self.memory_types.get(address), by_line.MEMORY_SPACES),
+            by_line.flags(self.access_types.get(address), by_line.ACCESS_OPERATIONS),
             self.access_sizes.get(address) or None,
         )
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
-        sums = {name: total(table, addresses) for name, table in self.counted.items()}
+        sums = {name: by_line.total(table, addresses) for name, table in self.counted.items()}
         return Counters(**sums, stalls=_by_reason(self.stalls, addresses))
 
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
@@ -274,7 +267,7 @@ def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> _StallTable 
         table = {} if table is None else table
         if not any(profile.instances[name].values):
             continue
-        for address, samples in (by_address(profile, name) or {}).items():
+        for address, samples in (by_line.by_address(profile, name) or {}).items():
             if samples:
                 table.setdefault(address, {})[reason] = samples
     return table
@@ -343,7 +336,7 @@ def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) ->
             tuple(index_of[address] for address in place.addresses),
             tables.counters(place.addresses),
         )
-        for place in Code(profile).lines(addresses)
+        for place in by_line.Code(profile).lines(addresses)
     )
 
 

@@ -15,15 +15,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from gemmprof.base import foreign_files
 from gemmprof.base.errors import UnreachableError
-from gemmprof.base.foreign_files import (
-    LARGEST_DOCUMENT,
-    RefusedFileError,
-    is_confined,
-    open_file,
-    read_bytes,
-    url_of,
-)
 from gemmprof.base.output import new_file
 
 COPIED_BYTES = 1 << 20
@@ -86,7 +79,7 @@ def put(source: Path, url: str) -> None:
     """
     system, path = _system(url)
     try:
-        with open_file(source) as file:
+        with foreign_files.open_file(source) as file:
             out = _in_time(url, lambda: system.open_output_stream(path))
             try:
                 while part := file.read(COPIED_BYTES):
@@ -111,7 +104,7 @@ def listed(folder: Path) -> dict[str, tuple[int, int]]:
     Raises:
         UnreachableError, OSError: it cannot be read.
     """
-    if url := url_of(folder):
+    if url := foreign_files.url_of(folder):
         found = {name.rpartition("/")[2]: facts for name, facts in below(url, deep=False).items()}
     else:
         found = {}
@@ -125,7 +118,7 @@ def listed(folder: Path) -> dict[str, tuple[int, int]]:
 
 def size_of(path: Path) -> int:
     """Bytes of a file; FileNotFoundError, OSError or UnreachableError if nobody says."""
-    if not (url := url_of(path)):
+    if not (url := foreign_files.url_of(path)):
         return path.stat().st_size
     if not (found := below(url, deep=False)):
         raise FileNotFoundError(f"{url} is not there")
@@ -134,15 +127,15 @@ def size_of(path: Path) -> int:
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file."""
-    return bool(below(url, deep=False)) if (url := url_of(path)) else path.is_file()
+    return bool(below(url, deep=False)) if (url := foreign_files.url_of(path)) else path.is_file()
 
 
-def content(path: Path, largest: int = LARGEST_DOCUMENT) -> bytes:
+def content(path: Path, largest: int = foreign_files.LARGEST_DOCUMENT) -> bytes:
     """The bytes of a file; FileNotFoundError, OSError or UnreachableError if it cannot be read."""
-    if not (url := url_of(path)):
-        return read_bytes(path, largest)
+    if not (url := foreign_files.url_of(path)):
+        return foreign_files.read_bytes(path, largest)
     if size_of(path) > largest:
-        raise RefusedFileError(path, f"has more than {largest} bytes")
+        raise foreign_files.RefusedFileError(path, f"has more than {largest} bytes")
     with fetch(url) as file:
         file.seek(0)
         return file.read(largest)
@@ -151,7 +144,7 @@ def content(path: Path, largest: int = LARGEST_DOCUMENT) -> bytes:
 @contextmanager
 def written(target: Path) -> Iterator[Path]:
     """A path to write to; what stands there at the end of the context becomes the target, at an error nothing does."""
-    if not (url := url_of(target)):
+    if not (url := foreign_files.url_of(target)):
         with new_file(target, durable=True) as path:
             yield path
         return
@@ -163,7 +156,7 @@ def written(target: Path) -> Iterator[Path]:
 
 def remove(path: Path) -> None:
     """Delete a file, if it is there."""
-    if not (url := url_of(path)):
+    if not (url := foreign_files.url_of(path)):
         path.unlink(missing_ok=True)
         return
     system, place = _system(url)
@@ -200,7 +193,7 @@ def _in_time(url: str, call: Callable[[], Any]) -> Any:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    if is_confined():  # who may read some folders alone does not read with this user's keys
+    if foreign_files.is_confined():  # who may read some folders alone does not read with this user's keys
         raise UnreachableError.of(url, f"{url} lies outside of the folders that may be read here")
     system = _opened("/".join(url.split("/")[:3]))
     return system, url.partition("://")[2].rstrip("/")

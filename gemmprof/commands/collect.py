@@ -17,17 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments.common import (
-    add_collection_arguments,
-    add_json_argument,
-    announce,
-    console,
-    metrics_named,
-    on_disk,
-    print_json,
-    rendered,
-    whole,
-)
+from gemmprof.arguments import common
 from gemmprof.arguments.ladder_options import (
     add_place_arguments,
     add_type_arguments,
@@ -92,7 +82,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
         help=f"problem size (default {DEFAULT_SHAPE}); may be repeated",
     )
     add_type_arguments(what)
-    what.add_argument("--seed", type=whole(0), help="seed of the random operands (default 0)")
+    what.add_argument("--seed", type=common.whole(0), help="seed of the random operands (default 0)")
 
 
 def _add_method(parser: argparse.ArgumentParser) -> None:
@@ -103,13 +93,13 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         "--bench", action=switch, help="time the stages (default: yes, or as the run that is resumed)"
     )
     how.add_argument("--profile", action=switch, help="run Nsight Compute (default likewise)")
-    add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
+    common.add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
     add_place_arguments(parser)
     where = parser.add_argument_group("where to")
     where.add_argument(
         "-o",
         "--output",
-        type=on_disk,
+        type=common.on_disk,
         metavar="RUN",
         help="run directory (default: a new one in gemmprof-runs)",
     )
@@ -121,7 +111,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         help="continue a run (--output, else the newest one); without other options, with the run's own settings",
     )
     where.add_argument("--no-report", action="store_true", help="do not render the pages")
-    add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -136,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     begun_here = not (directory / "run.json").exists()
     settings = settings_from(options, older)
     progress = progress_on(
-        console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
+        common.console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
     )
     try:
         with progress:
@@ -218,7 +208,7 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         problems=problems,
         metric_set=options.metric_set or (info.metric_set if info else LEAN),
         extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
-        extra_metrics=tuple(metrics_named(options) or recorded.get("extra_metrics", ())),
+        extra_metrics=tuple(common.metrics_named(options) or recorded.get("extra_metrics", ())),
         # A run that was begun without goes on so.
         timeline=not options.no_timeline and recorded.get("timeline", True),
         bench=parts.get("bench", True) if options.bench is None else options.bench,
@@ -259,7 +249,7 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
     started = time.monotonic()
     session = _session(result)
     pages = (
-        rendered(options, session, result.directory / PAGES)
+        common.rendered(options, session, result.directory / PAGES)
         if session is not None and not options.no_report
         else None
     )
@@ -272,16 +262,16 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
     rows = summary.summarise(result, session)
     failed = [row for row in rows if row.failure]
     if options.json:
-        print_json(summary.CollectDocument(result.directory, pages, result.info, rows))
+        common.print_json(summary.CollectDocument(result.directory, pages, result.info, rows))
     else:
-        summary.print_run(console(), rows, seconds)
+        summary.print_run(common.console(), rows, seconds)
     if session is not None and (unknown := _not_collected(result, session)):
         print(f"Nsight Compute collected nothing under the name of: {', '.join(unknown)}", file=sys.stderr)
     for row in failed:
         print(f"stage {row.stage} {row.name}, {row.problem.label}: {row.failure}", file=sys.stderr)
-    announce(result.directory)
+    common.announce(result.directory)
     if pages is not None:
-        announce(pages)
+        common.announce(pages)
     return 1 if failed else 0
 
 

@@ -19,19 +19,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
-from gemmprof.arguments.common import (
-    add_json_argument,
-    add_selection_arguments,
-    add_trust_argument,
-    announce,
-    console,
-    exit_code,
-    name_failures,
-    new_output,
-    print_json,
-    selection,
-    whole,
-)
+from gemmprof.arguments import common
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
@@ -46,8 +34,8 @@ EXIT_OK, EXIT_FINDING = 0, 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
-    add_trust_argument(parser)
-    add_selection_arguments(parser)
+    common.add_trust_argument(parser)
+    common.add_selection_arguments(parser)
     _add_kernel(parser)
     _add_target(parser)
 
@@ -55,16 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_kernel(parser: argparse.ArgumentParser) -> None:
     """The kernel, in numbers or from elsewhere."""
     kernel = parser.add_argument_group("the kernel")
-    kernel.add_argument("-t", "--threads", type=whole(1), metavar="N", help="threads per block")
+    kernel.add_argument("-t", "--threads", type=common.whole(1), metavar="N", help="threads per block")
     kernel.add_argument(
-        "-r", "--regs", type=whole(0), metavar="N", help="registers per thread, as ptxas reports them"
+        "-r", "--regs", type=common.whole(0), metavar="N", help="registers per thread, as ptxas reports them"
     )
     kernel.add_argument(
         "-s", "--smem", type=size, default=None, metavar="BYTES",
         help="shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is 49152",
     )  # fmt: skip
-    kernel.add_argument("--barriers", type=whole(0), metavar="N", help="barriers per block (default 1)")
-    kernel.add_argument("--cluster", type=whole(1), metavar="N", help="blocks per cluster (default 1)")
+    kernel.add_argument(
+        "--barriers", type=common.whole(0), metavar="N", help="barriers per block (default 1)"
+    )
+    kernel.add_argument("--cluster", type=common.whole(1), metavar="N", help="blocks per cluster (default 1)")
     kernel.add_argument(
         "--carveout", type=size, metavar="BYTES", help="shared memory of an SM (default: the largest)"
     )
@@ -98,7 +88,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
         help="product name, for example H100; repeatable",
     )
     output = parser.add_argument_group("output")
-    add_json_argument(parser)
+    common.add_json_argument(parser)
     output.add_argument(
         "-o",
         "--output",
@@ -221,17 +211,17 @@ def _show(options: argparse.Namespace, default: Sequence[Product] = ()) -> int:
     if options.plot is not None:
         from gemmprof.reports.figures.occupancy_plot import save_plot
 
-        path = new_output(options.plot, force=options.force)
+        path = common.new_output(options.plot, force=options.force)
         save_plot([answer for _, answer in solved], path)
-        announce(path)
+        common.announce(path)
     if options.json:
         from gemmprof.reports.documents.of_occupancy import calculated
 
-        print_json(calculated(answers))
+        common.print_json(calculated(answers))
     elif options.output is None:
         from gemmprof.reports.terminal.occupancy import print_answers
 
-        print_answers(console(), answers)
+        print_answers(common.console(), answers)
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
 
 
@@ -240,12 +230,12 @@ def _write_html(
 ) -> None:
     from gemmprof.reports.pages.occupancy_page import write_page
 
-    path = new_output(options.html, force=options.force)
+    path = common.new_output(options.html, force=options.force)
     # The page opens on one architecture; of many the newest that data centres have is as good as any.
     solved = [answer for _, answer in answers if isinstance(answer, Occupancy)]
     preset = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
     write_page(preset, path)
-    announce(path)
+    common.announce(path)
 
 
 def _from_build(options: argparse.Namespace) -> int:
@@ -272,11 +262,11 @@ def _from_build(options: argparse.Namespace) -> int:
     if options.json:
         from gemmprof.reports.documents.of_occupancy import built
 
-        print_json(built(kernels))
+        common.print_json(built(kernels))
     else:
         from gemmprof.reports.terminal.occupancy import print_build
 
-        print_build(console(), kernels, options.threads)
+        print_build(common.console(), kernels, options.threads)
     return EXIT_OK
 
 
@@ -355,14 +345,14 @@ def _from_reports(options: argparse.Namespace) -> int:
                 f"--{name} does not go with a report, which has numbers of its own",
                 remedies=["leave out the report, or the option"],
             )
-    launches, failures = launch_occupancies(map(Path, options.reports), selection(options))
-    name_failures(options, failures)
+    launches, failures = launch_occupancies(map(Path, options.reports), common.selection(options))
+    common.name_failures(options, failures)
     if options.json:
         from gemmprof.reports.documents.of_occupancy import profiled
 
-        print_json(profiled(launches))
+        common.print_json(profiled(launches))
     else:
         from gemmprof.reports.terminal.occupancy import print_launches
 
-        print_launches(console(), launches)
-    return exit_code(failures)
+        print_launches(common.console(), launches)
+    return common.exit_code(failures)

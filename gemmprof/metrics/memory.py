@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from gemmprof.metrics.compute import (
-    ACCESS_TYPE_BY_ADDRESS,
-    GLOBAL_IDEAL_BY_ADDRESS,
-    GLOBAL_SECTORS_BY_ADDRESS,
-    GLOBAL_TAGS_BY_ADDRESS,
-    INSTRUCTIONS_BY_ADDRESS,
-    LOCAL_SECTORS_BY_ADDRESS,
-    SHARED_IDEAL_BY_ADDRESS,
-    SHARED_WAVEFRONTS_BY_ADDRESS,
-)
+from gemmprof.metrics import compute, throughput
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.throughput import (
-    DRAM_BYTES_PER_SECOND,
-    DURATION,
-    L1_THROUGHPUT,
-    SHARED_PEAK_PERCENT,
-    SHARED_WAVEFRONTS,
-)
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
 
@@ -70,13 +54,13 @@ BANK_CONFLICTS = MetricGroup(
         *SHARED_WAVEFRONTS_OF.values(),
         *(name for names in SHARED_CONFLICTS_OF.values() for name in names),
         *(name for names in SHARED_INSTRUCTIONS_OF.values() for name in names),
-        L1_THROUGHPUT,
+        throughput.L1_THROUGHPUT,
         L1_ACTIVE_CYCLES,
         L1_ELAPSED_CYCLES,
-        INSTRUCTIONS_BY_ADDRESS,
-        SHARED_WAVEFRONTS_BY_ADDRESS,
-        SHARED_IDEAL_BY_ADDRESS,
-        ACCESS_TYPE_BY_ADDRESS,
+        compute.INSTRUCTIONS_BY_ADDRESS,
+        compute.SHARED_WAVEFRONTS_BY_ADDRESS,
+        compute.SHARED_IDEAL_BY_ADDRESS,
+        compute.ACCESS_TYPE_BY_ADDRESS,
     ),
 )
 
@@ -127,11 +111,11 @@ COALESCING = MetricGroup(
         *GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.values(),
         L2_ACTIVE_CYCLES,
         L2_ELAPSED_CYCLES,
-        INSTRUCTIONS_BY_ADDRESS,
-        GLOBAL_SECTORS_BY_ADDRESS,
-        GLOBAL_IDEAL_BY_ADDRESS,
-        GLOBAL_TAGS_BY_ADDRESS,
-        ACCESS_TYPE_BY_ADDRESS,
+        compute.INSTRUCTIONS_BY_ADDRESS,
+        compute.GLOBAL_SECTORS_BY_ADDRESS,
+        compute.GLOBAL_IDEAL_BY_ADDRESS,
+        compute.GLOBAL_TAGS_BY_ADDRESS,
+        compute.ACCESS_TYPE_BY_ADDRESS,
     ),
 )
 
@@ -161,8 +145,8 @@ SPILLS = MetricGroup(
         SPILLING_STORES,
         GLOBAL_SECTORS_OF["load"],
         GLOBAL_SECTORS_OF["store"],
-        INSTRUCTIONS_BY_ADDRESS,
-        LOCAL_SECTORS_BY_ADDRESS,
+        compute.INSTRUCTIONS_BY_ADDRESS,
+        compute.LOCAL_SECTORS_BY_ADDRESS,
     ),
 )
 
@@ -282,16 +266,16 @@ MEMORY_CHART = MetricGroup(
         *SPACE_REQUESTS.values(),
         *SPACE_SECTORS.values(),
         *SHARED_WAVEFRONTS_OF.values(),
-        DURATION,
+        throughput.DURATION,
         MEMORY_BUSY,
         MEMORY_BANDWIDTH,
         MEMORY_PIPES_BUSY,
-        DRAM_BYTES_PER_SECOND,
+        throughput.DRAM_BYTES_PER_SECOND,
         *ASYNC_COPY_SECTORS,
         L1_HIT_RATE,
         L2_HIT_RATE,
-        SHARED_PEAK_PERCENT,
-        SHARED_WAVEFRONTS,
+        throughput.SHARED_PEAK_PERCENT,
+        throughput.SHARED_WAVEFRONTS,
         *DRAM_READ_BYTES,
         *DRAM_WRITE_BYTES,
         *(name for names in OFF_CHIP_SECTORS.values() for name in names),

@@ -24,18 +24,7 @@ from gemmprof.model import Card
 from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
-from gemmprof.profiler.cluster import remote
-from gemmprof.profiler.cluster.connection import (
-    RESOURCE,
-    START_WORKER,
-    Jobs,
-    WorkersKilled,
-    bounded,
-    connected,
-    gpu_workers,
-    no_workers,
-    other_code,
-)
+from gemmprof.profiler.cluster import connection, remote
 from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.cluster.remote import Content, code_digest
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
@@ -54,7 +43,7 @@ MOST_AT_ONCE = 256  # requests or compilations that are on their way; each has a
 
 @contextmanager
 def cluster_site(
-    where: str | Jobs, *, wait: float = WAIT_SECONDS, progress: Progress = SILENT
+    where: str | connection.Jobs, *, wait: float = WAIT_SECONDS, progress: Progress = SILENT
 ) -> Iterator[ClusterSite]:
     """A cluster, connected, with at least one worker that has a GPU and the same gemmprof as here.
 
@@ -66,11 +55,11 @@ def cluster_site(
         UsageError: the extra is not installed, or an option is not known.
         DeviceError: nobody answers, or no worker comes.
     """
-    with connected(where, wait=wait, progress=progress) as client:
+    with connection.connected(where, wait=wait, progress=progress) as client:
         end, told = time.monotonic() + wait, False
-        while not gpu_workers(client):
+        while not connection.gpu_workers(client):
             if time.monotonic() > end:
-                raise no_workers(wait, list(client.scheduler_info(n_workers=-1)["workers"]))
+                raise connection.no_workers(wait, list(client.scheduler_info(n_workers=-1)["workers"]))
             if not told:
                 progress.note(f"waiting for a worker with a GPU, {wait:.0f} s at most")
                 told = True
@@ -81,8 +70,10 @@ def cluster_site(
                 yield site
         finally:
             # Also where the command failed: children on the workers would keep their GPUs' memory.
-            bounded(lambda: client.run(remote.close, on_error="ignore"))
-            bounded(lambda: client.unregister_worker_plugin(remote.Ending(site.workers.command).name))
+            connection.bounded(lambda: client.run(remote.close, on_error="ignore"))
+            connection.bounded(
+                lambda: client.unregister_worker_plugin(remote.Ending(site.workers.command).name)
+            )
 
 
 class ClusterSite:
@@ -140,7 +131,7 @@ class ClusterSite:
         parameters = tuned_parameters(cache_directory(), [architecture_number(label)])
         progress.note(f"one worker builds the extension for compute capability {label}")
         self._extension = self._client.submit(
-            remote.build_extension, label, parameters, resources={RESOURCE: 1}, pure=True
+            remote.build_extension, label, parameters, resources={connection.RESOURCE: 1}, pure=True
         )
         record: BuildResult = self.workers.do(
             lambda options: self._client.submit(remote.record_of, self._extension, **options)
@@ -212,7 +203,9 @@ class ClusterPlaces:
     @property
     def width(self) -> int:
         """How many requests can be answered at once, as far as the workers declare it."""
-        return max(1, int(sum(facts["resources"][RESOURCE] for facts in self._workers.good.values())))
+        return max(
+            1, int(sum(facts["resources"][connection.RESOURCE] for facts in self._workers.good.values()))
+        )
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -243,7 +236,7 @@ class ClusterPlaces:
                 record, card, worker = self._workers.do(
                     ask, avoid=avoid, takes=request.seconds, leaving=self._left.is_set
                 )
-            except WorkersKilled:
+            except connection.WorkersKilled:
                 lost = {"status": CRASHED, "detail": "it took several workers along"}
                 return Answer(lost, next(iter(self._cards), Card(self._workers.model, -1, "")))
             if record.get("status") == remote.NOT_BEGUN:
@@ -291,7 +284,7 @@ def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
     Raises:
         DeviceError: gemmprof is missing on a worker, or another one than here.
     """
-    addresses = list(gpu_workers(client))
+    addresses = list(connection.gpu_workers(client))
     remedies = ["install the same gemmprof on every worker: pip install '.[cluster,gpu]' in one checkout"]
     answers = client.run(remote.look, workers=addresses, on_error="return")
     facts = {}
@@ -305,7 +298,7 @@ def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
                 remedies=remedies,
             )
         if answer.sources != code_digest():
-            raise other_code([f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"])
+            raise connection.other_code([f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"])
         facts[address] = answer
     return facts
 
@@ -338,7 +331,7 @@ def _agree(name: str, versions: dict[str, str]) -> None:
 # Packages by which the parts of a cluster talk to each other.
 SAME_EVERYWHERE = ("distributed", "dask", "cloudpickle", "msgpack")
 
-START_REMEDY = f"start it with: {START_WORKER}"
+START_REMEDY = f"start it with: {connection.START_WORKER}"
 
 
 def examine_cluster(address: str) -> tuple[WorkerReport, ...]:
@@ -348,7 +341,7 @@ def examine_cluster(address: str) -> tuple[WorkerReport, ...]:
         UsageError: the extra is not installed.
         DeviceError: no scheduler answers.
     """
-    with connected(address) as client:
+    with connection.connected(address) as client:
         workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
         answers = client.run(remote.look, on_error="return")
         versions = client.get_versions()
@@ -372,7 +365,7 @@ def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Check)
         found = f"{type(answer).__name__}: {answer}".splitlines()[0]
         remedy = "install it there: pip install '.[cluster,gpu]' in the checkout of gemmprof"
         return WorkerReport(worker, str(facts.get("host", "")), (Check("gemmprof", False, found, (remedy,)),))
-    declared = facts.get("resources", {}).get(RESOURCE, 0)
+    declared = facts.get("resources", {}).get(connection.RESOURCE, 0)
     same = answer.sources == code_digest()
     checks = [
         Check(
@@ -380,7 +373,10 @@ def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Check)
             () if same else (f"install the same as here ({gemmprof.__version__}) on every worker",),
         ),
         packages,
-        Check(f"resource {RESOURCE}", declared >= 1, f"{declared:g}", () if declared >= 1 else (START_REMEDY,)),
+        Check(
+            f"resource {connection.RESOURCE}", declared >= 1, f"{declared:g}",
+            () if declared >= 1 else (START_REMEDY,),
+        ),
         *(check for check in answer.checks if check.name != "disk space"),
     ]  # fmt: skip
     return WorkerReport(worker, answer.host, tuple(checks))

@@ -16,18 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
-from gemmprof.profiler.cluster import remote
-from gemmprof.profiler.cluster.connection import (
-    RESOURCE,
-    RESULT_SECONDS,
-    ResultLost,
-    SchedulerGone,
-    as_gemmprof_error,
-    bounded,
-    gpu_workers,
-    no_workers,
-    result_of,
-)
+from gemmprof.profiler.cluster import connection, remote
 from gemmprof.profiler.site import START_SECONDS, NotBegun
 
 if TYPE_CHECKING:
@@ -56,7 +45,7 @@ class GpuWorkers:
         self.ending = False
         """Nothing more is begun."""
         self._lock = threading.Lock()
-        self._workers: Mapping[str, Mapping[str, Any]] = gpu_workers(client)
+        self._workers: Mapping[str, Mapping[str, Any]] = connection.gpu_workers(client)
         self._gone: set[str] = set()
         self._error: DeviceError | None = None
         self._waiting: list[float] = []
@@ -85,7 +74,7 @@ class GpuWorkers:
     def end(self) -> None:
         """Have the workers begin nothing more of this command; what was begun goes on."""
         self.ending = True
-        bounded(lambda: self.client.register_plugin(remote.Ending(self.command)))
+        connection.bounded(lambda: self.client.register_plugin(remote.Ending(self.command)))
 
     def do(
         self,
@@ -94,7 +83,7 @@ class GpuWorkers:
         host: str = "",
         avoid: str = "",
         takes: float = math.inf,
-        fetching: float = RESULT_SECONDS,
+        fetching: float = connection.RESULT_SECONDS,
         leaving: Callable[[], bool] = lambda: False,
     ) -> Any:
         """What the task returns that ``send`` submits, again where it is lost.
@@ -118,11 +107,11 @@ class GpuWorkers:
                 try:
                     task = send({"workers": sorted(allowed) or None, "pure": False})
                     if self._ends(task, allowed, leaving):
-                        return result_of(task, fetching)
+                        return connection.result_of(task, fetching)
                     task.cancel()
                 except NotBegun:
                     raise
-                except ResultLost:
+                except connection.ResultLost:
                     pass  # it is done again
                 except remote.GpuGone as error:
                     moves += 1
@@ -130,7 +119,7 @@ class GpuWorkers:
                     if moves == MAXIMUM_MOVES or not self.good:
                         raise self._nobody(str(error)) from None
                 except Exception as error:
-                    raise as_gemmprof_error(error) from error
+                    raise connection.as_gemmprof_error(error) from error
             raise NotBegun
 
     def _ends(self, task: Any, allowed: frozenset[str], leaving: Callable[[], bool]) -> bool:
@@ -140,10 +129,10 @@ class GpuWorkers:
         task.add_done_callback(lambda _: done.set())
         while not done.wait(POLL_SECONDS):
             if self._closed.is_set() or leaving() or (self._error and self.ending):
-                bounded(task.cancel)
+                connection.bounded(task.cancel)
                 raise NotBegun
             if self._error is not None:
-                bounded(task.cancel)
+                connection.bounded(task.cancel)
                 raise self._error
             if allowed and not allowed & self._workers.keys():
                 return False
@@ -182,8 +171,8 @@ class GpuWorkers:
         seen = time.monotonic()
         while not self._closed.wait(POLL_SECONDS) and self._error is None:
             try:
-                before, self._workers = self._workers, gpu_workers(self.client)
-            except SchedulerGone as error:
+                before, self._workers = self._workers, connection.gpu_workers(self.client)
+            except connection.SchedulerGone as error:
                 self._error = error
                 return
             for address in before.keys() - self._workers.keys():
@@ -192,7 +181,7 @@ class GpuWorkers:
             if self.good:
                 seen = now
             elif self.ending or now - seen > self._patience:
-                self._error = no_workers(self._patience, list(self._workers))
+                self._error = connection.no_workers(self._patience, list(self._workers))
             silent = now - self._answered
             with self._lock:
                 longest = max(self._waiting, default=math.inf)
@@ -203,7 +192,11 @@ class GpuWorkers:
         """What submits a function of `remote` to a worker with a free GPU."""
         key = f"gemmprof-{function.__name__}"
         return lambda options: self.client.submit(
-            function, *arguments, key=f"{key}-{uuid.uuid4().hex}", resources={RESOURCE: 1}, **options
+            function,
+            *arguments,
+            key=f"{key}-{uuid.uuid4().hex}",
+            resources={connection.RESOURCE: 1},
+            **options,
         )
 
     def _nobody(self, found: str) -> DeviceError:

@@ -24,15 +24,7 @@ import gemmprof
 from gemmprof.base.errors import DeviceError, ReportError, UnreachableError
 from gemmprof.base.progress import Progress
 from gemmprof.base.spread import be_for_others, elsewhere, unseen
-from gemmprof.profiler.cluster.connection import (
-    Jobs,
-    NoScheduler,
-    ResultLost,
-    SchedulerGone,
-    connected,
-    other_code,
-    result_of,
-)
+from gemmprof.profiler.cluster import connection
 from gemmprof.profiler.cluster.remote import code_digest
 
 if TYPE_CHECKING:
@@ -85,7 +77,7 @@ def do(
 
 
 @contextmanager
-def reading_on(where: str | Jobs, *, wait: float, progress: Progress) -> Iterator[None]:
+def reading_on(where: str | connection.Jobs, *, wait: float, progress: Progress) -> Iterator[None]:
     """Have a cluster's workers do what `gemmprof.base.spread.each` is asked for, as long as the context.
 
     Args:
@@ -124,7 +116,7 @@ class _Asked:
 class Readers:
     """The workers of a cluster; see `reading_on`."""
 
-    def __init__(self, where: str | Jobs, wait: float, progress: Progress) -> None:
+    def __init__(self, where: str | connection.Jobs, wait: float, progress: Progress) -> None:
         self._where, self._wait, self._progress = where, wait, progress
         self._folder = os.fspath(Path.cwd())
         self._stack = ExitStack()
@@ -197,12 +189,12 @@ class Readers:
             try:
                 self._await(asked)
                 return self._result(asked)
-            except (ResultLost, CancelledError, OSError) as error:
+            except (connection.ResultLost, CancelledError, OSError) as error:
                 if isinstance(error, OSError) and self._is_connected():
                     raise  # the job's own
                 self._renew(asked)
             except OtherCode as error:
-                raise other_code([f"{asked.task.key}: {error}"]) from None
+                raise connection.other_code([f"{asked.task.key}: {error}"]) from None
             except UnreachableError as error:
                 raise unseen(error.path, error) if os.access(error.path, os.R_OK) else error from None
             except Exception as error:
@@ -221,8 +213,8 @@ class Readers:
         seconds = FETCH_SECONDS
         while True:
             try:
-                return result_of(asked.task, seconds)
-            except ResultLost:
+                return connection.result_of(asked.task, seconds)
+            except connection.ResultLost:
                 if seconds > RESULT_SECONDS or not self._threads():
                     raise
                 seconds *= 2
@@ -284,14 +276,14 @@ class Readers:
             self._stack = ExitStack()
             try:
                 self._client = self._stack.enter_context(
-                    connected(self._where, wait=self._wait, progress=self._progress)
+                    connection.connected(self._where, wait=self._wait, progress=self._progress)
                 )
                 break
-            except NoScheduler as error:
+            except connection.NoScheduler as error:
                 if not again:
                     raise
                 if time.monotonic() > end:
-                    raise SchedulerGone(error.message) from error
+                    raise connection.SchedulerGone(error.message) from error
                 time.sleep(POLL_SECONDS)
         self._await_workers(end)
         self._refuse_others()
@@ -323,7 +315,7 @@ class Readers:
             if answer != code_digest() and not isinstance(answer, OSError)
         ]
         if other:
-            raise other_code(other)
+            raise connection.other_code(other)
 
 
 def no_readers(seconds: float) -> DeviceError:

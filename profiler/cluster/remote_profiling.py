@@ -22,17 +22,9 @@ from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.cluster.remote import Content
 from gemmprof.profiler.job import Job, Task, collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
+from gemmprof.profiler.ncu import profile_pass
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.ncu.profile_pass import (
-    LOGS,
-    REPORTS,
-    PassFiles,
-    PassOutcome,
-    finish_pass,
-    next_pass,
-    start_pass,
-)
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
@@ -109,15 +101,15 @@ class _OnHost(Profiling):
         super().__init__(whole._keeper, whole._ncu)
         self._whole, self._host = whole, host
 
-    def _once(self, tasks: Sequence[Task]) -> PassOutcome:
+    def _once(self, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
         keeper, whole = self._keeper, self._whole
         order = Order(whole._workers.command, tuple(tasks), keeper.settings, whole._workers.model)
         with whole._naming:
-            files = next_pass(keeper.directory)
+            files = profile_pass.next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
         delivery = self._delivered(order, files)
         if delivery is None:
-            return PassOutcome(interrupted=True)
+            return profile_pass.PassOutcome(interrupted=True)
         for end, text in delivery.texts.items():
             files.log.with_name(files.name + end).write_text(text, encoding="utf-8")
         name = str(files.report.relative_to(files.directory))
@@ -130,7 +122,7 @@ class _OnHost(Profiling):
             return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
 
-    def _delivered(self, order: Order, files: PassFiles) -> Delivery | None:
+    def _delivered(self, order: Order, files: profile_pass.PassFiles) -> Delivery | None:
         """Have the pass made and its report written; None where Ctrl-C came first."""
         workers = self._whole._workers
         made = workers.with_gpu(profile_there, order, self._whole._carried, self._whole._extension())
@@ -165,7 +157,7 @@ class Delivery:
         texts: ncu's log and the program's output, by the end of the file's name.
     """
 
-    outcome: PassOutcome
+    outcome: profile_pass.PassOutcome
     card: Card
     report: Content | None
     texts: Mapping[str, str]
@@ -189,9 +181,9 @@ def _profiled_in(
     folder: Path, ncu: Tool, order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
 ) -> Delivery:
     settings = order.settings
-    for name in (REPORTS, LOGS):
+    for name in (profile_pass.REPORTS, profile_pass.LOGS):
         (folder / name).mkdir()
-    files = next_pass(folder)
+    files = profile_pass.next_pass(folder)
     environment = remote.environment({**carried, **(extension.carried if extension else {})})
     with ExitStack() as stack:
         card = stack.enter_context(remote.GPUS.one(order.model))
@@ -200,8 +192,8 @@ def _profiled_in(
         lock = stack.enter_context(collecting(folder))
         job = Job(order.tasks, folder, files.events, folder / STOP_FILE, settings.seed)
         if not stack.enter_context(remote.at_work(order.command, job.stop_file)):
-            return Delivery(PassOutcome(interrupted=True), card, None, {})
-        program = start_pass(
+            return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
+        program = profile_pass.start_pass(
             ncu,
             files,
             collection=settings.collection_options,
@@ -212,7 +204,9 @@ def _profiled_in(
             lock=lock,
             environment={**environment, VISIBLE: card.uuid},
         )
-        outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
+        outcome = profile_pass.finish_pass(
+            program, files, job, on_event=lambda event: None, on_interrupt=lambda: None
+        )
     report = Content.of(files.report) if outcome.finished else None
     written = (files.log, files.output, files.events)
     texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}

@@ -16,20 +16,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gemmprof.analysis.inputs.conditions import (
-    ALIASES,
-    Both,
-    Comparison,
-    Condition,
-    Either,
-    HasFinding,
-    Match,
-    Not,
-    canonical,
-    names_in,
-    parts_of,
-    unit_of,
-)
+from gemmprof.analysis.inputs import conditions
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import RefusedFileError, shown
@@ -92,7 +79,7 @@ def document(answer: Answer, condition: str) -> FindDocument:
     return FindDocument(condition, answer.matches, answer.looked_at, answer.found)
 
 
-def search(folder: Path, condition: Condition, *, limit: int | None = None) -> Answer:
+def search(folder: Path, condition: conditions.Condition, *, limit: int | None = None) -> Answer:
     """The launches of a data set that meet a condition. A launch that lacks a figure does not meet a condition on it.
 
     Raises:
@@ -116,7 +103,7 @@ def _unreadable(folder: Path, error: Exception) -> DatasetError:
     )
 
 
-def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
+def _search(folder: Path, condition: conditions.Condition, limit: int | None) -> Answer:
     contents = load_contents(folder)
     live: dict[str, dict[str, int]] = {}
     for path, entry in contents.reports.items():
@@ -125,8 +112,8 @@ def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
     if not live:
         return Answer((), 0, 0)
     try:
-        names = _columns(folder, tuple(live), names_in(condition))
-        texts = [part.name for part in parts_of(condition) if isinstance(part, Match)]
+        names = _columns(folder, tuple(live), conditions.names_in(condition))
+        texts = [part.name for part in conditions.parts_of(condition) if isinstance(part, conditions.Match)]
         shown = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
             looked_at = list(dict.fromkeys([*texts, DURATION, *names.values()]))
@@ -202,26 +189,28 @@ def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
-def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]) -> pa.ChunkedArray:
+def _meeting(
+    condition: conditions.Condition, launches: pa.Table, places: Mapping[str, str]
+) -> pa.ChunkedArray:
     """Which launches meet a condition: true, false, or null where a figure is absent, as in SQL.
 
     Args:
         launches: the figures, metrics and texts that it looks at.
         places: the column of each figure or metric by its name.
     """
-    if isinstance(condition, Comparison):
+    if isinstance(condition, conditions.Comparison):
         return getattr(pc, _COMPARE[condition.operator])(
             _number(launches[places[condition.name]].cast("float64")), condition.value
         )
-    if isinstance(condition, HasFinding):
+    if isinstance(condition, conditions.HasFinding):
         return pc.greater(_number(launches[places[condition.name]].cast("float64")), 0.0)
-    if isinstance(condition, Match):
+    if isinstance(condition, conditions.Match):
         met = _found_in(launches[condition.name], condition.pattern)
         return met if condition.wanted else pc.invert(met)
-    if isinstance(condition, Not):
+    if isinstance(condition, conditions.Not):
         return pc.invert(_meeting(condition.part, launches, places))
-    assert isinstance(condition, (Both, Either))
-    join = pc.and_kleene if isinstance(condition, Both) else pc.or_kleene
+    assert isinstance(condition, (conditions.Both, conditions.Either))
+    join = pc.and_kleene if isinstance(condition, conditions.Both) else pc.or_kleene
     return reduce(join, (_meeting(part, launches, places) for part in condition.parts))
 
 
@@ -265,7 +254,7 @@ def _metrics_in(folder: Path, part: str) -> list[str]:
 
 
 def _candidates(name: str) -> tuple[str, str, str]:
-    return (f"{FIGURE}{canonical(name)}", f"{FINDING}{name}", name)
+    return (f"{FIGURE}{conditions.canonical(name)}", f"{FINDING}{name}", name)
 
 
 def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str]) -> pa.Table:
@@ -293,7 +282,7 @@ def column(name: str, known: set[str]) -> str:
     for candidate in _candidates(name):
         if candidate in known:
             return candidate
-    if unit_of(name) is not None:
+    if conditions.unit_of(name) is not None:
         raise UsageError(
             f"no report here holds what '{name}' needs",
             remedies=["collect more: ncu --set full", "findings need a data set made without --no-findings"],
@@ -308,7 +297,7 @@ def _unknown(name: str, known: set[str]) -> UsageError:
     from gemmprof.analysis.inputs.named_figures import UNITS
     from gemmprof.analysis.inputs.selection import some
 
-    close = get_close_matches(name, known | set(ALIASES), n=5, cutoff=0.5)
+    close = get_close_matches(name, known | set(conditions.ALIASES), n=5, cutoff=0.5)
     meant = [f"did you mean {close[0]}?"] if close else []
     return UsageError(
         f"'{name}' is no figure, finding or metric of these reports",

@@ -18,19 +18,8 @@ from gemmprof.reports.facts import collected_with, whose
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import nanoseconds, ratio, tflops
+from gemmprof.reports.pages import stage_rows
 from gemmprof.reports.pages.contents import KernelPage, Plan
-from gemmprof.reports.pages.stage_rows import (
-    COLUMNS,
-    Column,
-    LadderRoofline,
-    LaunchRow,
-    ProblemGroup,
-    SizeTable,
-    StageRow,
-    fastest_of,
-    size_table,
-    timed_stages,
-)
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -106,11 +95,11 @@ class FamilyRow:
 class Overview:
     """Everything on the index page."""
 
-    groups: tuple[ProblemGroup, ...]
+    groups: tuple[stage_rows.ProblemGroup, ...]
     """The problems that are shown at length: those that were profiled, else the largest."""
-    sizes: tuple[SizeTable, ...]
+    sizes: tuple[stage_rows.SizeTable, ...]
     """All problems of each ladder that has more than one."""
-    launches: tuple[LaunchRow, ...]
+    launches: tuple[stage_rows.LaunchRow, ...]
     """Launches that belong to no stage of the run."""
     left_out: int
     families: tuple[FamilyRow, ...] = ()
@@ -125,10 +114,12 @@ class Overview:
     """Where the time of all launches goes; of reports alone, a run's ladder has its own picture."""
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[stage_rows.Column, ...]:
         """The figures that at least one launch has."""
         return tuple(
-            one for one in COLUMNS if any(one.value(row.analysis) is not None for row in self.launches)
+            one
+            for one in stage_rows.COLUMNS
+            if any(one.value(row.analysis) is not None for row in self.launches)
         )
 
 
@@ -136,26 +127,34 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     """The index page of a session, ``earlier``: what it is compared with."""
     run = session.run
     owned = {place for place, page in plan.by_launch.items() if page.result is not None}
-    groups: list[ProblemGroup] = []
+    groups: list[stage_rows.ProblemGroup] = []
     if run is not None:
         pages = {page.result.key: page for page in plan.pages if page.result is not None}
         for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
             rows = _rows(session, run, problem, pages)
             if rows:
                 groups.append(
-                    ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows), _steps(rows))
+                    stage_rows.ProblemGroup(
+                        problem, rows, _roofline(rows, problem, prefix), _story(rows), _steps(rows)
+                    )
                 )
     of = {member: family for family in session.by_time for member in family.members}
     rest = [
-        LaunchRow(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), of[index], index)
+        stage_rows.LaunchRow(
+            analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), of[index], index
+        )
         for index, analysis in enumerate(session.kernels)
         if index not in owned
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
-    by_ladder: dict[str, list[ProblemGroup]] = {}
+    by_ladder: dict[str, list[stage_rows.ProblemGroup]] = {}
     for group in groups:
         by_ladder.setdefault(group.ladder, []).append(group)
-    sizes = (size_table(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
+    sizes = (
+        stage_rows.size_table(ladder, members, prefix)
+        for ladder, members in by_ladder.items()
+        if len(members) > 1
+    )
     return Overview(
         _first_of_each_ladder_open(at_length),
         tuple(sizes),
@@ -169,7 +168,9 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     )
 
 
-def _first_of_each_ladder_open(groups: Sequence[ProblemGroup]) -> tuple[ProblemGroup, ...]:
+def _first_of_each_ladder_open(
+    groups: Sequence[stage_rows.ProblemGroup],
+) -> tuple[stage_rows.ProblemGroup, ...]:
     """The groups as the page shows them: of each ladder the first at length, the others folded."""
     met: set[str] = set()
     shown = []
@@ -181,11 +182,11 @@ def _first_of_each_ladder_open(groups: Sequence[ProblemGroup]) -> tuple[ProblemG
 
 def _rows(
     session: Session, run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]
-) -> tuple[StageRow, ...]:
+) -> tuple[stage_rows.StageRow, ...]:
     results = [result for result in run.results if result.problem == problem]
     speeds = _speeds(run, results)
     best = max(speeds.values(), default=0.0)
-    rows: list[StageRow] = []
+    rows: list[stage_rows.StageRow] = []
     before: float | None = None
     for result in sorted(results, key=lambda item: item.stage):
         analysis = session.kernel_for(result)
@@ -193,7 +194,7 @@ def _rows(
         record = run.record_of(result)
         is_yardstick = record.stage.yardstick
         rows.append(
-            StageRow(
+            stage_rows.StageRow(
                 record=record,
                 result=result,
                 seconds=run.seconds(result),
@@ -201,7 +202,9 @@ def _rows(
                 of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
-                launch=LaunchRow(analysis, pages.get(result.key)) if analysis is not None else None,
+                launch=stage_rows.LaunchRow(analysis, pages.get(result.key))
+                if analysis is not None
+                else None,
             )
         )
         if not is_yardstick:
@@ -223,12 +226,12 @@ def _speeds(run: Run, results: Sequence[StageResult]) -> dict[int, float]:
     return {number: 1.0 / seconds for number, seconds in timed.items()}
 
 
-def _story(rows: Sequence[StageRow]) -> str:
+def _story(rows: Sequence[stage_rows.StageRow]) -> str:
     """The ladder in one sentence."""
-    ladder = timed_stages(rows)
+    ladder = stage_rows.timed_stages(rows)
     if len(ladder) < 2:
         return ""
-    first, best = ladder[0], fastest_of(ladder)
+    first, best = ladder[0], stage_rows.fastest_of(ladder)
     assert first.tflops is not None and best is not None and best.tflops is not None
     steps = [row for row in ladder if row.step is not None]
     largest = max(steps, key=lambda row: row.step or 0.0, default=None)
@@ -243,7 +246,7 @@ def _story(rows: Sequence[StageRow]) -> str:
     return sentence + "."
 
 
-def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
+def _steps(rows: Sequence[stage_rows.StageRow]) -> tuple[LadderStep, ...]:
     """The steps between stages that were both timed and explained."""
     rungs = []
     for row in rows:
@@ -254,7 +257,9 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
     return ladder_steps(rungs)
 
 
-def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> LadderRoofline | None:
+def _roofline(
+    rows: Sequence[stage_rows.StageRow], problem: Problem, prefix: str
+) -> stage_rows.LadderRoofline | None:
     steps = []
     for row in rows:
         page = row.launch.page if row.launch is not None else None
@@ -275,7 +280,7 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Ladder
         description="; ".join(tip for gid, tip in tips.items() if gid.startswith("step")),
         tips=tips,
     )
-    return LadderRoofline(svg, ladder_figure.ladder_data(figure, steps))
+    return stage_rows.LadderRoofline(svg, ladder_figure.ladder_data(figure, steps))
 
 
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:

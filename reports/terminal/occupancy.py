@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.occupancy import reasoning
 from gemmprof.analysis.occupancy.calculator import Occupancy
-from gemmprof.analysis.occupancy.reasoning import (
-    RESOURCE_WORDS,
-    conclusion,
-    explain_together,
-    in_words,
-    limited_by,
-    suggest,
-)
 from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import visible
@@ -100,7 +93,7 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
         if show_gpu:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
         style = _style(answer)
-        rows.append([(cell, style) for cell in (_label(target), name, *cells, limited_by(answer))])
+        rows.append([(cell, style) for cell in (_label(target), name, *cells, reasoning.limited_by(answer))])
     _print_table(console, rows, right=range(2, len(columns) - 1))
     _print_reasoning(console, [answer for _, answer in solved])
     _print_clusters(console, solved)
@@ -126,16 +119,16 @@ def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
     console.print("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
-    for shared in explain_together(distinct):
+    for shared in reasoning.explain_together(distinct):
         step = shared.step
-        name = RESOURCE_WORDS[step.resource] if step.resource != last else ""
+        name = reasoning.RESOURCE_WORDS[step.resource] if step.resource != last else ""
         last = step.resource
         where = _together(shared.architectures, everyone) if len(everyone) > 1 else ""
         style = "bold" if step.binding else ""
         rows.append([name, (step.text, style), (where, "dim")])
     endings: dict[str, list[str]] = {}
     for answer in distinct:
-        endings.setdefault(conclusion(answer), []).append(answer.limits.label)
+        endings.setdefault(reasoning.conclusion(answer), []).append(answer.limits.label)
     for text, cards in endings.items():
         where = _together(cards, everyone) if len(everyone) > 1 else ""
         rows.append(["so" if text == next(iter(endings)) else "", text, (where, "dim")])
@@ -161,7 +154,7 @@ def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
     everyone = [answer.limits.label for answer in distinct]
     found: dict[str, list[str]] = {}
     for answer in distinct:
-        for suggestion in suggest(answer):
+        for suggestion in reasoning.suggest(answer):
             found.setdefault(str(suggestion), []).append(answer.limits.label)
     if all(answer.theoretical_occupancy == 1 for answer in distinct):
         return
@@ -196,7 +189,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
             cells = [
                 str(answer.blocks_per_sm),
                 f"{100 * answer.theoretical_occupancy:.1f} %",
-                "nothing" if answer.theoretical_occupancy == 1 else limited_by(answer),
+                "nothing" if answer.theoretical_occupancy == 1 else reasoning.limited_by(answer),
             ]
         rows.append(
             [
@@ -227,11 +220,13 @@ def print_launches(
             console.print(f"  occupancy was {result}\n")
             continue
         why = (
-            f"limited by {in_words(result.limited_by)}"
+            f"limited by {reasoning.in_words(result.limited_by)}"
             if result.limits_theoretical
             else "every warp slot can be taken"
         )
-        limits = ", ".join(f"{RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits)
+        limits = ", ".join(
+            f"{reasoning.RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits
+        )
         console.print(f"  theoretical {_percent(result.theoretical_percent)}  {why}  (blocks: {limits})")
         console.print(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
         for loss in result.losses:

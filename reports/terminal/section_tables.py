@@ -26,19 +26,7 @@ from gemmprof.analysis.sections.timeline import Lane, Timeline
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import (
-    DASH,
-    bandwidth,
-    extent,
-    figure_text,
-    flops,
-    number,
-    percent,
-    ratio,
-    significant,
-    times,
-    traffic,
-)
+from gemmprof.reports import formatting
 from gemmprof.reports.formatting import occupancy as occupancy_text
 from gemmprof.reports.terminal import columns
 
@@ -62,7 +50,7 @@ def rows(result: Any, most: int = MOST) -> list[Row]:
     if isinstance(result, NotCollected):
         return [("not collected", "", f"ncu {result.remedy}")] if result.remedy else []
     writer = _WRITERS.get(type(result))
-    found = [row for row in writer(result, most) if row[1] != DASH] if writer is not None else []
+    found = [row for row in writer(result, most) if row[1] != formatting.DASH] if writer is not None else []
     missing = getattr(result, "missing", None)
     if missing is not None:
         found.append(("partly collected", "", f"the rest: ncu {missing.remedy}"))
@@ -118,13 +106,13 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
     for name, points in kernels:
         for position, point in enumerate(points):
             shown = {
-                "FLOP/byte": significant(point.intensity),
-                "ridge": significant(point.ridge),
-                "achieved": flops(point.achieved),
-                "attainable": flops(point.attainable),
-                "reached": percent(point.percent),
-                "headroom": times(point.headroom),
-                "bandwidth": bandwidth(point.memory.achieved),
+                "FLOP/byte": formatting.significant(point.intensity),
+                "ridge": formatting.significant(point.ridge),
+                "achieved": formatting.flops(point.achieved),
+                "attainable": formatting.flops(point.attainable),
+                "reached": formatting.percent(point.percent),
+                "headroom": formatting.times(point.headroom),
+                "bandwidth": formatting.bandwidth(point.memory.achieved),
                 "side": point.bound,
             }
             first = (Text("" if position else visible(name)),) * named
@@ -139,7 +127,7 @@ def _figures(result: Any, *names: str) -> Iterator[Row]:
     for name, item in declared(type(result)).items():
         value = getattr(result, name)
         if value is not None and item.shown and (not names or name in names):
-            yield item.title, figure_text(value, item), item.meaning
+            yield item.title, formatting.figure_text(value, item), item.meaning
 
 
 def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
@@ -147,7 +135,7 @@ def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
     for entry in result.limiting_breakdown[: most // 2]:
         yield (
             f"busiest: {entry.unit or entry.label}",
-            percent(entry.percent),
+            formatting.percent(entry.percent),
             entry.label if entry.unit else "",
         )
     if result.bottleneck is not None:
@@ -156,11 +144,13 @@ def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
 
 def _roofline(result: Roofline, most: int) -> Iterator[Row]:
     for point in result.points[: 2 * most]:
-        where = f"{significant(point.intensity)} FLOP/byte, {point.bound} side"
+        where = f"{formatting.significant(point.intensity)} FLOP/byte, {point.bound} side"
         yield (
             f"{point.compute.label}, {point.memory.label}",
-            flops(point.achieved),
-            (f"{percent(point.percent)} of {flops(point.attainable)} attainable at {where}"),
+            formatting.flops(point.achieved),
+            (
+                f"{formatting.percent(point.percent)} of {formatting.flops(point.attainable)} attainable at {where}"
+            ),
         )
     yield from _memory_roofs(result)
 
@@ -169,19 +159,19 @@ def _memory_roofs(result: Roofline) -> Iterator[Row]:
     for memory in result.memory_roofs:
         yield (
             memory.label,
-            bandwidth(memory.achieved),
-            f"{percent(memory.percent)} of {bandwidth(memory.peak)}",
+            formatting.bandwidth(memory.achieved),
+            f"{formatting.percent(memory.percent)} of {formatting.bandwidth(memory.peak)}",
         )
     for note in result.notes:
         yield "Note", "", note
 
 
 def _launch(result: Launch, most: int) -> Iterator[Row]:
-    yield "Grid", extent(result.grid), f"{number(result.blocks)} blocks"
+    yield "Grid", formatting.extent(result.grid), f"{formatting.number(result.blocks)} blocks"
     yield (
         "Block",
-        extent(result.block),
-        f"{number(result.threads_per_block)} threads, {result.warps_per_block} warps",
+        formatting.extent(result.block),
+        f"{formatting.number(result.threads_per_block)} threads, {result.warps_per_block} warps",
     )
     yield from _figures(result)
     if result.idle_lanes:
@@ -192,11 +182,11 @@ def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for item in result.classes[:most]:
         opcodes = ", ".join(
-            f"{one.opcode} {ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4]
+            f"{one.opcode} {formatting.ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4]
         )
-        yield item.title, ratio(item.share), opcodes
+        yield item.title, formatting.ratio(item.share), opcodes
     for pipe in sorted(result.pipes, key=lambda pipe: -pipe.percent)[: most // 2]:
-        yield f"pipe {pipe.label}", percent(pipe.percent), pipe.meaning
+        yield f"pipe {pipe.label}", formatting.percent(pipe.percent), pipe.meaning
     yield from _figures(result.ratios)
 
 
@@ -213,7 +203,7 @@ def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
     for limit in result.block_limits:
         yield (
             f"blocks by {limit.resource.replace('_', ' ')}",
-            number(limit.blocks),
+            formatting.number(limit.blocks),
             "binds" if limit.binding else "",
         )
     for loss in result.losses[:most]:
@@ -265,12 +255,14 @@ def _between(line: str) -> str:
 def _timeline(result: Timeline, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for phase in result.phases:
-        costs = f", costs {percent(phase.costs_percent)}" if phase.costs_percent is not None else ""
+        costs = (
+            f", costs {formatting.percent(phase.costs_percent)}" if phase.costs_percent is not None else ""
+        )
         span = f"{100 * phase.begin:.0f}–{100 * phase.end:.0f} %"
         yield phase.name, span, f"{phase.what}{costs}"
     for lane in result.lanes:
         if lane.peak > 0:
-            top = f"at most {significant(lane.peak)} {lane.unit}".rstrip()
+            top = f"at most {formatting.significant(lane.peak)} {lane.unit}".rstrip()
             yield lane.title, _between(sparkline(lane, most=lane.scale)), top
     # One scale for all: warps that wait are told from those that hardly do.
     peak = max((lane.peak for lane in result.stalls), default=0.0)
@@ -278,28 +270,34 @@ def _timeline(result: Timeline, most: int) -> Iterator[Row]:
         yield (
             f"stalled: {lane.title}",
             _between(sparkline(lane, most=peak)),
-            f"{significant(lane.mean)} warps of a scheduler",
+            f"{formatting.significant(lane.mean)} warps of a scheduler",
         )
 
 
 def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for state in [state for state in result.states if state.share >= 0.005][:most]:
-        yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.meaning
+        yield state.reason.title.removeprefix("Stall "), formatting.ratio(state.share), state.meaning
 
 
 def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
     titles = {unit.name: unit.title for unit in result.units}
     for unit in result.units:
         if unit.hit_rate is not None:
-            yield unit.title, percent(unit.hit_rate), "of the sectors found there"
+            yield unit.title, formatting.percent(unit.hit_rate), "of the sectors found there"
     busy = [link for link in result.links if not link.idle]
     for link in sorted(busy, key=lambda link: -(link.bytes or 0.0))[:most]:
         amount = (
-            traffic(link.bytes) if link.bytes is not None else f"{number(link.instructions)} instructions"
+            formatting.traffic(link.bytes)
+            if link.bytes is not None
+            else f"{formatting.number(link.instructions)} instructions"
         )
-        rate = [bandwidth(link.bytes_per_second)] if link.bytes_per_second is not None else []
-        peak = [f"{percent(link.percent_of_peak)} of peak"] if link.percent_of_peak is not None else []
+        rate = [formatting.bandwidth(link.bytes_per_second)] if link.bytes_per_second is not None else []
+        peak = (
+            [f"{formatting.percent(link.percent_of_peak)} of peak"]
+            if link.percent_of_peak is not None
+            else []
+        )
         path = f"{titles.get(link.source, link.source)} → {titles.get(link.target, link.target)}"
         yield f"{path}, {link.label.replace('_', ' ')}", amount, ", ".join(rate + peak)
     yield from _figures(result)
@@ -309,8 +307,8 @@ def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
     for kind in result.operations:
         yield (
             kind.title,
-            number(kind.sectors_per_request),
-            f"sectors a request, {number(kind.requests)} requests",
+            formatting.number(kind.sectors_per_request),
+            f"sectors a request, {formatting.number(kind.requests)} requests",
         )
     yield from _figures(result)
     yield from _in_excess(result, "sectors", most)
@@ -320,10 +318,10 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
     if result.uses_shared_memory is False:
         yield "Shared memory", "unused", ""
     for kind in result.operations:
-        way = f"{number(kind.n_way)} wavefronts a request" if kind.n_way is not None else ""
+        way = f"{formatting.number(kind.n_way)} wavefronts a request" if kind.n_way is not None else ""
         yield (
             kind.title,
-            percent(kind.share),
+            formatting.percent(kind.share),
             ", ".join(t for t in ("of the wavefronts are conflicts", way) if t),
         )
     yield from _figures(result)
@@ -333,8 +331,8 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
 def _in_excess(result: Coalescing | BankConflicts, unit: str, most: int) -> Iterator[Row]:
     """The places with most excess, in sectors or wavefronts."""
     for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
-        total = number(getattr(access, unit))
-        yield place_text(access.place), number(access.excess), f"{unit} in excess of {total}"
+        total = formatting.number(getattr(access, unit))
+        yield place_text(access.place), formatting.number(access.excess), f"{unit} in excess of {total}"
 
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:
@@ -342,8 +340,8 @@ def _divergence(result: Divergence, most: int) -> Iterator[Row]:
     for branch in (result.lines or result.instructions)[:most]:
         yield (
             place_text(branch.place),
-            number(branch.divergent),
-            f"of {number(branch.executed)} branches diverged",
+            formatting.number(branch.divergent),
+            f"of {formatting.number(branch.executed)} branches diverged",
         )
 
 
@@ -353,7 +351,7 @@ def _spills(result: Spills, most: int) -> Iterator[Row]:
         return
     yield from _figures(result)
     for access in (result.lines or result.instructions)[:most]:
-        yield place_text(access.place), number(access.sectors), "sectors"
+        yield place_text(access.place), formatting.number(access.sectors), "sectors"
 
 
 def _source_view(result: SourceView, most: int) -> Iterator[Row]:
@@ -362,12 +360,12 @@ def _source_view(result: SourceView, most: int) -> Iterator[Row]:
             line = result.lines[index]
             share = result.share(line.counters)
             if share is None or share >= 0.05:
-                yield f"{base_name(line.file)}:{line.line}", percent(share), line.text.strip()
+                yield f"{base_name(line.file)}:{line.line}", formatting.percent(share), line.text.strip()
     else:
         yield "Source lines", "none", "compile with -lineinfo (Triton and torch.compile: nothing to do)"
         for index in result.hottest_sass[:most]:
             one = result.sass[index]
-            yield f"{one.offset:#06x}", percent(result.share(one.counters)), one.sass
+            yield f"{one.offset:#06x}", formatting.percent(result.share(one.counters)), one.sass
 
 
 def _rules(result: Advice, most: int) -> Iterator[Row]:

@@ -15,14 +15,14 @@ def main() -> int:
     from gemmprof import cli
     from gemmprof.kernels import catalog
     from gemmprof.profiler import measuring
-    from gemmprof.profiler.cluster import gpu_workers, remote
+    from gemmprof.profiler.cluster import connection, remote
     from gemmprof.profiler.tuning import search
 
     measuring.MODULE = search.MODULE = "fake_gpu"
     remote.build_extension = fake_cluster.build_extension
     remote.compile_library = fake_cluster.compile_library
     catalog.LADDERS = (catalog.SINGLE, TINY)
-    asks, delay = gpu_workers.bounded, float(os.environ.get("ON_FARM_DELAY", "0"))
+    asks, delay = connection.bounded, float(os.environ.get("ON_FARM_DELAY", "0"))
 
     def late(*arguments):
         """The cluster is asked, and answers, a while later."""
@@ -31,7 +31,7 @@ def main() -> int:
         time.sleep(delay)
         return answer
 
-    gpu_workers.bounded = late
+    connection.bounded = late
     return cli.main(sys.argv[1:])
 
 
