@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeM
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.levers import is_debug_build
+from gemmprof.analysis.explanation.prediction import FLOOR
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.whole.spans import idle_share
@@ -108,7 +109,7 @@ def test_every_report_reads_well(recorded: ReadRecorded, report_name: str) -> No
 def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name, source=True):
         for finding in explain(profile).findings:
-            assert finding.saves > 0.04, "half of the narrowest interval"
+            assert finding.saves > FLOOR
             assert finding.cause != "launch_overhead" or not owner_of(profile).editable
 
 
