@@ -17,22 +17,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import CAUSES, causes_of
 from gemmprof.analysis.comparison.records import KernelRecord, Range
 from gemmprof.analysis.comparison.sides import disassembled
-from gemmprof.analysis.inputs.conditions import (
-    ALIASES,
-    TIME,
-    Both,
-    Comparison,
-    Condition,
-    Either,
-    HasFinding,
-    Match,
-    Not,
-    asks_change,
-    canonical,
-    names_in,
-    parse_condition,
-    parts_of,
-)
+from gemmprof.analysis.inputs import conditions as language
 from gemmprof.analysis.inputs.named_figures import QUANTITIES
 from gemmprof.analysis.inputs.names import owner_of_name
 from gemmprof.analysis.sections.rules import KNOWN as RULES
@@ -111,7 +96,7 @@ def _waiver(path: Path, number: int, entry: object) -> Waiver:
             f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
         ) from None
     # A gate judges time by all repetitions: it is not the duration of one launch.
-    meant = condition if condition == TIME else canonical(condition)
+    meant = condition if condition == language.TIME else language.canonical(condition)
     return Waiver(wanted, meant, reason, until)
 
 
@@ -148,7 +133,7 @@ ONE_LAUNCH_WITHIN = 0.02
 
 def figure(record: KernelRecord, name: str) -> Range | None:
     """A figure of the middle launch, or a metric over all launches; None where it was not collected."""
-    name = canonical(name)
+    name = language.canonical(name)
     direct = record.metrics.get(DIRECT.get(name, ""))
     if direct is not None:
         return direct
@@ -241,7 +226,7 @@ def check(
     """
     day = today or datetime.date.today()
     given = tuple(waivers)
-    asked = [(text.strip(), parse_condition(text, two_sides=True)) for text in conditions]
+    asked = [(text.strip(), language.parse_condition(text, two_sides=True)) for text in conditions]
     gate = _Gate(asked, [waiver for waiver in given if waiver.until >= day])
     for kernel in outcome.kernels:
         if kernel.verdict == "gone":
@@ -255,7 +240,7 @@ def check(
     # Of kernels that are gone nothing can be asked.
     if any(kernel.verdict != "gone" for kernel in outcome.kernels):
         for text, condition in asked:
-            for part in parts_of(condition):
+            for part in language.parts_of(condition):
                 if part not in gate.known:
                     raise _unknown(outcome, text, part)
     return GateResult(
@@ -289,12 +274,12 @@ class _Gate:
         known: parts of conditions whose figure at least one kernel has.
     """
 
-    def __init__(self, asked: Sequence[tuple[str, Condition]], waivers: Sequence[Waiver]) -> None:
+    def __init__(self, asked: Sequence[tuple[str, language.Condition]], waivers: Sequence[Waiver]) -> None:
         self._asked, self._waivers = asked, waivers
         self.broken: list[Break] = []
         self.undecided: list[tuple[Compared, str]] = []
         self.checked = 0
-        self.known: set[Condition] = set()
+        self.known: set[language.Condition] = set()
 
     def breaks(self, kernel: Compared, condition: str, text: str, names: Iterable[str] = ()) -> None:
         """The kernel meets a condition; the first waiver that covers it lets it pass."""
@@ -313,8 +298,8 @@ class _Gate:
         """Hold a kernel against every condition."""
         decided = False
         for text, condition in self._asked:
-            answers: dict[Condition, _Answer] = {}
-            for part in parts_of(condition):
+            answers: dict[language.Condition, _Answer] = {}
+            for part in language.parts_of(condition):
                 answers[part] = _answer(part, kernel)
                 if answers[part].there:
                     self.known.add(part)
@@ -325,7 +310,7 @@ class _Gate:
             if met is None and said:
                 self.undecided.append((kernel, f"{text}: {said}"))
             elif met:
-                names = [named(name) for name in names_in(condition)]
+                names = [named(name) for name in language.names_in(condition)]
                 self.breaks(
                     kernel,
                     names[0] if len(names) == len(answers) == 1 else text,
@@ -338,19 +323,19 @@ class _Gate:
 
 def named(name: str) -> str:
     """What a word of a condition means; ``time`` stays, since a gate judges it by all repetitions."""
-    return name if name == TIME else canonical(name)
+    return name if name == language.TIME else language.canonical(name)
 
 
-def _combined(condition: Condition, answers: dict[Condition, _Answer]) -> bool | None:
+def _combined(condition: language.Condition, answers: dict[language.Condition, _Answer]) -> bool | None:
     """An expression of three values, as in SQL: what is not decided stays so unless the rest decides."""
     if condition in answers:
         return answers[condition].met
-    if isinstance(condition, Not):
+    if isinstance(condition, language.Not):
         met = _combined(condition.part, answers)
         return None if met is None else not met
-    assert isinstance(condition, (Both, Either))
+    assert isinstance(condition, (language.Both, language.Either))
     parts = [_combined(part, answers) for part in condition.parts]
-    decisive = isinstance(condition, Either)
+    decisive = isinstance(condition, language.Either)
     return decisive if decisive in parts else None if None in parts else not decisive
 
 
@@ -358,11 +343,11 @@ NO_TIME = "no time on both sides"
 NOT_THERE = _Answer(None, "not collected", there=False)
 
 
-def _answer(part: Comparison | HasFinding | Match, kernel: Compared) -> _Answer:
+def _answer(part: language.Comparison | language.HasFinding | language.Match, kernel: Compared) -> _Answer:
     """Whether a kernel meets one part of a condition, and the figures in words."""
     before, after = kernel.match.before, kernel.match.after
     assert after is not None
-    if isinstance(part, Match):
+    if isinstance(part, language.Match):
         texts = {
             "kernel": f"{after.name}\n{kernel.match.title}",
             "owner": str(owner_of_name(after.name)),
@@ -371,12 +356,12 @@ def _answer(part: Comparison | HasFinding | Match, kernel: Compared) -> _Answer:
             "report": after.place[0] if after.place else "",
         }
         return _Answer(bool(regex(part.pattern).search(texts[part.name])) == part.wanted)
-    if kernel.verdict == "new" and asks_change(part):
+    if kernel.verdict == "new" and language.asks_change(part):
         return _Answer(None)
-    if isinstance(part, HasFinding):
+    if isinstance(part, language.HasFinding):
         return _finding(part, before, after)
     compare, name = _COMPARES[part.operator], named(part.name)
-    if name == TIME:
+    if name == language.TIME:
         return _time(part, kernel, compare)
     right = figure(after, name)
     if right is None:
@@ -407,7 +392,7 @@ def _percent(before: float, after: float) -> float:
     return math.copysign(math.inf, after) if after else 0.0
 
 
-def _time(part: Comparison, kernel: Compared, compare: Callable[[float, float], bool]) -> _Answer:
+def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float, float], bool]) -> _Answer:
     judgement = kernel.judgement
     if not part.change:
         after = kernel.seconds[1]
@@ -432,7 +417,7 @@ def _time(part: Comparison, kernel: Compared, compare: Callable[[float, float], 
     return _Answer(False, words)
 
 
-def _finding(part: HasFinding, before: KernelRecord | None, after: KernelRecord) -> _Answer:
+def _finding(part: language.HasFinding, before: KernelRecord | None, after: KernelRecord) -> _Answer:
     was, now = (None if record is None else _has_finding(part.name, record) for record in (before, after))
     if now is None or (part.new and was is None):
         return NOT_THERE
@@ -440,12 +425,14 @@ def _finding(part: HasFinding, before: KernelRecord | None, after: KernelRecord)
     return _Answer(there, f"{part.name} {'is found' if there else 'is not found'}")
 
 
-def _unknown(outcome: Outcome, text: str, part: Comparison | HasFinding | Match) -> UsageError:
-    names = {one.name for one in QUANTITIES} | {TIME, *ALIASES}
+def _unknown(
+    outcome: Outcome, text: str, part: language.Comparison | language.HasFinding | language.Match
+) -> UsageError:
+    names = {one.name for one in QUANTITIES} | {language.TIME, *language.ALIASES}
     for kernel in outcome.kernels:
         names |= kernel.record.metrics.keys()
     near = difflib.get_close_matches(part.name, names, 3)
-    asked = "been looked at for" if isinstance(part, HasFinding) else "the figure"
+    asked = "been looked at for" if isinstance(part, language.HasFinding) else "the figure"
     figures = ", ".join(sorted(name for name in names if "__" not in name))
     return UsageError(
         f"'{text}': no kernel has {asked} {part.name}",

@@ -9,18 +9,8 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from gemmprof.analysis.comparison import judgement as statistics
 from gemmprof.analysis.comparison.control import Control
-from gemmprof.analysis.comparison.judgement import (
-    EQUIVALENT_WITHIN,
-    FALSE_DISCOVERY_RATE,
-    SMALLEST_SHARE,
-    Batch,
-    Estimate,
-    Judgement,
-    as_measured,
-    estimate,
-    judge,
-)
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.matching import match as paired
 from gemmprof.analysis.comparison.noise import usual_noise
@@ -75,7 +65,7 @@ class Compared:
 
     match: Match
     verdict: Verdict
-    judgement: Judgement | None = None
+    judgement: statistics.Judgement | None = None
     reasons: tuple[Reason, ...] = ()
     said: str = ""
     note: str = ""
@@ -166,10 +156,10 @@ def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
     """The quantities of the middle launch, time and cycles those of all its launches, as the verdict has them."""
     values = dict(record.measures.values)
     if "duration" in values and seconds is not None:
-        values["duration"] = as_measured(seconds * 1e9)
+        values["duration"] = statistics.as_measured(seconds * 1e9)
     cycles = _cycles(record)
     if "elapsed_cycles" in values and cycles is not None:
-        values["elapsed_cycles"] = as_measured(math.exp(cycles))
+        values["elapsed_cycles"] = statistics.as_measured(math.exp(cycles))
     return replace(record.measures, values=values)
 
 
@@ -229,7 +219,7 @@ def compare_matches(
     *,
     before: str = "",
     after: str = "",
-    margin: float = EQUIVALENT_WITHIN,
+    margin: float = statistics.EQUIVALENT_WITHIN,
     across: Collection[str] = (),
     control: Control | None = None,
 ) -> Outcome:
@@ -248,7 +238,7 @@ def compare_matches(
         notes += [control.words(), *_elsewhere(matches, control)]
     ladder = bool(matches) and all(match.how == "ladder" for match in matches)
     found = [_unjudged(match) for match in matches]
-    estimates: dict[int, Estimate] = {}
+    estimates: dict[int, statistics.Estimate] = {}
     for position, one in enumerate(found):
         made = _estimate(one, control)
         if made is not None:
@@ -274,7 +264,11 @@ def compare_matches(
             "mode looks like a change. Several reports a side tell (--with)."
         )
     judged = dict(
-        zip(estimates, judge(list(estimates.values()), rate=FALSE_DISCOVERY_RATE, margin=margin), strict=True)
+        zip(
+            estimates,
+            statistics.judge(list(estimates.values()), rate=statistics.FALSE_DISCOVERY_RATE, margin=margin),
+            strict=True,
+        )
     )
     for position, judgement in judged.items():
         found[position] = _with_verdict(found[position], judgement, margin)
@@ -343,7 +337,7 @@ def _unjudged(match: Match) -> Compared:
     )
 
 
-def _estimate(one: Compared, control: Control | None) -> tuple[Estimate, Compared] | None:
+def _estimate(one: Compared, control: Control | None) -> tuple[statistics.Estimate, Compared] | None:
     before, after = one.match.before, one.match.after
     if before is None or after is None:
         return None
@@ -355,10 +349,10 @@ def _estimate(one: Compared, control: Control | None) -> tuple[Estimate, Compare
     mine = control is not None and control.timed == timed
     model = control.noise if control is not None and mine else usual_noise(timed)
     noise = model.of(seconds * 1e9, "" if timed else before.limit)
-    return estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
+    return statistics.estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
 
 
-def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -> float:
+def _moved_controls(found: Sequence[Compared], estimates: dict[int, statistics.Estimate]) -> float:
     """By how much the variance of kernels that did not change exceeds what noise explains; 1 without enough of them."""
     controls = [
         one
@@ -374,7 +368,7 @@ def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -
     return mean if mean > 1 + 3 * math.sqrt(2 / len(squares)) else 1.0
 
 
-def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compared:
+def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float) -> Compared:
     verdict: Verdict = judgement.verdict
     notes = []
     before, after = one.match.before, one.match.after
@@ -398,7 +392,7 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         verdict in ("slower", "faster") and not one.timed and one.match.how != "ladder" and cycles is not None
     ):
         # Processes of one program on an H100 that nothing was learnt from ran at clocks 0.7 % apart.
-        confirmed = cycles * judgement.change > 0 and abs(cycles) >= SMALLEST_SHARE * margin
+        confirmed = cycles * judgement.change > 0 and abs(cycles) >= statistics.SMALLEST_SHARE * margin
         if clock is not None and abs(clock) > margin / 2 and not confirmed:
             verdict = "unclear"
             notes.append(
@@ -473,7 +467,7 @@ def _of_single_launches(one: Compared) -> str:
 
 def _cycles(record: KernelRecord) -> float | None:
     """Logarithm of the elapsed cycles of all launches; None where they were not collected."""
-    centres = [Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
+    centres = [statistics.Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
     return sum(centres) / len(centres) if centres else None
 
 

@@ -9,19 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from gemmprof import metrics as m
+from gemmprof.analysis.comparison import records as recorded
 from gemmprof.analysis.comparison.quantify import Measures, measures
-from gemmprof.analysis.comparison.records import (
-    Code,
-    KernelRecord,
-    Origin,
-    Range,
-    Times,
-    code_of,
-    limit_of_launch,
-    origin_of,
-    ranges_of,
-    times_of,
-)
 from gemmprof.analysis.inputs.families import census
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
@@ -54,7 +43,7 @@ class Side:
     """
 
     title: str
-    kernels: tuple[KernelRecord, ...]
+    kernels: tuple[recorded.KernelRecord, ...]
     failures: tuple[GemmprofError, ...] = ()
     stages: bool = False
     processes: int = 1
@@ -89,7 +78,7 @@ def load_side(
         selection = Selection(launches=(range(launch, launch + 1),), within=selection)
     reports, failures = selected_reports(named, selection)
     failed = list(failures)
-    parts: list[list[KernelRecord]] = []
+    parts: list[list[recorded.KernelRecord]] = []
     for kernels_of in each(_of_report, [(report, only, each_launch) for report, only in reports.items()]):
         try:
             parts.append(kernels_of())
@@ -100,7 +89,7 @@ def load_side(
     return Side(title, _merged(parts), tuple(failed), processes=len(parts))
 
 
-def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[KernelRecord]:
+def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[recorded.KernelRecord]:
     """The kernels of one report."""
     groups: dict[tuple[str, ...], list[KernelProfile]] = {}
     seen: dict[tuple[str, ...], int] = {}
@@ -144,21 +133,21 @@ def _of_launches(
     launches: Sequence[KernelProfile],
     middle: KernelAnalysis,
     digest: str,
-) -> KernelRecord:
+) -> recorded.KernelRecord:
     """The launches of one kernel in one process, with the quantities of one of them."""
     profile = middle.profile
-    return KernelRecord(
+    return recorded.KernelRecord(
         name=profile.name,
         label=label,
         grid=profile.launch.grid,
         block=profile.launch.block,
         key=key,
         launches=len(launches),
-        times=(times_of(launches),),
-        origin=origin_of(profile),
-        limit=limit_of_launch(profile),
-        code=Code(digest) if digest else None,
-        metrics=ranges_of(launches),
+        times=(recorded.times_of(launches),),
+        origin=recorded.origin_of(profile),
+        limit=recorded.limit_of_launch(profile),
+        code=recorded.Code(digest) if digest else None,
+        metrics=recorded.ranges_of(launches),
         measures=measures(middle),
         rules=tuple(dict.fromkeys(rule.rule for rule in profile.rules)),
         findings=_findings(middle),
@@ -201,19 +190,19 @@ def _findings(analysis: KernelAnalysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rules))
 
 
-def _merged(parts: Sequence[Sequence[KernelRecord]]) -> tuple[KernelRecord, ...]:
+def _merged(parts: Sequence[Sequence[recorded.KernelRecord]]) -> tuple[recorded.KernelRecord, ...]:
     """The kernels of several processes, those of one key as repetitions."""
-    found: dict[tuple[str, ...], list[KernelRecord]] = {}
+    found: dict[tuple[str, ...], list[recorded.KernelRecord]] = {}
     for record in (record for part in parts for record in part):
         found.setdefault(record.key, []).append(record)
     return tuple(_one_of(records) for records in found.values())
 
 
-def _one_of(records: Sequence[KernelRecord]) -> KernelRecord:
+def _one_of(records: Sequence[recorded.KernelRecord]) -> recorded.KernelRecord:
     """One kernel of several processes: its times and metrics are of all, code and quantities of the first."""
     if len(records) == 1:
         return records[0]
-    ranges: dict[str, list[Range]] = {}
+    ranges: dict[str, list[recorded.Range]] = {}
     for record in records:
         for name, found in record.metrics.items():
             ranges.setdefault(name, []).append(found)
@@ -221,12 +210,12 @@ def _one_of(records: Sequence[KernelRecord]) -> KernelRecord:
         records[0],
         launches=sum(record.launches for record in records),
         times=tuple(times for record in records for times in record.times),
-        metrics={name: Range.over(found) for name, found in ranges.items()},
+        metrics={name: recorded.Range.over(found) for name, found in ranges.items()},
     )
 
 
 def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
-    parts: list[list[KernelRecord]] = []
+    parts: list[list[recorded.KernelRecord]] = []
     failures: list[GemmprofError] = []
     for path in paths:
         session = load_session([path], source=False, selection=selection)
@@ -245,18 +234,18 @@ def _of_stage(
     result: StageResult,
     analysis: KernelAnalysis | None,
     digests: Mapping[tuple[str, int], str],
-) -> KernelRecord:
+) -> recorded.KernelRecord:
     stage = run.record_of(result).stage
     label = f"{stage.number} {stage.title}, {result.problem.label}"
     key = ("stage", str(stage.number), result.problem.key)
     timing = None
     if (timed := result.timing) is not None:
-        timing = Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
+        timing = recorded.Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
     versions = dict(run.info.versions)
     if analysis is None:
         times = (timing,) if timing is not None else ()
-        origin = Origin(run.info.device, versions=versions)
-        record = KernelRecord(label, label, (), (), key, 0, times, origin)
+        origin = recorded.Origin(run.info.device, versions=versions)
+        record = recorded.KernelRecord(label, label, (), (), key, 0, times, origin)
         return replace(
             record, measures=Measures(seconds=timing.timed[0] if timing and timing.timed else None)
         )
@@ -274,20 +263,20 @@ def _of_stage(
     )
 
 
-def problem_of(record: KernelRecord) -> str:
+def problem_of(record: recorded.KernelRecord) -> str:
     """The problem of a stage of a run, '' for other kernels."""
     return record.key[2] if record.key[0] == "stage" else ""
 
 
-def disassembled(record: KernelRecord) -> KernelRecord:
+def disassembled(record: recorded.KernelRecord) -> recorded.KernelRecord:
     """The record with its opcodes, where its report can be disassembled; else as it is."""
     if record.code is None or record.code.instructions:
         return record
     sass = [instruction.sass for instruction in _instructions(record.place)]
-    return replace(record, code=code_of(record.code.digest, sass)) if sass else record
+    return replace(record, code=recorded.code_of(record.code.digest, sass)) if sass else record
 
 
-def source_place(record: KernelRecord) -> tuple[str, int] | None:
+def source_place(record: recorded.KernelRecord) -> tuple[str, int] | None:
     """File and first line of a kernel: of the file that most of its instructions are from (``-lineinfo``)."""
     lines: dict[str, list[int]] = {}
     for instruction in _instructions(record.place):

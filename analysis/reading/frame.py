@@ -24,17 +24,6 @@ from gemmprof.gpu.cubins import code_spans
 from gemmprof.model import KernelProfile, LineTable, ReportRecord
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.ncu_frame import (
-    MAGIC,
-    MAX_BYTES,
-    MAX_ITEMS,
-    WORKLOADS,
-    Item,
-    WireError,
-    decode,
-    decode_strictly,
-    varint,
-)
 
 
 @dataclass(slots=True)
@@ -58,16 +47,16 @@ class Frame:
     size: int
     version: int = 0
     strings: list[str] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
+    items: list[ncu_frame.Item] = field(default_factory=list)
     sessions: dict[int, bytes] = field(default_factory=dict)
 
     @property
-    def workloads(self) -> list[Item]:
+    def workloads(self) -> list[ncu_frame.Item]:
         """The profiled launches, ranges, command lists and graphs, in the order in which they were profiled."""
-        return [item for item in self.items if item.kind in WORKLOADS]
+        return [item for item in self.items if item.kind in ncu_frame.WORKLOADS]
 
     @property
-    def sources(self) -> list[Item]:
+    def sources(self) -> list[ncu_frame.Item]:
         """The cubins with their sources."""
         return [item for item in self.items if item.kind == "source"]
 
@@ -111,7 +100,7 @@ def open_frame(path: str | os.PathLike[str]) -> Frame:
     except ncu_frame.Torn as error:
         frame.close()
         raise damaged(path, "it ends in the middle of a block", str(error)) from None
-    except WireError as error:
+    except ncu_frame.WireError as error:
         frame.close()
         raise damaged(path, "its block structure does not hold", str(error)) from None
     except OSError as error:
@@ -135,10 +124,13 @@ def _walk(frame: Frame) -> None:
                 # ncu adds what it learns in later blocks; concatenated messages are one merged message.
                 sessions.setdefault(block.process, {})[block.session] = None
             frame.items += ncu_frame.items(frame.read, block, size)
-            if len(frame.items) > MAX_ITEMS:
-                raise WireError(f"more than {MAX_ITEMS} items")
-    except WireError:
-        if size - position >= len(MAGIC) and frame.read(position, position + len(MAGIC)) == MAGIC:
+            if len(frame.items) > ncu_frame.MAX_ITEMS:
+                raise ncu_frame.WireError(f"more than {ncu_frame.MAX_ITEMS} items")
+    except ncu_frame.WireError:
+        if (
+            size - position >= len(ncu_frame.MAGIC)
+            and frame.read(position, position + len(ncu_frame.MAGIC)) == ncu_frame.MAGIC
+        ):
             raise ReportError(
                 f"{frame.path} holds more than one report: another one begins at byte {position}",
                 remedies=["give the reports as separate files; they were joined byte by byte"],
@@ -187,14 +179,14 @@ class Module:
 
     code_bytes: Mapping[str, int]
     files: Mapping[str, str]
-    items: tuple[Item, ...]
+    items: tuple[ncu_frame.Item, ...]
     digest: str
     function_digests: Mapping[str, str] = field(default_factory=dict)
     lines: str = ""
     line_table: LineTable | None = None
 
 
-def source_index(frame: Frame) -> dict[tuple[int, int], list[Item]]:
+def source_index(frame: Frame) -> dict[tuple[int, int], list[ncu_frame.Item]]:
     """The source items of a report by process and the reference that its launches name them by.
 
     Each process counts its references by itself: the same one may mean other code in another process.
@@ -202,13 +194,13 @@ def source_index(frame: Frame) -> dict[tuple[int, int], list[Item]]:
     Raises:
         WireError: if a source item has none.
     """
-    index: dict[tuple[int, int], list[Item]] = {}
+    index: dict[tuple[int, int], list[ncu_frame.Item]] = {}
     for item in frame.sources:
         index.setdefault((item.process, reference_of(frame, item)), []).append(item)
     return index
 
 
-def reference_of(frame: Frame, item: Item) -> int:
+def reference_of(frame: Frame, item: ncu_frame.Item) -> int:
     """The reference that launches name a source item by.
 
     Raises:
@@ -217,11 +209,11 @@ def reference_of(frame: Frame, item: Item) -> int:
     # It is the first field; the cubin behind it can have megabytes.
     head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
     if head[:1] != _REFERENCE_TAG:
-        raise WireError(f"a source without a reference at byte {item.start}")
-    return varint(head, 1)[0]
+        raise ncu_frame.WireError(f"a source without a reference at byte {item.start}")
+    return ncu_frame.varint(head, 1)[0]
 
 
-def read_module(frame: Frame, items: Iterable[Item]) -> Module:
+def read_module(frame: Frame, items: Iterable[ncu_frame.Item]) -> Module:
     """Read the items of one reference: the code comes in one, imported CUDA files and relocations in others.
 
     Raises:
@@ -235,7 +227,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
     digest = hashlib.sha256()
     for item in items:
         data = frame.read(item.start, item.end)
-        found = decode_strictly(messages.SourceData, data, most=_MAX_CODE_BYTES)
+        found = ncu_frame.decode_strictly(messages.SourceData, data, most=_MAX_CODE_BYTES)
         if binary := found.cubin:
             spans = code_spans(binary)
             code_bytes.update({name: size for name, (_, size) in spans.items()})
@@ -251,7 +243,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
                 if line_table is not None and os.environ.get(REDACTED_SOURCES):
                     line_table = replace(line_table, ptx=b"")  # whatever file it was made of
         for content in found.files:
-            for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
+            for file in ncu_frame.decode(messages.SourceFiles, content, most=ncu_frame.MAX_BYTES).entries:
                 files[file.path] = redacted(file.path, file.content.decode("utf-8", "replace"))
     return Module(code_bytes, files, items, digest.hexdigest(), function_digests, lines, line_table)
 

@@ -7,17 +7,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gemmprof.metrics import compute, memory, throughput
-from gemmprof.metrics.compute import (
-    DIVERGENCE,
-    INSTRUCTION_MIX,
-    LAUNCH,
-    OCCUPANCY,
-    PM_SAMPLING,
-    SCHEDULER,
-    SOURCE_VIEW,
-    TIMELINE,
-    WARP_STATES,
-)
 from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
@@ -28,21 +17,21 @@ ADVICE = MetricGroup(sections=("SpeedOfLight",))
 
 # Every group by the name of the analysis that reads it.
 GROUPS: dict[str, MetricGroup] = {
-    "launch": LAUNCH,
+    "launch": compute.LAUNCH,
     "speed_of_light": SPEED_OF_LIGHT,
     "roofline": ROOFLINE,
-    "instruction_mix": INSTRUCTION_MIX,
-    "warp_states": WARP_STATES,
-    "scheduler": SCHEDULER,
+    "instruction_mix": compute.INSTRUCTION_MIX,
+    "warp_states": compute.WARP_STATES,
+    "scheduler": compute.SCHEDULER,
     "rules": ADVICE,
     "bank_conflicts": BANK_CONFLICTS,
     "coalescing": COALESCING,
     "memory_chart": MEMORY_CHART,
-    "divergence": DIVERGENCE,
+    "divergence": compute.DIVERGENCE,
     "spills": SPILLS,
-    "occupancy": OCCUPANCY,
-    "source_view": SOURCE_VIEW,
-    "timeline": TIMELINE,
+    "occupancy": compute.OCCUPANCY,
+    "source_view": compute.SOURCE_VIEW,
+    "timeline": compute.TIMELINE,
 }
 
 
@@ -93,7 +82,7 @@ def collection_options(
             if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
         )
         left_out = frozenset() if tensor else _TENSOR_SECTIONS
-        left_out |= frozenset() if timeline else {PM_SAMPLING}
+        left_out |= frozenset() if timeline else {compute.PM_SAMPLING}
         own = (name for group in groups for name in group.sections if name not in left_out)
         options, sections = [], (*own, *sections)
         names = (*(name for group in groups for name in group.requested), *of_tables, *names)
