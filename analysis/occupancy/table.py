@@ -6,10 +6,9 @@ imported only when the function is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from itertools import product
-from operator import attrgetter
+from itertools import compress, product
 from typing import Any, Literal
 
 import numpy as np
@@ -34,26 +33,19 @@ _DEFAULTS: Mapping[str, Any] = {
     "shared_memory_config": None,
     "block_barriers": 1,
 }
-_LIMITER_NAMES = ("barriers", "blocks", "registers", "shared_memory")
-# What the result has of each answer that is a number.
-_NUMBERS: Mapping[str, Callable[[Occupancy], Any]] = {
-    **{
-        name: attrgetter(name)
-        for name in (
-            "blocks_per_sm",
-            "active_warps_per_sm",
-            "theoretical_occupancy",
-            "registers_allocated_per_block",
-            "shared_memory_allocated_per_block",
-            "registers_left",
-            "shared_memory_left",
-        )
-    },
-    **{
-        f"limit_{name}": lambda answer, name=name: answer.block_limits[name]  # type: ignore[misc]
-        for name in ("registers", "shared_memory", "warps", "blocks")
-    },
-}
+_LIMITERS = ("barriers", "blocks", "registers", "shared_memory")
+# What the result has of each answer, in this order; behind them what each resource admits.
+_ANSWERS = (
+    "blocks_per_sm",
+    "active_warps_per_sm",
+    "theoretical_occupancy",
+    "limiters",
+    "registers_allocated_per_block",
+    "shared_memory_allocated_per_block",
+    "registers_left",
+    "shared_memory_left",
+)
+_RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
 
 
 def occupancy_table(
@@ -124,26 +116,26 @@ def occupancy_table(
 
 def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame:
     """The numbers of every answer, missing where there is none."""
-
-    def column(of: Callable[[Occupancy], Any], missing: Any) -> list[Any]:
-        return [of(one) if isinstance(one, Occupancy) else missing for one in found]
-
-    whole = all(isinstance(one, Occupancy) for one in found)
-    values: dict[str, Any] = {
-        name: np.array(
-            column(of, np.nan), np.int64 if whole and name != "theoretical_occupancy" else np.float64
-        )
-        for name, of in _NUMBERS.items()
+    answers = [one if isinstance(one, Occupancy) else None for one in found]
+    columns: dict[str, list[Any]] = {
+        name: [one and getattr(one, name) for one in answers] for name in _ANSWERS
     }
-    # Every combination, so that two tables have one type.
-    chosen = product((True, False), repeat=len(_LIMITER_NAMES))
-    categories = [
-        "|".join(name for name, there in zip(_LIMITER_NAMES, one, strict=True) if there) for one in chosen
-    ]
-    values["limiters"] = pd.Categorical(column(lambda one: "|".join(one.limiters), None), categories)
-    values["limit_barriers"] = pd.array(column(lambda one: one.block_limits.get("barriers"), None), "Int64")
-    order = ["blocks_per_sm", "active_warps_per_sm", "theoretical_occupancy", "limiters", *values]
-    return pd.DataFrame({name: values[name] for name in dict.fromkeys(order)}, index=labels, copy=False)
+    columns["limiters"] = ["|".join(one) if one is not None else None for one in columns["limiters"]]
+    columns |= {
+        f"limit_{name}": [one and one.block_limits.get(name) for one in answers] for name in _RESOURCES
+    }
+    kinds: dict[str, Any] = dict.fromkeys(columns, "float64" if None in answers else "int64")
+    # Every combination of limiters, so that two tables have one type.
+    chosen = product((True, False), repeat=len(_LIMITERS))
+    combined = ["|".join(compress(_LIMITERS, one)) for one in chosen]
+    kinds |= {
+        "theoretical_occupancy": "float64",
+        "limiters": pd.CategoricalDtype(combined),
+        "limit_barriers": "Int64",
+    }
+    return pd.DataFrame(
+        {name: pd.Series(columns[name], labels, kinds[name]) for name in columns}, index=labels
+    )
 
 
 def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
