@@ -18,7 +18,6 @@ from gemmprof.analysis.reading.report import ReportReader, read_report
 from gemmprof.base.errors import ReportError
 from gemmprof.model import KernelProfile
 from gemmprof.ncurep import ncu_frame
-from gemmprof.runs.directory import recorded_run_directory
 
 REPORTS = ("names_nvtx", "names_templates", "launches_same_kernel", "partial_basic", "modes_graph_nodes")
 
@@ -27,15 +26,6 @@ def test_nothing_is_doubted_in_reports_that_ncu_wrote(report_name: str) -> None:
     with ReportReader(DATA / f"{report_name}.ncu-rep.xz") as reader:
         for profile in reader.profiles():
             assert profile.doubts == ()
-
-
-def test_nothing_is_doubted_in_the_recorded_run() -> None:
-    reports = sorted((recorded_run_directory() / "reports").iterdir())
-    assert reports
-    for report in reports:
-        with ReportReader(report) as reader:
-            for profile in reader.profiles():
-                assert profile.doubts == ()
 
 
 def values(profiles: tuple[KernelProfile, ...]) -> list[str]:
