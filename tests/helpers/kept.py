@@ -8,6 +8,7 @@ alone. Reports that a test writes are read anew each time, and so is everything 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import os
 import pickle
@@ -16,12 +17,13 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import wraps
+from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+import score_studies
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis import kernel_analysis
@@ -41,7 +43,7 @@ of all processor time."""
 
 
 UNPACKED = "GEMMPROF_TESTS_UNPACKED"
-"""Names the folder in which workers of a session keep what all need: explanations and unpacked reports (0.8 GB)."""
+"""Names the folder in which workers of a session keep what all need: explanations and unpacked reports (1 GB)."""
 
 
 _shared: list[Path] = []
@@ -59,6 +61,7 @@ def keep_recorded(stack: ExitStack) -> None:
     engine.explain = _kept_explanations(engine.explain)
     sides._of_report = _kept_records(sides._of_report)
     kernel_analysis.Results.__init__ = _kept_results(kernel_analysis.Results.__init__)  # type: ignore[method-assign]
+    score_studies._unpacked = cache(_kept_studies(score_studies._unpacked))
 
 
 _anew: list[None] = []
@@ -145,6 +148,19 @@ def _kept_unpacked(decompress: Callable[..., BinaryIO]) -> Callable[..., BinaryI
         return kept.open("rb", buffering=0)
 
     return unpacked
+
+
+def _kept_studies(unpacked: Callable[[Path], Path]) -> Callable[[Path], Path]:
+    def studies(packed: Path) -> Path:
+        kept = _shared[0] / _name(str(packed), packed.stat().st_mtime_ns)
+        with kept.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait for what takes them as long
+            if not kept.exists():
+                shutil.copytree(unpacked(packed), kept.with_suffix(".new"))
+                kept.with_suffix(".new").rename(kept)
+        return kept
+
+    return studies
 
 
 def _kept_profiles(read: Callable[..., Iterator[KernelProfile]]) -> Callable[..., Iterator[KernelProfile]]:
