@@ -11,7 +11,15 @@ from dataclasses import replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+    within,
+)
 from gemmprof.analysis.explanation.causes.access import WIDE, computing
 from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
@@ -78,6 +86,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     reasons={"wait": _wait_factor(work, doubles)},
                 ),
                 exact=False,
+                most=within(work, np.where(doubles, 0.0, keep)),
             ),
         ),
         change=(
