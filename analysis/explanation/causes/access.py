@@ -192,7 +192,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         loop
         for loop in work.code.loops
         if any(at in loop and 0 < abs(form.step(loop) or 0) <= LINE for at, form in forms.items())
-        and not _multiplies_on(work, loop)
+        and not multiplies_on(work, loop)
     ]
     inner = tuple(loop for loop in walked if not any(one != loop and one.first in loop for one in walked))
     outer = tuple(loop for loop in walked if not any(one != loop and loop.first in one for one in walked))
@@ -269,17 +269,19 @@ def _unrolled(
     return found
 
 
-def _multiplies_on(work: Work, loop: Loop) -> bool:
+def multiplies_on(work: Work, loop: Loop) -> bool:
     """Whether a loop's rounds multiply what the last one left (a filter, a polynomial): lanes can share sums, and the
     larger of two, but not that.
     """
-    carried = [work.sass[at] for at in work.code.carried(loop)]
-    names = {name for line in carried for name in line.writes}
-    return any(
-        "MUL" in line.opcode
-        or ("FMA" in line.opcode and names.intersection(re.findall(r"R\d+", " ".join(line.operands[1:3]))))
-        for line in carried
-    )
+    code, carried = work.code, set(work.code.carried(loop))
+    factors = {
+        source
+        for at in carried
+        if "FMA" in work.sass[at].opcode
+        for name in re.findall(r"R\d+", " ".join(work.sass[at].operands[1:3]))
+        for source in code.producers(at, name)
+    }
+    return bool(carried & factors) or any("MUL" in work.sass[at].opcode for at in carried)
 
 
 def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[str, float], float]:
@@ -456,8 +458,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         # They leave places empty where a grid of so few threads no longer fills the GPU.
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
         # Each thread exchanges one value, however many elements it has added to it before.
-        keep[_added_up(work)] = ratio
-    resources = {**_same_traffic(work, keep), **fewer}
+        keep[added_up(work)] = ratio
+    resources = {**same_traffic(work, keep), **fewer}
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
     yield Candidate(
@@ -557,7 +559,7 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
                 often = float(work.executed[index])
                 runs.setdefault((form.base, form.width, loop, line.is_store, often), []).append(form)
     for forms in fields.values():
-        size = _vector(aligned(forms[0]))
+        size = vector(aligned(forms[0]))
         apart = record(forms[0])
         pads = forms[0].kind == LOOK_UP and size < min(WIDE, apart) and apart % WIDE > 0
         size = WIDE if pads else size
@@ -586,14 +588,14 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
     for (_, width, loop, *_), forms in runs.items():
         places = sorted({constant(form) for form in forms})
         span = len(places) * width
-        size = _vector(gcd(aligned(forms[0], loop), places[0]))
+        size = vector(gcd(aligned(forms[0], loop), places[0]))
         if forms[0].step(loop) in (span, -span) and span == places[-1] - places[0] + width < size:
             keep[[form.index for form in forms]] = span / size / len(places)
             widest = max(widest, size)
     return keep, widest, padded, cycles
 
 
-def _vector(multiple: int) -> int:
+def vector(multiple: int) -> int:
     """Bytes of the widest access to addresses that are all multiples of this."""
     return min(WIDE, multiple & -multiple)
 
@@ -739,7 +741,7 @@ def computing(work: Work) -> Mask:
     return found
 
 
-def _added_up(work: Work) -> Mask:
+def added_up(work: Work) -> Mask:
     """What the threads of a block exchange to make one value of theirs, and what makes it."""
     code, running = work.code, work.executed > 0
     shuffles = running & work.where(
@@ -770,7 +772,7 @@ def _between_barriers(work: Work) -> Mask:
     return found
 
 
-def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
+def same_traffic(work: Work, keep: Array) -> dict[str, float]:
     """The bytes stay; the passes through L1 are as many as lines are touched, so those of less than a line
     shrink.
     """

@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, computing
-from gemmprof.analysis.explanation.code import divisions, flow, sequences
+from gemmprof.analysis.explanation.code import bits, divisions, flow, sequences
 from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
@@ -201,13 +201,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
     dimensions tell it, six where a loaded value is multiplied by the reciprocal). Remainders of 64 bits by a constant
     are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
-    once for as many of their results as a thread stores with one vector.
+    once for as many of their results as a thread stores with one vector. What makes single bits of a value one
+    after the other makes eight at a time, with a look-up for each eight.
     """
     if work.program is None:
         return
     divided = divisions.integer_divisions(work)
     wide = divided.wide
-    bits = "64-bit" if wide else "32-bit"
+    digits = 64 if wide else 32
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(float(gone.sum()), work.total_executed)
     later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
@@ -222,7 +223,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                     "Take the remainder of a sum once for many terms, as often as it would not fit its register "
                     "otherwise: here it is taken after each."
                     if later
-                    else f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
+                    else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
                     + ("use 32-bit indices, " if wide else "")
                     + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
                     "by its reciprocal."
@@ -233,6 +234,19 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     if shared is not None and cause == "integer_arithmetic" and shared.fix.keep is not None:
         variants.append(shared)
         gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
+    if (single := bits.one_by_one(work)) is not None:
+        at_once, looked_up, count = single
+        variants.append(
+            Variant(
+                "a byte at a time",
+                Fix(keep=at_once, instructions={"lsu": looked_up}, passes=looked_up),
+                change=(
+                    f"Work out {bits.BYTE} bits or a word at once: {count:.0f} bits go into each value, one after the "
+                    "other. Shift whole words where bits depend on those far behind them, or look a byte up in a table."
+                ),
+            )
+        )
+        gone = np.maximum(gone, work.executed * (1.0 - at_once))
     if not variants:
         return
     yield Candidate(
@@ -241,16 +255,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         change=variants[0].change,
         evidence=(
             derived(
-                f"instructions of {bits} divisions / instructions executed"
+                f"instructions of {digits}-bit divisions / instructions executed"
                 if part >= LITTLE
+                else "instructions that work out single bits / instructions executed"
+                if single is not None
                 else "instructions that neighbouring threads repeat / instructions executed",
                 share(float(gone.sum()), work.total_executed),
             ),
-            *evidence(
-                work,
-                metrics.BUSY["fma_heavy"][0],
-                metrics.BUSY["xu"][0],
-            ),
+            *evidence(work, metrics.BUSY["fma_heavy"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=gone,
     )

@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing
+from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
 from gemmprof.analysis.explanation.causes.shared import larger_tiles
 from gemmprof.analysis.explanation.code import latency
@@ -33,7 +33,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     constant,
 )
-from gemmprof.analysis.explanation.code.flow import LONG, reached
+from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -49,6 +49,7 @@ MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
 HOISTED = 0.05  # of a load that leaves its loop
+SUMS = frozenset({"FADD", "FFMA"})
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -59,15 +60,16 @@ FULL_L2 = 0.75  # busy share of L2 from which on that matters
 def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
-    What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what
-    a thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
+    What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what a
+    thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several; a
-    thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together;
-    a block loads what differs once and reads shared memory, with the stores, passes and barriers that this takes. Loads
-    that stay are those that L1 had not, and wait as long. Loads whose address does not change in a loop leave it. An
-    array that a thread, or a block that meets in between, loads and stores round by round lies in registers or in
-    shared memory meanwhile. What all lanes of a warp load and compute alike, one does for 32; what several do, a thread
-    does for a vector of results. Where L2 serves tiles for the tensor cores, a block copies for four.
+    thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
+    and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
+    with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not, and wait as long.
+    Loads whose address does not change in a loop leave it. An array that a thread, or a block that meets in between,
+    loads and stores round by round lies in registers or in shared memory meanwhile. What all lanes of a warp load and
+    compute alike, one does for 32; what several do, a thread does for a vector of results. Where L2 serves tiles for
+    the tensor cores, a block copies for four.
     """
     if work.program is None:
         return
@@ -85,7 +87,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     invariant = _invariant(work, loads)
     ratio = share(asked, flows.missed)
     same = _same_address(work, loads) & ~invariant
-    known = [one for one in arrays(work) if one.asked > 0 and not invariant[list(one.rows)].any()]
+    known = [one for one in arrays(work) if one.asked > 0 and not invariant[list(one.rows)].all()]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
@@ -102,10 +104,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     keep[invariant] = HOISTED
     keep[same] = 0.0
     if (keep < 1.0).any():
-        stays = dict.fromkeys(BELOW_L1, 1.0)
-        if same.any():
-            left = asked - float(work.global_ideal[same].sum())
-            stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
+        # Of what L1 had to fetch as often, no more stays than what is still asked for.
+        left = min(flows.missed, float((work.global_ideal * keep)[loads].sum()))
+        stays = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
         variants.append(Variant("each byte loaded once", Fix(keep=keep, resources=stays)))
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
@@ -515,7 +516,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         for one in known
     ]
     moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
-    best: tuple[float, str] | None = None
+    best: tuple[float, str, list[Loop]] | None = None
     for number, axis in enumerate(AXES):
         if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
             (axis, OUTPUTS) in one.outputs for one in known
@@ -523,11 +524,13 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
             continue
         left = sum(each * one.outputs[axis, OUTPUTS] for each, one in zip(sectors, known, strict=True))
         stays = share(left, OUTPUTS * moved)
-        if best is None or stays < best[0]:
-            best = stays, axis
+        # Of axes along which as much is loaded again, one along which sums are shared, too.
+        walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
+        if best is None or (stays, -len(walked)) < (best[0], -len(best[2])):
+            best = stays, axis, walked
     if best is None or best[0] > LOADED_AGAIN:
         return
-    axis = best[1]
+    _, axis, walked = best
     needed = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
 
     keep = keep_of(work)
@@ -546,23 +549,63 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
     missed = _of_larger_tiles(work, known, flows, axis, OUTPUTS)
 
+    fix = Fix(
+        keep=keep,
+        latency=waits,
+        resources={
+            **flows.factors(missed, flows.written, dram_read=flows.dram_read),
+            "block_launch": 1.0 / OUTPUTS,
+        },
+        registers=(OUTPUTS - 1) * _carried_values(work, known),
+        warps=min(1.0, warps / resident),
+    )
     yield Variant(
         f"registers, {OUTPUTS} outputs a thread",
-        Fix(
-            keep=keep,
-            latency=waits,
-            resources={
-                **flows.factors(missed, flows.written, dram_read=flows.dram_read),
-                "block_launch": 1.0 / OUTPUTS,
-            },
-            registers=(OUTPUTS - 1) * _carried_values(work, known),
-            warps=min(1.0, warps / resident),
-        ),
+        fix,
         change=(
             f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
             f"{100 * needed:.0f} % of the loads that as many threads do now. Keep what they share in registers."
         ),
     )
+    for loop in walked:
+        often = rounds(work, loop)
+        of_rows = keep.copy()
+        inside = slice(loop.first, loop.last + 1)
+        of_rows[inside] = np.minimum(of_rows[inside], (often + OUTPUTS - 1.0) / (OUTPUTS * often))
+        # Each round's sums are added to those of each result that they belong to.
+        added = _carried_values(work, known) * float(work.executed[loop.first])
+        yield Variant(
+            f"rounds' sums shared by {OUTPUTS} results",
+            replace(fix, keep=of_rows, instructions={"fma": added}),
+            change=(
+                f"Sum along {axis} last: what a round of the loop sums up here, the threads of {often:.0f} results sum "
+                f"up each for itself. Let a thread compute {OUTPUTS} results along {axis}, and add a round's sums, "
+                "weighted, to each of them; or keep such sums in shared memory."
+            ),
+        )
+
+
+def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[Reuse], axis: str) -> bool:
+    """Whether a loop's round sums up what a neighbour along an axis does in its next one, but for a factor that is a
+    number of the round: all that it loads moves along, and the round decides nothing else.
+    """
+    code = work.code
+    inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+    loaded = {at for at in inside if work.sass[at].is_load and work.sass[at].space != "constant"}
+    along = {row for one in known if (axis, loop.first) in one.along for row in one.rows}
+    others = any(work.sass[at].is_store or work.sass[at].opcode in ("BAR", "SHFL") for at in inside)
+    if not loaded or not loaded <= along or others:
+        return False
+    of_data = reached(loaded, lambda at: [use for use in code.readers[at] if use in loop])
+    carried = [at for at in code.carried(loop) if at in of_data]
+    kinds = {work.sass[at].opcode for at in carried}
+    if not kinds or not kinds <= {*SUMS, "FMNMX", "VIMNMX", "IADD3"} or multiplies_on(work, loop):
+        return False
+    numbers = set(code.carried(loop)) - of_data
+    of_round = reached(numbers, lambda at: [use for use in code.readers[at] if use in loop]) - of_data
+    weights = {one for at in of_data - loaded for one in code.sources(at) & of_round}
+    # A weight that the round tells is a factor of another one, which all results have in common.
+    return not weights or (kinds <= SUMS and all(work.sass[one].opcode == "FMUL" for one in weights))
 
 
 def _carried_values(work: Work, known: Sequence[Reuse]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -19,10 +20,17 @@ from gemmprof.analysis.explanation.candidate import (
     share,
     within,
 )
+from gemmprof.analysis.explanation.causes.access import added_up, same_traffic, vector
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop
-from gemmprof.analysis.explanation.demands.footprint import rounds
+from gemmprof.analysis.explanation.code.address_forms import (
+    Form,
+    checked_forms,
+    neighbours_alike,
+    row_granule,
+)
+from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
+from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, is_float
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -148,6 +156,7 @@ def _in_halves(work: Work) -> Variant | None:
     return Variant(
         "a search in halves",
         Fix(keep=keep),
+        most=within(work, keep),
         change=(
             "Search in halves, or look up: threads walk along one table and compare each entry with their own value "
             "until they find its place. Sort the table before, or make a table of all values, bits or hashes."
@@ -217,7 +226,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
     threads whose number alone keeps them from every store: only those that store are launched. Where a block is
-    longer than its row (padded to a power of two), the arithmetic on what was not loaded is gone.
+    longer than its row (padded to a power of two), the arithmetic on what was not loaded is gone. Where a few lanes'
+    vectors hold the row of a warp or block, several rows share it.
     """
     if work.program is None or not work.total_executed or not work.executed[0]:
         return
@@ -225,6 +235,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         yield _without_effect(work, *useful)
         return
     yield from _padded(work)
+    yield from _short_rows(work)
     ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
     if not ends.any():
         return
@@ -378,6 +389,78 @@ def _padded(work: Work) -> Iterator[Candidate]:
         attributed=lost,
         plain=True,
     )
+
+
+def _short_rows(work: Work) -> Iterator[Candidate]:
+    """A row that some lanes' vectors hold, given to a warp or a block: most of what those execute they do alike, or to
+    exchange one element each.
+
+    What is made of each element stays, in full warps; what a row needs once, its lanes do, several rows at a time; they
+    exchange their sums in fewer steps, and warps need not meet.
+    """
+    code, ran = work.code, work.executed > 0
+    loads = work.global_loads & ran & code.by_thread
+    known = [one for one in arrays(work) if loads[list(one.rows)].any()]
+    exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
+    looping = any(ran[loop.first] for loop in code.loops)
+    if (
+        looping
+        or not known
+        or not exchanges.any()
+        or loads.sum() > loads[[row for one in known for row in one.rows]].sum()
+    ):
+        return
+    meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
+    threads = work.warps_of_block * WARP if meets.any() else WARP
+    lengths = [one.block if meets.any() else one.warp for one in known]
+    elements = max(lengths)
+    forms = {row: one.form for row, one in checked_forms(work).items()}
+    wanted = [
+        length * one.width / max(one.width, min(_vector_of_a_row(forms[row], threads) for row in one.rows))
+        for one, length in zip(known, lengths, strict=True)
+    ]
+    lanes = 2.0 ** np.ceil(np.log2(max(1.0, *wanted)))
+    part = lanes / threads
+    if lanes > WARP or 2.0 * part > 1.0:
+        return
+    added, steps = added_up(work), np.log2(lanes) / np.log2(WARP)
+    of_elements = code.by_data & (neighbours_alike(work) == 1.0) & ~added & ~loads
+    keep = np.where(of_elements, np.clip(elements / threads, part, 1.0), part)
+    keep[added] = min(1.0, part * steps + elements / threads / np.log2(WARP))
+    keep[added & exchanges] = part * steps
+    met = set(np.flatnonzero(meets).tolist())
+    keep[list(met | serving(work, met))] = 0.0
+    launched = work.launched_warps * part / work.sms
+    yield Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"{lanes:.0f} lanes a row",
+                Fix(
+                    keep=keep,
+                    resources={**same_traffic(work, keep), "block_launch": part},
+                    reasons={BARRIER: 0.0} if meets.any() else {},
+                    warps=min(1.0, launched / (work.resident_warps or launched)),
+                ),
+            ),
+        ),
+        change=(
+            f"Give a row to {lanes:.0f} lanes, each of which takes a vector of it at once, and {1.0 / part:.0f} rows "
+            f"to {'a block' if meets.any() else 'a warp'}: {threads} threads share one of {elements:.0f} elements now."
+        ),
+        evidence=(
+            derived("elements of a row / threads that share it", elements / threads),
+            *evidence(work, metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
+        ),
+        attributed=np.where(exchanges | meets, work.executed, 0.0),
+    )
+
+
+def _vector_of_a_row(form: Form, threads: int) -> int:
+    """Bytes of the widest access that rows of so many threads begin at a multiple of."""
+    first = form.address.terms.get((), 0)
+    apart = 0 if isinstance(first, int) else int(np.gcd.reduce(first[::threads] - first[0]))
+    return vector(gcd(row_granule(form), apart))
 
 
 def low_occupancy(work: Work) -> Iterator[Candidate]:

@@ -191,16 +191,16 @@ def constant(form: Form) -> int:
 def aligned(form: Form, walked: Loop | None = None) -> int:
     """Bytes that all threads' addresses are a multiple of, but for the constant; a loop's steps are left out."""
     number = form.address.terms.get((), 0)
-    found = _granule(form, walked)
+    found = row_granule(form, walked)
     return found if isinstance(number, int) else gcd(found, int(np.gcd.reduce(number - number[0])))
 
 
 def record(form: Form) -> int:
     """Bytes of the records that it looks up: what all places are a multiple of, but for a field's own."""
-    return _granule(form, found=0)
+    return row_granule(form, found=0)
 
 
-def _granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION) -> int:
+def row_granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION) -> int:
     """Bytes that the address of the first thread is a multiple of, as far as the code tells; an array begins at a
     multiple of ``found``.
     """
@@ -239,7 +239,7 @@ def touched(form: Form, size: int) -> Touched | None:
     if offsets is None:
         return None
     begin = constant(form)
-    granule = _granule(form)
+    granule = row_granule(form)
     rows = _rows(offsets)[:8]
     return _touched(
         rows.tobytes(), rows.shape[1], begin % max(granule, size), granule, max(1, form.width), size

@@ -58,6 +58,7 @@ class Reuse:
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
         fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
         held: different places of a thread and of a block, whatever is stored there in between.
+        along: axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now.
     """
 
     rows: tuple[int, ...]
@@ -72,6 +73,7 @@ class Reuse:
     sectors: float
     fetched: dict[tuple[str, int], float]
     held: tuple[float, float] = (0.0, 0.0)
+    along: frozenset[tuple[str, int]] = frozenset()
 
 
 @once
@@ -209,6 +211,7 @@ class _Touched(NamedTuple):
     dense: float
     outputs: dict[tuple[str, int], float]
     fetched: dict[tuple[str, int], float]
+    shifts: dict[str, int]
 
 
 def _array(work: Work, forms: list[Form]) -> Reuse:
@@ -223,8 +226,10 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
         0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
     )
     farther = 1.0  # rounds that are not followed
+    walks: set[tuple[int, int]] = set()
     for form in forms:
         where, steps = _place(form, scales, threads)
+        walks = walks & set(steps.items()) if places else set(steps.items())
         moved = np.zeros(1, dtype=np.int64)
         beyond = 1.0
         for loop in code.loops_around[form.index]:
@@ -258,6 +263,9 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
         sectors=told * found.sectors / found.followed,
         fetched=found.fetched,
         held=(farther * found.thread, farther * found.block),
+        along=frozenset(
+            (axis, loop) for axis, shift in found.shifts.items() for loop, step in walks if step == shift
+        ),
     )
 
 
@@ -271,11 +279,12 @@ def _touched(
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
     followed = whole.shape[1]
-    outputs, fetched = {}, {}
+    outputs, fetched, shifts = {}, {}, {}
     lines = distinct(whole // SECTOR)
     for number, axis in enumerate(AXES):
         shift = _shift(whole, form, block, number, scales)
         if shift is not None:
+            shifts[axis] = shift
             for times in (2, 4, 8):
                 several = mine[None, :] + shift * np.arange(times)[:, None]
                 outputs[axis, times] = float(len(distinct(several))) / followed
@@ -293,6 +302,7 @@ def _touched(
         dense=len(first) * form.width / (float(first[-1]) - float(first[0]) + form.width) if apart else 0.0,
         outputs=outputs,
         fetched=fetched,
+        shifts=shifts,
     )
 
 

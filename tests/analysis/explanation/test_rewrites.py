@@ -146,6 +146,14 @@ def found(name: str, cause: str) -> Finding:
         ("triton_scales_group_a_program", "narrow_access", "one_warp"),
         # torch divides 64-bit integers, where a mask would do.
         ("torch_remainder_of_long", "integer_arithmetic", "mask"),
+        # Passes over one column, the first half of each in a loop of two rounds and the rest unrolled behind it.
+        ("stacked_frames_read_six_times", "redundant_loads", "registers"),
+        # Rows of a window whose weighted sums four results below one another have in common.
+        ("ssim_121_taps_of_five_sums", "redundant_loads", "rows"),
+        # Four warps share 128 bytes, which eight lanes load at once.
+        ("triton_gates_four_warps_a_token", "idle_threads", "tile"),
+        # 32 bits of a shift register, one after the other.
+        ("scrambler_bit_at_a_time", "integer_arithmetic", "words"),
         # Entries of a table that each thread compares with its own value: in a loop, and in copies of its rounds.
         ("in_list_compared_one_by_one", "branch_divergence", "bits"),
         ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
