@@ -22,19 +22,21 @@ __device__ __forceinline__ void store_swapped(const gemmprof::Output& out, int r
 }
 
 // Sends each block that shares the tile its share of this thread's sums, adds up what the others have sent, in the same
-// order every time, and stores it. `exchange` is the tiles' memory.
+// order every time, and stores it. `exchange` is the tiles' memory, or, where `apart`, one that nothing else
+// uses, and the threads of the cluster have arrived at its barrier.
 template <class T, class TILE, int COUNT>
 __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], unsigned exchange, unsigned barrier,
                                                    int part, int splits, int pair_rank, int row, int col,
-                                                   const gemmprof::Output& out) {
+                                                   const gemmprof::Output& out, bool apart = false) {
     constexpr int LANES = CONSUMERS * 128 * 16;  // bytes that all threads' four sums take
     const bool active = threadIdx.x / 32 % 4 < TILE::warps;
     const Share share = {COUNT / 4, splits};
     const unsigned mine = exchange + threadIdx.x * 16;
     const int first = share.first(part), count = share.first(part + 1) - first;
     if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES / 4 * TILE::warps);
-    // All blocks have read their last tiles, whose memory the sums now take.
-    ptx::cluster_meet();
+    // All blocks have read their last tiles, whose memory the sums now take, or have begun.
+    if (!apart) ptx::cluster_arrive();
+    ptx::cluster_wait();
     int owner = 0, start = 0, end = share.first(1);
 #pragma unroll
     for (int i = 0; i < COUNT / 4; ++i) {

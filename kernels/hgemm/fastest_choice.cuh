@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -40,13 +41,13 @@ constexpr TileFacts tile_facts[kTiles] = {
     facts<Turn128>(0.333, 1.48, 0.083, 0.897),    facts<Turn160>(0.415, 5.21, 0.018, 1.624),
     facts<Turn192>(0.425, 4.14, 0.084, 1.083),    facts<Swapped160>(0.435, 3.77, 0.011, 1.419),
     facts<Swapped192>(0.516, 4.27, 0.024, 1.842), facts<Medium>(0.300, 0.69, 0.121, 0.830),
-    facts<Small>(0.203, 0.07, 0.050, 1.048),      facts<Tiny>(0.123, 0.15, 0.117, 0.858),
+    facts<Small>(0.203, 0.07, 0.050, 1.048),      facts<Tiny>(0.100, 0.06, 0.117, 0.635),
     facts<Lone192>(0.357, 3.35, 0.120, 0.542),    facts<Lone128>(0.269, 1.22, 0.000, 0.535),
     facts<Lone64>(0.170, 0.33, 0.122, 0.717),     facts<Lone16>(0.182, 0.82, 0.120, 0.967),
     facts<Narrow>(0.206, 0.29, 0.122, 1.047),     facts<MediumPair>(0.355, 0.86, 0.043, 1.488),
     facts<Tall160>(0.344, 1.26, 0.082, 1.116),    facts<Tall192>(0.252, 0.59, 0.097, 0.974),
     facts<Tall96>(0.247, 0.60, 0.186, 0.899),     facts<Tall176>(0.393, 2.40, 0.056, 0.977),
-    facts<Slim160>(0.217, 0.86, 0.064, 0.918),
+    facts<Slim160>(0.217, 0.86, 0.064, 0.918),    facts<Slim32>(0.134, 0.00, 0.117, 1.169),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -69,7 +70,8 @@ constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copi
 constexpr double BEYOND_LINE = 1.05;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.447;  // that C costs more whose rows begin within a sector
 constexpr double L2_HOLDS = 1.19e+07;  // operands of which later rounds find all in L2, of twice that none
-// Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte; more while others do.
+// Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte, as if all blocks had the
+// largest share of them to add; more while others do.
 constexpr double EXCHANGE = 0.433, EXCHANGE_BYTE = 3.9e-05, EXCHANGE_BUSY = 1.57;
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
@@ -177,8 +179,10 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : rounds);
     if (tile.kept) time += KEEP * rounds;
+    const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
+    const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
     const double busy = 1.0 + EXCHANGE_BUSY * at_once / places;
-    return choice.splits == 1 ? time : time + rounds * (EXCHANGE + EXCHANGE_BYTE * 4.0 * tile.bm * tile.bn * busy);
+    return choice.splits == 1 ? time : time + rounds * (EXCHANGE + EXCHANGE_BYTE * sums * busy);
 }
 
 // Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
@@ -213,6 +217,33 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
         }
     }
     return best;
+}
+
+// All that a choice depends on. Of operands' addresses, where in a line of L2 they lie.
+using Question = std::array<std::int64_t, 7>;
+
+inline Question question(const gemmprof::Gemm& g, int device) {
+    const auto in_line = [](const void* data) { return std::int64_t(reinterpret_cast<std::uintptr_t>(data) % 128); };
+    const int orders = g.a_transposed << 1 | g.b_transposed, packed = stored_packed(g);
+    return {std::int64_t(device) << 32 | in_line(g.a) << 16 | in_line(g.b) << 8 | packed << 2 | orders,
+            g.m, g.n, g.k, g.lda, g.ldb, g.ldc};
+}
+
+// The answer to a question of a problem with elements, remembered while this thread asks few others: to expect the time
+// of every way takes longer than all else that a launch needs.
+template <class Answer>
+Choice remembered(const Question& question, const Answer& answer) {
+    struct Known {
+        Question question;
+        Choice choice;
+    };
+    constexpr int BITS = 6;
+    thread_local Known known[1 << BITS] = {};
+    std::uint64_t hash = 0;
+    for (const std::int64_t number : question) hash = (hash ^ std::uint64_t(number)) * 0x9E3779B97F4A7C15ull;
+    Known& entry = known[hash >> (64 - BITS)];
+    if (entry.question != question) entry = {question, answer()};
+    return entry.choice;
 }
 
 // What it takes to copy the operands that lie as the copy engine does not take them, each read and written once.

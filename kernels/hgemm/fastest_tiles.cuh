@@ -9,7 +9,7 @@ namespace GEMMPROF_STAGE {
 // catalog's parameters give the large one. The others are for problems that it would leave SMs idle in, or store too
 // much in. In turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those
 // from Narrow on are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 96
-// to 192 rows of C. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
+// to 192 rows of C; of 32 rows where there are few tiles. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
@@ -31,7 +31,8 @@ namespace GEMMPROF_STAGE {
     X(Tall192, 64, 192, 6, 1, Consumers::kTogether, true)     \
     X(Tall96, 128, 96, 7, 1, Consumers::kTogether, true)      \
     X(Tall176, 128, 176, 5, 1, Consumers::kTogether, true)    \
-    X(Slim160, 64, 160, 7, 1, Consumers::kTogether, true)
+    X(Slim160, 64, 160, 7, 1, Consumers::kTogether, true)     \
+    X(Slim32, 64, 32, 16, 1, Consumers::kTogether, true)
 
 #define GEMMPROF_TILE(NAME, ...) \
     struct NAME : Tile<__VA_ARGS__> {};

@@ -22,7 +22,8 @@
 // 7. Problems of one round, of 96 to 320 rows above all, have tiles of their own, which share K: 64 and 128 columns, and
 //    160 or 192 rows with A and B in each other's place. Few columns of B that would have to be copied take no tile.
 // 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
-//    instructions that no cache holds, so few come before the first copy, and none divides.
+//    instructions that no cache holds, so few come before the first copy, and none divides. Of the smallest tiles four
+//    warps copy from the start, every fourth stage each, while others make the barriers and fetch the maps.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
 // fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
@@ -65,8 +66,17 @@ __global__ void __launch_bounds__(THREADS, 1)
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
     // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
     constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
-    // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each.
-    constexpr bool TWO_COPY = PAIR == 1 && STAGE_BYTES <= 24 << 10;
+    // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each;
+    // of the smallest all four, from the first stage on.
+    constexpr int COPIERS = PAIR > 1 || STAGE_BYTES > 24 << 10 ? 1 : STAGE_BYTES > 16 << 10 ? 2 : 4;
+    constexpr bool SMALLEST = COPIERS == 4;
+    // Sums that blocks send each other take the memory of tiles, or, where they fit, that of what is being stored:
+    // then a block sends as soon as it has them, because the other has begun long ago. They fit if all have as many.
+    constexpr int QUADS = TILE::wn / 8;  // times four sums that a consumer's thread has
+    constexpr bool APART = SMALLEST && TILE::bm * TILE::bn * 4 <= CONSUMERS * 4 * TILE::warp_staging;
+    static_assert(!APART || (QUADS & (QUADS - 1)) == 0);
+    const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
+                       (schedule.splits & (schedule.splits - 1)) == 0;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -74,10 +84,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, part = rank / PAIR;
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
-    Pieces pieces(schedule, index, part);
+    Pieces<!SMALLEST> pieces(schedule, index, part);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
-    const bool also = TWO_COPY && warp == CONSUMERS * 4 + 1;
+    const bool also = COPIERS == 2 && warp == CONSUMERS * 4 + 1;
 
     // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
     // has one.
@@ -93,19 +103,53 @@ __global__ void __launch_bounds__(THREADS, 1)
         else
             B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR);
     };
-    // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
-    // wait for the partner.
-    int ahead = 0;
-    if (copies && ptx::elect_one()) {
-        ptx::prefetch_map(&map_a);
-        ptx::prefetch_map(&map_b);
+    const auto begin_barriers = [&] {
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, 1);
             ptx::barrier_init(empty + 8 * stage, RELEASES);
         }
         ptx::barrier_init(summed, 1);
         ptx::barrier_init_fence();
-        Pieces start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
+    };
+    // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
+    // wait for the partner.
+    int ahead = 0;
+    if constexpr (SMALLEST) {
+        if (warp == CONSUMERS * 4 + 1 && ptx::elect_one()) {
+            ptx::prefetch_map(&map_a);
+            ptx::prefetch_map(&map_b);
+        }
+        // What is not the way to the first copy is done by warps that wait for it.
+        constexpr int MADE = 5, WARPS = COPIERS + 1;
+        if (group == CONSUMERS) {
+            auto start = pieces;
+            const int steps = start.next(schedule) ? min(ST, start.last - start.first) : 0;
+            int tile_row, tile_col;
+            schedule.place(start.tile, tile_row, tile_col);
+            ptx::named_barrier_sync(MADE, WARPS * 32);
+            if (ptx::elect_one()) {
+#pragma unroll 1
+                for (ahead = warp - CONSUMERS * 4; ahead < steps; ahead += COPIERS) {
+                    const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
+                    const int k = (start.first + ahead) * BK;
+                    ptx::barrier_expect(barrier, STAGE_BYTES);
+                    copy_a(tile, tile_row * TILE::bm, k, barrier);
+                    copy_b(tile + A::bytes, tile_col * TILE::bn, k, barrier);
+                }
+            }
+        } else if (warp == 0) {
+            if (ptx::elect_one()) {
+                begin_barriers();
+                if (schedule.bulk) ptx::prefetch_map(&map_c);
+            }
+            __syncwarp();
+            ptx::named_barrier_arrive(MADE, WARPS * 32);
+        }
+    } else if (copies && ptx::elect_one()) {
+        ptx::prefetch_map(&map_a);
+        ptx::prefetch_map(&map_b);
+        begin_barriers();
+        auto start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
         if (start.next(schedule)) {
             int tile_row, tile_col;
             schedule.place(start.tile, tile_row, tile_col);
@@ -121,6 +165,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         }
     }
     __syncwarp();
+    if (apart) ptx::cluster_arrive();
     if constexpr (PAIR > 1)
         ptx::cluster_meet();
     else
@@ -128,10 +173,13 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     if (group == CONSUMERS) {
         ptx::give_registers<40>();
-        if ((copies || also) && ptx::elect_one()) {
+        if ((SMALLEST || copies || also) && ptx::elect_one()) {
             int stage = 0, parity = 0;
+            int before = 0;  // SMALLEST: steps of earlier pieces, where `ahead` is this warp's next
+            if constexpr (SMALLEST)
+                if ((stage = ahead) >= ST) stage -= ST, parity = 1;
             if (also) {  // what the first has begun
-                Pieces start = pieces;
+                auto start = pieces;
                 if (start.next(schedule)) ahead = min(ST, start.last - start.first);
             }
             while (pieces.next(schedule)) {
@@ -140,7 +188,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
                 const auto copy_step = [&](int step) {
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
-                    const bool begun = ahead > 0, mine = !TWO_COPY || stage % 2 == also;
+                    const bool begun = !SMALLEST && ahead > 0, mine = COPIERS != 2 || stage % 2 == also;
                     if (begun) {
                         --ahead;
                     } else if (mine) {
@@ -149,18 +197,35 @@ __global__ void __launch_bounds__(THREADS, 1)
                         copy_a(tile, row, step * BK, barrier);
                     }
                     if (PAIR > 1 || (mine && !begun)) copy_b(tile + A::bytes, col, step * BK, barrier);
-                    if (++stage == ST) stage = 0, parity ^= 1;
                 };
-                if constexpr (TWO_COPY) {
-#pragma unroll 1  // instructions that no cache holds take longest where there are few steps
-                    for (int step = pieces.first; step < pieces.last; ++step) copy_step(step);
+                // Not unrolled where there are few steps: instructions that no cache holds take longest there.
+                if constexpr (SMALLEST) {
+                    const int end = before + pieces.last - pieces.first;
+#pragma unroll 1
+                    for (; ahead < end; ahead += COPIERS) {
+                        copy_step(pieces.first + ahead - before);
+                        if ((stage += COPIERS) >= ST) stage -= ST, parity ^= 1;
+                    }
+                    before = end;
+                } else if constexpr (COPIERS == 2) {
+#pragma unroll 1
+                    for (int step = pieces.first; step < pieces.last; ++step) {
+                        copy_step(step);
+                        if (++stage == ST) stage = 0, parity ^= 1;
+                    }
                 } else {
-                    for (int step = pieces.first; step < pieces.last; ++step) copy_step(step);
+                    for (int step = pieces.first; step < pieces.last; ++step) {
+                        copy_step(step);
+                        if (++stage == ST) stage = 0, parity ^= 1;
+                    }
                 }
             }
         }
         __syncwarp();
-        if (schedule.splits > 1) ptx::cluster_meet();
+        if (schedule.splits > 1) {
+            if (!apart) ptx::cluster_arrive();
+            ptx::cluster_wait();
+        }
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
@@ -231,7 +296,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             if constexpr (TILE::in_turn)
                 if (pieces.more(schedule)) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
             // While the last steps are multiplied: where the sums go, and what comes next.
-            const Pieces piece = pieces;
+            const auto piece = pieces;
             int tile_row, tile_col;
             schedule.place(piece.tile, tile_row, tile_col);
             some = pieces.next(schedule);
@@ -247,7 +312,8 @@ __global__ void __launch_bounds__(THREADS, 1)
             if constexpr (TILE::cuttable)
                 if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
             if (!TILE::in_turn && schedule.splits > 1) {
-                exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
+                exchange_and_store<T, TILE>(sums[0], apart ? staging : tiles, summed, part, schedule.splits, pair_rank,
+                                            row, col, out, apart);
                 break;
             }
             if (!TILE::swapped && (out.is_float || out.beta != 0.0f)) {
@@ -309,15 +375,20 @@ gemmprof::KernelFacts kernel_facts() {
             gemmprof::address(hgemm_fastest<T, TILE, A, B>), THREADS, TILE::shared_bytes};
 }
 
-// Each part of the stage is compiled alone, and lists the kernels of some rows; the first is busy with the host's code.
+// Each part of the stage is compiled alone, and lists some kernels, of many rows, because those of large tiles take
+// longest; the first is busy with the host's code.
+template <int INDEX, class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
+void list_kernel(gemmprof::KernelFacts* kernels) {
+    if constexpr (INDEX % (PARTS - 1) + 1 == GEMMPROF_PART)
+        kernels[INDEX] = kernel_facts<T, TILE, A_TRANSPOSED, B_TRANSPOSED>();
+}
+
 template <int ROW, class TILE, bool A_TRANSPOSED = false>
 void list_row(gemmprof::KernelFacts* kernels) {
-    if constexpr (ROW % (PARTS - 1) + 1 == GEMMPROF_PART) {
-        kernels[4 * ROW] = kernel_facts<__half, TILE, A_TRANSPOSED, false>();
-        kernels[4 * ROW + 1] = kernel_facts<__half, TILE, A_TRANSPOSED, true>();
-        kernels[4 * ROW + 2] = kernel_facts<__nv_bfloat16, TILE, A_TRANSPOSED, false>();
-        kernels[4 * ROW + 3] = kernel_facts<__nv_bfloat16, TILE, A_TRANSPOSED, true>();
-    }
+    list_kernel<4 * ROW, __half, TILE, A_TRANSPOSED, false>(kernels);
+    list_kernel<4 * ROW + 1, __half, TILE, A_TRANSPOSED, true>(kernels);
+    list_kernel<4 * ROW + 2, __nv_bfloat16, TILE, A_TRANSPOSED, false>(kernels);
+    list_kernel<4 * ROW + 3, __nv_bfloat16, TILE, A_TRANSPOSED, true>(kernels);
 }
 
 template <int PART>
@@ -436,7 +507,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(gemm, kSmall)); };
     const double memory = gemmprof::memory_speed(device);
     Choice choice;
-    if (gemm.m > 0 && gemm.n > 0) choice = choose_schedule(gemm, places_of, memory);
+    if (gemm.m > 0 && gemm.n > 0)
+        choice = remembered(question(gemm, device), [&] { return choose_schedule(gemm, places_of, memory); });
     if (odd::suits(gemm)) {
         const odd::Way way = odd::best_way(gemm, sms);
         if (way.time < choice.time + packing_time(gemm, memory))

@@ -38,7 +38,8 @@ struct Schedule {
     }
 };
 
-// What a cluster does, piece by piece; the producer and the consumers walk the same list.
+// What a cluster does, piece by piece; the producer and the consumers walk the same list. CUT: tiles may be cut.
+template <bool CUT = true>
 struct Pieces {
     int tile, first, last;  // this piece: a tile, and steps along K from first up to last
     int next_tile, part_first, part_last;
@@ -48,7 +49,7 @@ struct Pieces {
         next_tile = cluster;
         part_first = 0, part_last = schedule.steps, position = 0, end = 0;
         if (schedule.splits > 1) part_first = schedule.part.begin(part), part_last = schedule.part.begin(part + 1);
-        if (schedule.parts != nullptr) position = cut(schedule, cluster), end = cut(schedule, cluster - 1);
+        if (CUT && schedule.parts != nullptr) position = cut(schedule, cluster), end = cut(schedule, cluster - 1);
     }
     // Where a cluster's piece of the row begins. Backwards, and where one ends the piece of the cluster before it
     // begins: a cluster that waits for sums waits for those that were launched before it.
@@ -56,7 +57,7 @@ struct Pieces {
         return schedule.piece.begin(schedule.clusters - 1 - cluster);
     }
     __device__ __forceinline__ bool more(const Schedule& schedule) const {
-        return next_tile < schedule.whole || position < end;
+        return next_tile < schedule.whole || (CUT && position < end);
     }
     __device__ __forceinline__ bool next(const Schedule& schedule) {
         if (next_tile < schedule.whole) {
@@ -64,7 +65,7 @@ struct Pieces {
             next_tile += schedule.clusters;
             return true;
         }
-        if (position >= end) return false;
+        if (!CUT || position >= end) return false;
         const int behind = schedule.by_steps.divide(position);
         tile = schedule.whole + behind;
         first = position - behind * schedule.steps;
@@ -78,7 +79,7 @@ struct Pieces {
 // the others have left. `index` is this cluster's.
 template <class TILE>
 __device__ __forceinline__ bool complete_sums(float (&sums)[TILE::halves][TILE::wn / 2], const Schedule& schedule,
-                                              const Pieces& piece, int index, int group) {
+                                              const Pieces<>& piece, int index, int group) {
     constexpr int PART = TILE::part_floats / 4;
     const auto slot = [&](int block) { return block * TILE::slots + (TILE::in_turn ? 0 : group); };
     const int block = int(blockIdx.x);
@@ -89,7 +90,7 @@ __device__ __forceinline__ bool complete_sums(float (&sums)[TILE::halves][TILE::
     }
     // Clusters before this one have computed the rest of this tile, each a piece.
     for (int from = index, done = piece.last; done < schedule.steps && schedule.splits == 1;) {
-        const int begin = Pieces::cut(schedule, --from), end = Pieces::cut(schedule, from - 1);
+        const int begin = Pieces<>::cut(schedule, --from), end = Pieces<>::cut(schedule, from - 1);
         const int theirs = slot(block - (index - from) * TILE::pair);
         if (begin < end)
             gemmprof::take_part(sums, schedule.parts + theirs * PART, schedule.complete + theirs, schedule.ticket, 3 + group);

@@ -24,6 +24,7 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(unsigned start, std::
 #define GEMMPROF_SIX(X, T) GEMMPROF_FOUR(X, T) X(T##4) X(T##5)
 #define GEMMPROF_FOUR(X, T) GEMMPROF_TWO(X, T) X(T##2) X(T##3)
 #define GEMMPROF_TWO(X, T) X(T##0) X(T##1)
+#define GEMMPROF_TO_8(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #define GEMMPROF_TO_10(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
 #define GEMMPROF_TO_30(X) GEMMPROF_TO_10(X) GEMMPROF_TEN(X, 1) GEMMPROF_TEN(X, 2)
 #define GEMMPROF_TO_60(X) GEMMPROF_TO_30(X) GEMMPROF_TEN(X, 3) GEMMPROF_TEN(X, 4) GEMMPROF_TEN(X, 5)
@@ -66,6 +67,7 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(unsigned start, std::
         GEMMPROF_WGMMA(COUNT, "m64n" #N "k32.f32.e4m3.e4m3", A, B, ADD, "", ); \
     }
 
+GEMMPROF_WGMMA_OF(8, 16, 8, 9, 10, 11, 12)
 GEMMPROF_WGMMA_OF(16, 32, 16, 17, 18, 19, 20)
 GEMMPROF_WGMMA_OF(32, 64, 32, 33, 34, 35, 36)
 GEMMPROF_WGMMA_OF(40, 80, 40, 41, 42, 43, 44)
