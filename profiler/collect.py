@@ -127,15 +127,15 @@ class Collection:
         work = measuring_work(keeper.settings)
         with self._site.places(work, keeper.progress, (keeper.lock,)) as places:
             measuring = Measuring(keeper, places)
-            measuring.verify()
+            measuring.do("verify")
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
             if not (waiting and profile and places.leave(machine.gpu.card)):
-                measuring.time()
+                measuring.do("time")
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))
             with ThreadPoolExecutor(1) as beside:
-                timing = beside.submit(measuring.time)
+                timing = beside.submit(measuring.do, "time")
                 try:
                     self._profiling.do()
                 except GemmprofError:

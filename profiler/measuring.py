@@ -6,9 +6,8 @@ A stage whose kernel faults takes its child along; it is attributed, and another
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
@@ -50,25 +49,17 @@ class Measuring:
         self._keeper = keeper
         self._places = places
 
-    def verify(self) -> None:
-        """Verify what is not verified.
+    def do(self, part: Literal["verify", "time"]) -> None:
+        """Verify what is not verified, or time what is not timed.
 
         Raises:
             Interrupted: Ctrl-C; what was begun is finished and kept.
             DeviceError: no GPU is left.
         """
-        self._do("verify", [task for task in self._keeper.unmeasured() if task.verify])
-
-    def time(self) -> None:
-        """Time what is not timed.
-
-        Raises:
-            Interrupted: Ctrl-C; what was begun is finished and kept.
-            DeviceError: no GPU is left.
-        """
-        self._do("time", [task for task in self._keeper.unmeasured() if task.time and not task.verify])
-
-    def _do(self, part: str, tasks: Sequence[Task]) -> None:
+        missing = self._keeper.unmeasured()
+        tasks = [
+            task for task in missing if (task.verify if part == "verify" else task.time and not task.verify)
+        ]
         asked = {self._places.submit(_request(part, task)): task for task in tasks}
         told, lost = False, None
         pending = set(asked)

@@ -34,7 +34,7 @@ PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the positional ``RUN`` or report files that most commands read."""
+    """Add the positional ``RUN`` or report files that most commands read, and the selection of their launches."""
     parser.add_argument(
         "inputs",
         nargs="*",
@@ -44,6 +44,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_trust_argument(parser)
     add_redact_argument(parser)
+    add_selection_arguments(parser)
 
 
 def add_redact_argument(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +187,7 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     figure must not depend on the command that prints it.
 
     Args:
-        options: with ``inputs``, from `add_input_arguments`; what `add_selection_arguments` added is heeded.
+        options: what `add_input_arguments` added.
         listed: read in full only what is asked of the session (`load_session`).
 
     Raises:
@@ -194,10 +195,9 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
         RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
             ``session.failures`` and are named on stderr.
     """
-    from gemmprof.analysis.inputs.selection import EVERYTHING
     from gemmprof.analysis.session import load_session
 
-    wanted = selection(options) if hasattr(options, "nvtx") else EVERYTHING
+    wanted = selection(options)
     paths, notice = chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)

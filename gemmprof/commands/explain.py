@@ -22,7 +22,6 @@ FORMATS = ("text", "markdown", "json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="text (default), markdown, or json")
     common.add_json_argument(parser)
     parser.add_argument(

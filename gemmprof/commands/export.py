@@ -43,7 +43,6 @@ VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     common.add_output_argument(
         parser,
         metavar="PATH",

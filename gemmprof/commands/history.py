@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     record = actions.add_parser("record", help="keep the times of runs or reports", allow_abbrev=False)
     common.add_input_arguments(record)
-    common.add_selection_arguments(record)
     record.add_argument("--commit", default="", help="what was measured, for example a git commit")
     record.add_argument("--branch", default="", help="the branch it is on")
     record.add_argument("--machine", default="", help="a name for the machine")

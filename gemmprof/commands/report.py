@@ -29,7 +29,6 @@ DEFAULT_FOLDER = "gemmprof-report"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     common.add_trace_argument(parser)
     parser.add_argument(
         "--recorded", action="store_true", help="render the recorded run that ships with gemmprof"

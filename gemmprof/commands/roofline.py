@@ -22,7 +22,6 @@ FORMATS = (".png", ".svg", ".pdf")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     parser.add_argument("--shape", metavar="MxNxK", help="only the stages of a run on this shape")
     common.add_output_argument(
         parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"

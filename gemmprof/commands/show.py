@@ -22,7 +22,6 @@ from gemmprof.base.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     common.add_trace_argument(parser)
     parser.add_argument(
         "--section",
@@ -90,7 +89,6 @@ launches with the most to gain first, and what to type next.
 def add_front_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gemmprof REPORT`."""
     common.add_input_arguments(parser)
-    common.add_selection_arguments(parser)
     common.add_trace_argument(parser)
     _add_source_argument(parser)
     common.add_json_argument(parser)

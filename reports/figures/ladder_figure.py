@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.base.printable import visible
-from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points, roofline_data
+from gemmprof.reports.figures.plots import draw_point, draw_roofs, limits_of, main_points, roofline_data
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing
 from gemmprof.reports.formatting import fit, flops, significant
 
@@ -166,17 +166,8 @@ def _steps(
             },
         )
     for index, (step, point) in enumerate(placed):
-        axes.plot(
-            [point.intensity],
-            [point.achieved],
-            "s" if step.yardstick else "o",
-            markersize=8,
-            color=PALETTE["other"] if step.yardstick else PALETTE["accent"],
-            markeredgecolor=PALETTE["panel"],
-            markeredgewidth=1.2,
-            zorder=5,
-            gid=f"{gid}-{index}",
-        )
+        colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
+        draw_point(axes, point, "s" if step.yardstick else "o", colour, f"{gid}-{index}")
     _step_labels(axes, named)
 
 

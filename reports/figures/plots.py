@@ -64,17 +64,9 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
                 linewidth=1,
                 linestyle=(0, (1, 2)),
             )
-            axes.plot(
-                [point.intensity],
-                [point.achieved],
-                LEVEL_MARKERS.get(point.memory.level, "o"),
-                markersize=8,
-                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]),
-                markeredgecolor=PALETTE["panel"],
-                markeredgewidth=1.2,
-                zorder=5,
-                gid=f"point-{point.memory.level}",
-            )
+            colour = LEVEL_COLOURS.get(point.memory.level, PALETTE["other"])
+            shape = LEVEL_MARKERS.get(point.memory.level, "o")
+            draw_point(axes, point, shape, colour, f"point-{point.memory.level}")
         rightmost = max(p.intensity for p in points)
         # A name that would run out of the frame stands left of its point.
         leaves = math.log(limits[1] / rightmost) < 0.2 * math.log(limits[1] / limits[0])
@@ -90,6 +82,21 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
             zorder=6,
         )
         return figure
+
+
+def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: str) -> None:
+    """A marker where a kernel is; ``gid`` names it for the page's script."""
+    axes.plot(
+        [point.intensity],
+        [point.achieved],
+        shape,
+        markersize=8,
+        color=colour,
+        markeredgecolor=PALETTE["panel"],
+        markeredgewidth=1.2,
+        zorder=5,
+        gid=gid,
+    )
 
 
 def roofline_data(
