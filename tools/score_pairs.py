@@ -159,7 +159,9 @@ class Judge:
             saves, low, high = (
                 _both([getattr(one, key) for one in mine]) for key in ("saves", "low", "high")
             )
-            saves = min(saves, before.together)
+            # They may be the same time: the interval comes down with what both save, which it would lie above else.
+            less = max(0.0, saves - before.together)
+            saves, low, high = saves - less, low - less, high - less
         # What another pair shows to be a flaw of the mended side is no false alarm.
         still = set(row.causes) - self._planted.get(id(row.mended), set())
         left = max((one.saves for one in after.of(tuple(still))), default=0.0)

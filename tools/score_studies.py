@@ -6,7 +6,7 @@ predicted, for which of them is written nobody can know. A fix that is slower th
 How far predictions of kernels that were never seen fell short is learnt here, too (`gemmprof.analysis.explanation.
 prediction.Calibration`).
 
-Usage: score_studies.py [--data tests/data/blind2/h200] OUTPUT.csv
+Usage: score_studies.py [--data tests/data/blind2/h200] [--model] OUTPUT.csv
        score_studies.py --learn
 """
 
@@ -17,24 +17,24 @@ import atexit
 import csv
 import hashlib
 import json
+import math
 import statistics
 import sys
 import tarfile
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import chain, groupby, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-import score_pairs  # noqa: E402
 from pairs_outcomes import MUCH_SLOWER  # noqa: E402
 from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches  # noqa: E402
 
@@ -57,6 +57,8 @@ HALVED = SEEN[1:2]
 """Of these one half has been looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
+MODEL = "first_sight_model.csv"
+"""And what the time model alone said then. Of a set of which one half has been looked at only that half."""
 AIMS = {
     "mean error": "≤ 8", "skill": "≥ 0.65", "first cause": "≥ 90 %", "outcomes": "75–90 %", "mean width": "≤ 25",
     "worst": "≤ 30", "fixed sides": "≤ 4 %",
@@ -148,9 +150,10 @@ def _unpacked(packed: Path) -> Path:
     return Path(place.name)
 
 
-def judged(folder: Path, only: Sequence[str] = ()) -> list[Judged]:
-    """One row a fix, and one a sound kernel; of these studies, or of all."""
-    found = []
+def studies(
+    folder: Path, only: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]], list[Outcome]]]:
+    """Each study with those of its fixes that are not much slower, and what each of these saved; all, or these."""
     packed = reports(folder)
     for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
         if only and study["study"] not in only:
@@ -165,6 +168,21 @@ def judged(folder: Path, only: Sequence[str] = ()) -> list[Judged]:
             )
             for fix in fixes
         ]  # fmt: skip
+        yield study | {"flawed": flawed}, fixes, rows
+
+
+def left(judge: Judge, row: Outcome, rows: Iterable[Outcome]) -> float:
+    """What is promised on a fixed side of causes that no other fix removes with more success."""
+    better = [one for one in rows if 1 - one.saved < (1 - COSTLY) * (1 - row.saved)]
+    still = set(row.causes) - {cause for one in better for cause in one.causes}
+    return max((one.saves for one in judge.said(row.mended).of(tuple(still))), default=0.0)
+
+
+def judged(folder: Path, only: Sequence[str] = ()) -> list[Judged]:
+    """One row a fix, and one a sound kernel; of these studies, or of all."""
+    found = []
+    for study, fixes, rows in studies(folder, only):
+        name, flawed = study["study"], study["flawed"]
         judge = Patient(rows)
         said = [(cause, one.saves) for cause, one in judge.said(flawed).findings]
         first, saves = said[0] if said else (FAILED if id(flawed) in judge.failed else "", 0.0)
@@ -174,37 +192,37 @@ def judged(folder: Path, only: Sequence[str] = ()) -> list[Judged]:
             )
         for fix, row in zip(fixes, rows, strict=True):
             one = judge.judge(row)
-            better = [other for other in fixes if other["time_ns"] < (1 - COSTLY) * fix["time_ns"]]
-            still = set(row.causes) - {cause for other in better for cause in other["causes"]}
-            after = judge.said(row.mended).of(tuple(still))
             found.append(
                 Judged(
                     name, study["domain"], fix["side"], " ".join(row.causes), row.saved, one.predicted,
                     max(0.0, one.low), min(1.0, one.high),
                     max((saved for cause, saved in said if cause == row.causes[0]), default=0.0), first, saves,
-                    max((prediction.saves for prediction in after), default=0.0),
+                    left(judge, row, rows),
                 )
             )  # fmt: skip
     return found
 
 
-def save(rows: Iterable[Judged], path: Path) -> None:
+def save(rows: Sequence[Judged] | Sequence[Recorded], path: Path) -> None:
     """Write the rows, rounded to a hundredth of a point."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in fields(Judged))
+        writer.writerow(field.name for field in fields(rows[0]))
         for row in rows:
             writer.writerow(
                 f"{value:.4f}" if isinstance(value, float) else value for value in asdict(row).values()
             )
 
 
-def load(path: Path) -> list[Judged]:
+Row = TypeVar("Row", "Judged", "Recorded")
+
+
+def load(path: Path, kind: type[Row]) -> list[Row]:
     """The rows of a CSV that `save` wrote."""
-    texts = {"study", "domain", "fix", "causes", "first"}
+    numbers = {field.name for field in fields(kind) if field.type == "float"}
     with path.open(newline="", encoding="utf-8") as file:
         return [
-            Judged(**{key: value if key in texts else float(value) for key, value in row.items()})  # type: ignore[arg-type]
+            kind(**{key: float(value) if key in numbers else value for key, value in row.items()})
             for row in csv.DictReader(file)
         ]
 
@@ -339,48 +357,72 @@ def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> li
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the time model said of a flawed kernel's fixes, and what came.
+    """What the time model alone said of one fix of a study, and what came; one row of a CSV.
 
     Attributes:
-        set: where it is from.
-        card: which GPU it was recorded on. What is learnt is learnt on one card, which recorded every kernel.
         room: share of the flawed kernel's time that has no reason to stay.
-        fixes: what was predicted of each, and what it saved; of a fix whose cause was not named nothing was.
-        left: what is still predicted on each fixed side, and its room. Nothing more came.
+        said: saving; not a number of a fix whose cause was not named.
+        stays: share of the executed instructions that the fix keeps, as the model sees it.
+        misfit: how far the model is off the flawed kernel's own time.
+        came: what it saved.
+        left, left_room: what is still predicted on the fixed side, and its room. Nothing more came.
     """
 
-    set: str
-    card: str
+    study: str
+    fix: str
     room: float
-    fixes: tuple[tuple[float | None, float], ...]
-    left: tuple[tuple[float, float], ...] = ()
+    said: float
+    stays: float
+    misfit: float
+    came: float
+    left: float = 0.0
+    left_room: float = 0.0
+
+
+def recorded(folder: Path) -> list[Recorded]:
+    """What the time model alone says of a set, as it is today."""
+    half = folder.parent.name in {one.name for one in (*HALVED, BLIND)}
+    found = []
+    for study, fixes, rows in studies(folder, ()):
+        if half and unopened(study["study"]):
+            continue
+        judge, model = Judge(rows, calibrated=False), TimeModel(work(study["flawed"]))
+        for fix, row in zip(fixes, rows, strict=True):
+            mine = judge.said(row.flawed).of(row.causes)
+            found.append(
+                Recorded(
+                    study["study"], fix["side"], prediction.room(model) or 0.0,
+                    judge.judge(row).predicted if mine else math.nan, math.prod(one.stays for one in mine),
+                    model.misfit, row.saved, left(judge, row, rows),
+                    prediction.room(TimeModel(work(row.mended))) or 0.0,
+                )
+            )  # fmt: skip
+    return found
 
 
 class Records:
-    """Kernels of one set, as arrays with one entry a fix."""
+    """Studies of one set, as arrays with one entry a fix."""
 
     def __init__(self, of: Sequence[Recorded]) -> None:
-        fixes = [(one.room, *fix) for one in of for fix in one.fixes]
-        self.named = np.array([said is not None for _, said, _ in fixes])
-        self.room = np.array([room for room, *_ in fixes])
-        self.said = np.array([said or 0.0 for _, said, _ in fixes])
-        self.came = np.array([came for *_, came in fixes])
-        self.starts = np.cumsum([0, *(len(one.fixes) for one in of)])[:-1]
-        left = np.array([side for one in of for side in one.left]).reshape(-1, 2)
-        self.left, self.left_room = left[:, 0], left[:, 1]
+        self.room, self.said, self.stays, self.misfit, self.came, self.left, self.left_room = np.array(
+            [(one.room, one.said, one.stays, one.misfit, one.came, one.left, one.left_room) for one in of]
+        ).T
+        self.named = np.isfinite(self.said)
+        self.said = np.nan_to_num(self.said)
+        self.starts = [at for at, one in enumerate(of) if not at or one.study != of[at - 1].study]
 
     def off(self, told: Calibration) -> tuple[float, float]:
         """Mean error of the fixes that come nearer to what is told of them; the same of what is told of fixed sides."""
         saves = np.where(self.named, told.of_new_kernels(self.said, self.room)[0], 0.0)
         nearer = np.minimum.reduceat(abs(saves - self.came), self.starts)
         false = np.where(self.left > 0, told.of_new_kernels(self.left, self.left_room)[0], 0.0)
-        return float(nearer.mean()), float(false.mean()) if len(false) else 0.0
+        return float(nearer.mean()), float(false.mean())
 
     def held(self, told: Calibration) -> tuple[int, int, float, float]:
         """Outcomes inside the interval, outcomes whose cause was named, mean width, and the interval's score: its width
-        and ten times (2 / 20 %) what lies outside (Gneiting and Raftery 2007, 6.2). The nearer fixes'.
+        and 2 / `MISSED` times what lies outside (Gneiting and Raftery 2007, 6.2). The nearer fixes'.
         """
-        saves, low, high = told.of_new_kernels(self.said, self.room)
+        saves, low, high = told.of_new_kernels(self.said, self.room, self.stays, self.misfit)
         off = abs(np.where(self.named, saves, 0.0) - self.came)
         ends = [*self.starts[1:], len(off)]
         mine = [start + int(off[start:end].argmin()) for start, end in zip(self.starts, ends, strict=True)]
@@ -392,44 +434,10 @@ class Records:
 
 
 @cache
-def records() -> tuple[Recorded, ...]:
-    """The first-sight records made before predictions were calibrated, and the pairs as the model predicts them
-    today. Of a set of which one half has been looked at only that half.
-    """
-    found = []
-    for folder in SEEN[1:]:  # what was said of blind4 was calibrated already
-        for sight in sorted(folder.glob(f"*/{FIRST_SIGHT}"), reverse=True):
-            listed = json.loads(sight.with_name("studies.json").read_text("utf-8"))["studies"]
-            kernels = {study["study"]: study for study in listed}
-            for study in by_study(load(sight)):
-                name = study[0].study
-                if folder not in HALVED or not unopened(name):
-                    sides = {side["side"]: side for side in kernels[name]["fixes"]}
-                    fixes = tuple((_said(one.predicted, one.high), one.came) for one in study)
-                    left = tuple((one.left, _room_of(sight, sides[one.fix])) for one in study)
-                    room = _room_of(sight, kernels[name]["kernel"])
-                    found.append(Recorded(folder.name, sight.parent.name, room, fixes, left))
-    rows = score_pairs.corpus(score_pairs.DATA)
-    judge = Judge(rows, calibrated=False)
-    launched = {id(one): one for row in rows for one in (row.flawed, row.mended)}
-    rooms = {key: _room(one) for key, one in launched.items()}
-    for one in map(judge.judge, rows):
-        fixes = ((_said(one.predicted, one.high), one.row.saved),)
-        left = ((one.left, rooms[id(one.row.mended)]),)
-        found.append(Recorded("pairs", CARD, rooms[id(one.row.flawed)], fixes, left))
-    return tuple(found)
-
-
-def _said(saves: float, high: float) -> float | None:
-    return saves if saves or high != UNNAMED else None
-
-
-def _room_of(sight: Path, side: dict[str, Any]) -> float:
-    return _room(launches(reports(sight.parent) / side["report"])[side["launch"]])
-
-
-def _room(profile: KernelProfile) -> float:
-    return prediction.room(TimeModel(work(profile))) or 0.0
+def records() -> dict[tuple[str, str], list[Recorded]]:
+    """What the time model said at first sight, by set and card."""
+    paths = [path for folder in (BLIND, *SEEN) for path in sorted(folder.glob(f"*/{MODEL}"), reverse=True)]
+    return {(path.parent.parent.name, path.parent.name): load(path, Recorded) for path in paths}
 
 
 CARD = "h200"
@@ -445,12 +453,11 @@ def _steps(first: int, last: int) -> list[float]:
     return [step / 20 for step in range(first, last + 1)]
 
 
-def learnt(of: Sequence[Recorded]) -> Calibration:
+def learnt(of: Iterable[Sequence[Recorded]]) -> Calibration:
     """The numbers with the least error, of flawed kernels and of fixed ones; then the interval with the best score.
     Each set counts alike, however many kernels it has.
     """
-    names = dict.fromkeys(one.set for one in of)
-    sets = [Records([one for one in of if one.set == name]) for name in names]
+    sets = [Records(one) for one in of]
 
     def least(
         numbers: Iterable[tuple[float, ...]],
@@ -465,7 +472,7 @@ def learnt(of: Sequence[Recorded]) -> Calibration:
         lambda mine, told: mine.off(told)[0] + FIXED * mine.off(told)[1],
     )
     return least(
-        product(_steps(0, 10), _steps(0, 12)),
+        product([step / 100 for step in range(21)], _steps(0, 20)),
         lambda down, up: replace(told, down=down, up=up),
         lambda mine, told: mine.held(told)[3],
     )
@@ -476,22 +483,25 @@ def learn() -> tuple[Calibration, list[str]]:
     everything = records()
     inside = of = 0
     text = [
-        "| left out | kernels | mean error, model alone | calibrated | told of fixed sides, model alone | calibrated "
+        "| left out | studies | mean error, model alone | calibrated | told of fixed sides, model alone | calibrated "
         "| inside | width, points |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     alone = Calibration(0.0, 0.0, 1e-9, 0.0, 0.0, 0, 0)
-    for name, card in dict.fromkeys((one.set, one.card) for one in everything):
-        mine = [one for one in everything if (one.set, one.card) == (name, card)]
-        told = learnt([one for one in everything if one.set != name and one.card == CARD])
-        before, after, held = Records(mine).off(alone), Records(mine).off(told), Records(mine).held(told)
+    without = {
+        name: learnt(rows for (other, card), rows in everything.items() if other != name and card == CARD)
+        for name in dict.fromkeys(name for name, _ in everything)
+    }
+    for (name, card), rows in everything.items():
+        mine, told = Records(rows), without[name]
+        before, after, held = mine.off(alone), mine.off(told), mine.held(told)
         text.append(
-            f"| {name}, {card.upper()} | {len(mine)} | {100 * before[0]:.1f} | {100 * after[0]:.1f} | "
+            f"| {name}, {card.upper()} | {len(mine.starts)} | {100 * before[0]:.1f} | {100 * after[0]:.1f} | "
             f"{100 * before[1]:.1f} | {100 * after[1]:.1f} | {held[0]} of {held[1]} | {100 * held[2]:.0f} |"
         )
-        if name != "pairs":
-            inside, of = inside + held[0], of + held[1]
-    return replace(learnt([one for one in everything if one.card == CARD]), inside=inside, of=of), text
+        inside, of = inside + held[0], of + held[1]
+    everywhere = learnt(rows for (_, card), rows in everything.items() if card == CARD)
+    return replace(everywhere, inside=inside, of=of), text
 
 
 REMOVES = {
@@ -587,7 +597,7 @@ def section() -> list[str]:
         cards = [path.parent for path in sorted(folder.glob("*/studies.json"), reverse=True)]
         today[folder] = {path.name: judged(path) for path in cards}
         first[folder] = {
-            path.name: load(path / FIRST_SIGHT) for path in cards if (path / FIRST_SIGHT).exists()
+            path.name: load(path / FIRST_SIGHT, Judged) for path in cards if (path / FIRST_SIGHT).exists()
         }
     h200 = figures(first[BLIND]["h200"])
     h100 = figures(first[BLIND]["h100"])
@@ -634,10 +644,8 @@ def section() -> list[str]:
         "What the time model predicts is told as it came true of kernels seen for the first time "
         "([explain.md](explain.md#the-interval)). Each line: learnt on",
         "the other sets as the H200 recorded them, judged on this one; *inside* and *width* are of the outcomes whose "
-        "cause was named. Of `blind3` only the",
-        "half in sight is here, and `blind4` not: what was told of it was calibrated already. The pairs are as the "
-        "model predicts them today:",
-        "detectors were written with them in sight, so they have no first sight.",
+        "cause was named. Of `blind3` and `blind5` only the",
+        "half in sight is here.",
         "",
         *learn()[1],
         "",
@@ -668,6 +676,7 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=BLIND / "h200", help="folder with studies.json and the reports"
     )
+    parser.add_argument("--model", action="store_true", help="what the time model alone says, to learn from")
     parser.add_argument("--learn", action="store_true", help="write calibration.json instead")
     parser.add_argument("output", type=Path, nargs="?", help="where the rows go")
     options = parser.parse_args()
@@ -679,8 +688,11 @@ def main() -> int:
         return 0
     if options.output is None:
         parser.error("say where the rows go, or --learn")
+    if options.model:
+        save(recorded(options.data), options.output)
+        return 0
     save(judged(options.data), options.output)
-    for name, figure in figures(load(options.output)).items():
+    for name, figure in figures(load(options.output, Judged)).items():
         print(f"{name:50} {figure}")
     return 0
 

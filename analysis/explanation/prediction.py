@@ -33,11 +33,16 @@ Share = float | Array
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Share of the time that a change saves, with its 80 % interval."""
+    """Share of the time that a change saves, with its 80 % interval.
+
+    Attributes:
+        stays: share of the executed instructions that the change keeps.
+    """
 
     saves: float
     low: float
     high: float
+    stays: float = 1.0
 
     def at_most(self, saves: float) -> Prediction:
         """The same with no larger saving, which its interval still holds."""
@@ -56,7 +61,8 @@ class Calibration:
         roomy: what a unit of room counts beside the model's saving as evidence of a flaw.
         sure: so much evidence is as good as certain.
         down: what may be missing, as a share of the saving.
-        up: what may come on top, as a share of the time that would stay.
+        up: what may come on top, as a share of the time that would stay, where all instructions stay and the model
+            explains all of the time.
         inside, of: so many of the recorded outcomes lay inside the interval.
     """
 
@@ -68,20 +74,33 @@ class Calibration:
     inside: int
     of: int
 
-    def of_new_kernels(self, saves: Share, room: Share) -> tuple[Array, Array, Array]:
+    def of_new_kernels(
+        self, saves: Share, room: Share, stays: Share = 1.0, misfit: Share = 0.0
+    ) -> tuple[Array, Array, Array]:
         """What to tell of what the model says, where so large a share of the time has no reason to stay: the saving,
         and its interval's ends.
+
+        Args:
+            stays: as a prediction has it.
+            misfit: how far the model is off the launch's own time (`TimeModel.misfit`).
         """
         evidence = np.minimum(1.0, (np.maximum(0.0, saves) + self.roomy * room) / self.sure)
         # Nothing on top of what no model can tell from none.
         told = np.clip(np.divide(saves, FLOOR) - 1.0, 0.0, 1.0)
         more = self.part * room * told * np.maximum(0.0, room - saves)
-        return self.around(evidence * (saves + more), saves, evidence)
+        return self.around(evidence * (saves + more), saves, stays, misfit, evidence)
 
-    def around(self, told: Share, saves: Share, evidence: Share = 1.0) -> tuple[Array, Array, Array]:
-        """What is told, with the ends of the interval that it has where the model says this."""
+    def around(
+        self, told: Share, saves: Share, stays: Share, misfit: Share, evidence: Share = 1.0
+    ) -> tuple[Array, Array, Array]:
+        """What is told, with the ends of the interval that it has where the model says this.
+
+        What comes on top goes with instructions that nothing was said of, half as much where there are none, or is of
+        the time that the model does not explain.
+        """
+        loose = 0.5 * evidence * np.add(1.0, stays)
         low = (1.0 - self.down) * np.minimum(told, saves) - FLOOR
-        high = told + FLOOR + self.up * evidence * (1.0 - told)
+        high = told + FLOOR + (self.up + misfit) * loose * np.subtract(1.0, told)
         return np.clip(told, 0.0, MOST), np.clip(low, 0.0, MOST), np.clip(high, 0.0, MOST)
 
 
@@ -134,8 +153,8 @@ class Predictor:
         """What one way of fixing saves: as measured elsewhere, else as the model says."""
         if variant.known is not None:
             return Prediction(*variant.known)
-        saves = self.model.saves(variant.fix)
-        return _prediction(variant, calibration().around(saves, saves))
+        saves, stays = self.model.saves(variant.fix), min(1.0, self.model.factor("issue", variant.fix))
+        return _prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
 
     def told(self, variant: Variant, found: Prediction) -> Prediction:
         """What is told of a variant: its prediction calibrated, what was measured elsewhere as it is.
@@ -160,7 +179,8 @@ class Predictor:
             found, room = found.at_most(ends), min(room, ends)
         if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
             room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
-        return _prediction(variant, calibration().of_new_kernels(found.saves, room))
+        told = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
+        return _prediction(variant, told, found.stays)
 
     def _accesses_stay(self, fix: Fix) -> bool:
         """Whether a change brings more warps, shorter waits, less arithmetic or fewer meetings, and all that is loaded
@@ -185,6 +205,6 @@ def _warps_alone(fix: Fix) -> bool:
     return same and replace(fix, warps=1.0, registers=0, shared_bytes=0) == Fix()
 
 
-def _prediction(variant: Variant, told: tuple[Array, Array, Array]) -> Prediction:
+def _prediction(variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:
     saves, low, high = map(float, told)
-    return Prediction(saves, 0.0 if variant.up_to else low, high)
+    return Prediction(saves, 0.0 if variant.up_to else low, high, stays)

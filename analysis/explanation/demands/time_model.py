@@ -147,7 +147,8 @@ class TimeModel:
             terms = self.terms(NOTHING)
         sum_of_terms = self._combined(terms)
         self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
-        self.unexplained = self.inner / sum_of_terms if self.known else 1.0
+        # How far all terms together are off the time that was measured: the logarithm of the one over the other.
+        self.misfit = abs(math.log(self.inner / sum_of_terms)) if self.known else 0.0
         self.scales = self._scales(terms) if self.known else {}
 
     # --- Terms ---

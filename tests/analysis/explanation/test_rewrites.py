@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,8 +46,17 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
-MODEL_ALONE = prediction.Calibration(part=0.0, roomy=0.0, sure=1e-9, down=0.2, up=0.35, inside=0, of=0)
 SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6"))
+
+
+class ModelAlone(prediction.Calibration):
+    """Tells what the model says, within what its rewrites may be off."""
+
+    def around(self, told: Any, saves: Any, *_others: Any) -> Any:
+        return told, 0.8 * saves - prediction.FLOOR, told + prediction.FLOOR + 0.35 * (1.0 - told)
+
+
+MODEL_ALONE = ModelAlone(part=0.0, roomy=0.0, sure=1e-9, down=0.0, up=0.0, inside=0, of=0)
 
 
 @pytest.fixture(autouse=True)

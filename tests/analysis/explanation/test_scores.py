@@ -7,10 +7,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -46,26 +49,55 @@ def test_the_calibration_is_what_the_records_say(studies: ModuleType) -> None:
     assert studies.learn()[0] == prediction.calibration(), "run tools/score_studies.py --learn"
 
 
+def recorded(
+    studies: ModuleType, room: float, *fixes: tuple[float, float], times: int = 1, **more: float
+) -> list[Any]:
+    """As many studies with these fixes, each with what the model says of it and what came."""
+    said = {"stays": 1.0, "misfit": 0.0, **more}
+    return [
+        studies.Recorded(str(study), "fix", room, saves, came=came, **said)
+        for study in range(times)
+        for saves, came in fixes
+    ]
+
+
 @pytest.mark.campaign
 def test_a_calibration_is_learnt_from_what_fell_short(studies: ModuleType) -> None:
     """All of the room in one set and half of the way there in the other, which has fewer kernels and counts alike."""
-    several = [studies.Recorded("a", "h200", 1.0, ((0.4, 1.0),))] * 9
-    other = [studies.Recorded("b", "h200", 1.0, ((0.4, 0.7), (None, 0.95)))]
-    assert studies.learnt(several).part == 1.0
+    several = recorded(studies, 1.0, (0.4, 1.0), times=9)
+    other = recorded(studies, 1.0, (0.4, 0.7), (math.nan, 0.95))
+    assert studies.learnt([several]).part == 1.0
     # Any part between would do as well for both, and the least is taken; by kernels it would be all.
-    assert studies.learnt([*several, *other]).part == 0.5
+    assert studies.learnt([several, other]).part == 0.5
     # Nothing is told of a fix whose cause was not named.
-    assert studies.Records([studies.Recorded("c", "h200", 0.6, ((None, 0.1),))]).off(
-        prediction.calibration()
-    ) == (pytest.approx(0.1), 0.0)
+    assert studies.Records(recorded(studies, 0.6, (math.nan, 0.1))).off(prediction.calibration()) == (
+        pytest.approx(0.1), 0.0,
+    )  # fmt: skip
     # What is still predicted of fixed kernels makes small savings where there is little room doubtful.
-    fixed = [studies.Recorded("a", "h200", 0.9, ((0.8, 0.8),), ((0.1, 0.05),))] * 9
-    told = studies.learnt(fixed)
+    fixed = recorded(studies, 0.9, (0.8, 0.8), times=9, left=0.1, left_room=0.05)
+    told = studies.learnt([fixed])
     assert told.of_new_kernels(0.1, 0.05)[0] < 0.05 and told.of_new_kernels(0.8, 0.9)[0] >= 0.8
-    # The interval holds what came of four in five, no more.
-    spread = [studies.Recorded("a", "h200", 0.0, ((0.5, 0.5 + step / 40),)) for step in range(10)]
-    inside, of, width, score = studies.Records(spread).held(studies.learnt(spread))
+    # The interval holds what came of four in five, no more; where all instructions go, nothing comes on top.
+    spread = [one for step in range(10) for one in recorded(studies, 0.0, (0.5, 0.5 + step / 40))]
+    spread = [replace(one, study=str(at)) for at, one in enumerate(spread)]
+    told = studies.learnt([spread])
+    inside, of, width, score = studies.Records(spread).held(told)
     assert 8 <= inside <= 10 == of and width <= score < 0.35
+    gone = studies.Records([replace(one, stays=0.0) for one in spread])
+    assert gone.held(told)[0] < inside
+
+
+def test_what_the_model_says_today_can_be_learnt_from(studies: ModuleType) -> None:
+    """What is learnt from holds every fix of the studies that may be looked at, with what came of it."""
+    for (name, card), rows in studies.records().items():
+        folder = studies.DATA / name / card
+        came = {
+            (one.study, one.fix): one.came
+            for one in studies.load(folder / studies.FIRST_SIGHT, studies.Judged)
+        }
+        assert all(one.came == pytest.approx(came[one.study, one.fix], abs=2e-4) for one in rows)
+        halved = len({one.study for one in rows}) < len({study for study, fix in came if fix})
+        assert not halved or not any(studies.unopened(one.study) for one in rows)
 
 
 def test_the_figures_are_reached(scores: ModuleType) -> None:
@@ -120,7 +152,7 @@ def test_a_study_is_judged_by_the_nearer_fix(studies: ModuleType) -> None:
 def test_a_few_studies_are_judged_from_their_reports(studies: ModuleType) -> None:
     """The page's way, in miniature: of what was measured, and of a sound kernel nothing that counts."""
     folder = studies.DATA / "variants" / "h200"
-    then = {(one.study, one.fix): one for one in studies.load(folder / studies.FIRST_SIGHT)}
+    then = {(one.study, one.fix): one for one in studies.load(folder / studies.FIRST_SIGHT, studies.Judged)}
     now = studies.judged(folder, ("rgb_to_grey_bytes", "sound_axpy"))
     assert {one.fix for one in now} == {"staged", "words", ""}
     for one in now:
@@ -145,6 +177,6 @@ def test_first_sight_holds_what_was_measured(studies: ModuleType, sight: Path) -
         for study in recorded
         for fix in study["fixes"] or [study["kernel"] | {"side": ""}]
     }
-    seen = {(one.study, one.fix): one.came for one in studies.load(sight)}
+    seen = {(one.study, one.fix): one.came for one in studies.load(sight, studies.Judged)}
     assert seen == pytest.approx({key: saved for key, saved in came.items() if saved > -0.05}, abs=6e-5)
     assert len(seen) > 25

@@ -164,11 +164,15 @@ class TestTimeModel:
     def test_predictions_are_told_as_they_came_true_of_new_kernels(self) -> None:
         told = Calibration(part=0.5, roomy=0.25, sure=0.3, down=0.1, up=0.4, inside=0, of=0)
 
-        def of(saves: float, room: float) -> list[float]:
-            return [float(one) for one in told.of_new_kernels(saves, room)]
+        def of(saves: float, room: float, stays: float = 1.0, misfit: float = 0.0) -> list[float]:
+            return [float(one) for one in told.of_new_kernels(saves, room, stays, misfit)]
 
         # Half of the room as a share of what is left of it; from 10 % less than the model says to 40 % of what stays.
         assert of(0.3, 0.8) == pytest.approx([0.5, 0.24, 0.73])
+        # Instructions that go bring half as much more; time that the model does not explain may.
+        assert of(0.3, 0.8, stays=0.5) == pytest.approx([0.5, 0.24, 0.68])
+        assert of(0.3, 0.8, misfit=0.2) == pytest.approx([0.5, 0.24, 0.83])
+        assert of(0.3, 0.8, stays=0.0, misfit=0.2)[2] == pytest.approx(0.68)
         assert of(0.4, 0.1) == pytest.approx([0.4, 0.33, 0.67]), "no room: the model's word"
         # A small saving where little is left is mostly none; where much is, it stands for more.
         assert of(0.1, 0.0)[0] == pytest.approx(0.1 / 3) and of(0.1, 0.9)[0] > 0.3
@@ -202,7 +206,9 @@ class TestTimeModel:
         assert predictor.room is not None and predictor.room > 1.0 - busiest
         assert predictor.told(Variant("waits", waits), found).saves < 1.0 - busiest
         work_too = replace(waits, keep=np.full(len(model.work.executed), 0.9), reasons={})
-        assert predictor.told(Variant("work, too", work_too), found).saves > 1.0 - busiest
+        more = replace(found, saves=0.15)
+        assert predictor.told(Variant("waits", waits), more).saves < 1.0 - busiest
+        assert predictor.told(Variant("work, too", work_too), more).saves > 1.0 - busiest
 
     def test_what_was_measured_elsewhere_is_told_as_it_is(self) -> None:
         (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
@@ -211,9 +217,20 @@ class TestTimeModel:
         found = Prediction(0.2, 0.1, 0.3)
         assert predictor.told(Variant("made", Fix()), found).saves > 0.2
         assert predictor.told(Variant("made", Fix(), known=(0.2, 0.1, 0.3)), found) == found
+        # The wait for the busiest SM, where the same work is shared out evenly.
+        even = predictor.predict(Variant("made", Fix(imbalance=1.0)))
+        assert predictor.told(Variant("made", Fix(imbalance=1.0)), even) == even
         assert predictor.told(Variant("made", Fix(), up_to=True), found).low == 0.0
         alone = Predictor(TimeModel(work(profile)), calibrated=False)
         assert alone.told(Variant("made", Fix()), found) == found
+
+    def test_how_much_a_change_leaves_unsaid(self) -> None:
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        predictor = Predictor(TimeModel(work(profile)))
+        half = Fix(keep=np.full(len(predictor.model.work.executed), 0.5))
+        assert predictor.predict(Variant("made", Fix())).stays == 1.0
+        assert predictor.predict(Variant("made", half)).stays == pytest.approx(0.5)
+        assert 0.0 < predictor.model.misfit < 0.5
 
     def test_idle_lanes_are_no_reason_to_stay(self) -> None:
         """Floating-point arithmetic is what a kernel is written for, by the lanes that take part."""
