@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     // Sums that blocks send each other take the memory of tiles, or, where they fit, that of what is being stored:
     // then a block sends as soon as it has them, because the other has begun long ago. They fit if all have as many.
     constexpr int QUADS = TILE::wn / 8;  // times four sums that a consumer's thread has
-    constexpr bool APART = SMALLEST && TILE::bm * TILE::bn * 4 <= CONSUMERS * 4 * TILE::warp_staging;
-    static_assert(!APART || (QUADS & (QUADS - 1)) == 0);
+    constexpr bool APART = SMALLEST && (QUADS & (QUADS - 1)) == 0 &&
+                           TILE::bm * TILE::bn * 4 <= CONSUMERS * 4 * TILE::warp_staging;
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
     extern __shared__ unsigned char shared[];
