@@ -49,12 +49,14 @@ from gemmprof.model import KernelProfile  # noqa: E402
 from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
-BLIND = DATA / "blind5"
+BLIND = DATA / "blind6"
 """Studies recorded to be judged at first sight."""
-SEEN = (DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
+SEEN = (DATA / "blind5", DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
 """Those that were that in their turn, and by which detectors have been judged since."""
-HALVED = SEEN[1:2]
+HALVED = (SEEN[0], SEEN[2])
 """Of these one half has been looked at, which a hash of their names chose."""
+GLIMPSED = {"sketch_registers_global_max"}
+"""Of the other half, but its source was read by mistake before a rule for such kernels was written."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
 MODEL = "first_sight_model.csv"
@@ -332,7 +334,7 @@ def where(rows: Sequence[Judged]) -> list[str]:
 
 def unopened(study: str) -> bool:
     """Whether a study belongs to the half whose kernels and predictions nobody has looked at one by one."""
-    return hashlib.sha256(study.encode()).digest()[-1] % 2 == 0
+    return study not in GLIMPSED and hashlib.sha256(study.encode()).digest()[-1] % 2 == 0
 
 
 def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> list[str]:
@@ -381,7 +383,7 @@ class Recorded:
 
 def recorded(folder: Path) -> list[Recorded]:
     """What the time model alone says of a set, as it is today."""
-    half = folder.parent.name in {one.name for one in (*HALVED, BLIND)}
+    half = folder.parent in HALVED
     found = []
     for study, fixes, rows in studies(folder, ()):
         if half and unopened(study["study"]):
@@ -630,7 +632,9 @@ def section() -> list[str]:
         "",
         *table(first[BLIND], today[BLIND]),
         "",
-        *halves(first[BLIND], today[BLIND]),
+        "Rules were changed since with all of these studies in sight: what is told of them today says nothing of the "
+        "next kernel. The halves of",
+        "`blind5` and `blind3` that nobody has looked at do (below).",
         "",
         *taken_by_others(today),
         "",
