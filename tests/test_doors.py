@@ -123,7 +123,7 @@ def readers(tree: ast.AST) -> list[tuple[int, str]]:
             for a in (*node.args, *(k.value for k in node.keywords if k.arg == "mode"))
             if isinstance(a, ast.Constant)
         ]
-        if name not in READERS or WRITES & set(modes):
+        if name not in READERS or WRITES & set(modes) or of == DOOR.rpartition(".")[2]:
             continue
         path_like = name in ("read_bytes", "read_text", "open") and isinstance(function, ast.Attribute)
         if (

@@ -111,8 +111,8 @@ def test_the_figures_are_reached(scores: ModuleType) -> None:
     # What is told is calibrated by kernels as people write them: a planted flaw alone brings less (docs/explain.md).
     assert figures("mean error")[0] <= 9
     assert figures("skill")[0] >= 0.65
-    # A kernel with uncoalesced loads, too, whose fast exponentials brought half though L2 is what is full.
-    assert figures("worst")[0] <= 55
+    # Rows of a small matrix: the mend that was timed keeps its few warps; lanes along each row were not tried.
+    assert figures("worst")[0] <= 60
     assert 75 <= figures("outcomes inside")[0] <= 90
     right, of = figures("cause named first")
     assert right >= 0.87 * of
@@ -120,7 +120,7 @@ def test_the_figures_are_reached(scores: ModuleType) -> None:
     assert alarms <= 0.08 * of
     # The studies as they are predicted today may not come out worse than at first sight: all sets.
     lines = [line for line in seen.splitlines() if line.startswith("| mean error")]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         then, today = (float(cell) for cell in line.split("|")[3:5])
         assert today <= then
