@@ -113,7 +113,8 @@ def test_the_figures_are_reached(scores: ModuleType) -> None:
     assert figures("skill")[0] >= 0.65
     # Rows of a small matrix: the mend that was timed keeps its few warps; lanes along each row were not tried.
     assert figures("worst")[0] <= 60
-    assert 75 <= figures("outcomes inside")[0] <= 90
+    # Intervals are learnt from kernels as people write them, not from pairs, of which more were inside before that.
+    assert 70 <= figures("outcomes inside")[0] <= 90
     right, of = figures("cause named first")
     assert right >= 0.87 * of
     alarms, of = figures("still promised")

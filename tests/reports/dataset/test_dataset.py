@@ -394,7 +394,9 @@ def test_tables_and_data_sets_are_written_into_a_bucket_as_onto_a_disk(
                     raise KeyboardInterrupt
                 return super().read(100)
 
-        monkeypatch.setattr(buckets_module.foreign_files, "open_file", lambda path: Interrupted(path.read_bytes()))
+        monkeypatch.setattr(
+            buckets_module.foreign_files, "open_file", lambda path: Interrupted(path.read_bytes())
+        )
         with pytest.raises(KeyboardInterrupt):
             buckets_module.put(here.files[0], "s3://bucket/half.parquet")
         assert not (tmp_path / "bucket" / "half.parquet").exists()
