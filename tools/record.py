@@ -198,7 +198,7 @@ def merged(new: Run, old: Run, folder: Path) -> Run:
         results.append(dataclasses.replace(result, report=result.report and names[source]))
     stages = (*rest.stages, *new.stages)
     dates = {**old.info.notes.get(COLLECTED, {}), **dict.fromkeys(sorted(fresh), new.info.created)}
-    info = dataclasses.replace(old.info, notes={**old.info.notes, COLLECTED: dates})
+    info = dataclasses.replace(old.info, created=new.info.created, notes={**old.info.notes, COLLECTED: dates})
     save_run(
         Run(
             folder,

@@ -205,7 +205,6 @@ def environment() -> Environment:
     env.filters["plain"] = msgspec.to_builtins
     env.filters["finding_title"] = explanations.title
     env.filters["finding_ways"] = explanations.ways
-    env.filters["finding_another_way"] = explanations.another_way
     env.filters["small"] = explanations.small
     env.filters["other_arithmetic"] = explanations.others
     env.filters["place_words"] = explanations.place

@@ -33,7 +33,7 @@ def report() -> gemmprof.Report:
         ),
         (
             lambda r: r.findings[0],
-            "<ReportFinding narrow_access in gelu: saves ",
+            "<ReportFinding double_precision in gelu: saves ",
         ),
         (lambda r: r.diff(EXAMPLES / "gelu_fixed.ncu-rep.xz")[0], "<Compared gelu: faster, time -20.9 %>"),
         (lambda r: r.compare(EXAMPLES / "gelu_fixed.ncu-rep.xz"), ": 1 faster>"),
