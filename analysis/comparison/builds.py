@@ -76,7 +76,7 @@ def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
     names = demangle([kernel.name for kernel in kernels])
     built = built_kernels(kernels, threads)
     for kernel, name, answer in zip(kernels, names, built, strict=True):
-        occupancy = None if answer.occupancy is None else 100 * answer.occupancy.theoretical_occupancy
+        occupancy = None if answer.occupancy is None else answer.occupancy.theoretical_percent
         code = codes.get((kernel.architecture, kernel.name))
         label = f"{name} [{kernel.architecture}]"
         yield KernelRecord(

@@ -77,6 +77,11 @@ class Occupancy:
         return self.active_warps_per_sm / self.limits.max_warps_per_sm
 
     @property
+    def theoretical_percent(self) -> float:
+        """The same, 0 to 100."""
+        return 100 * self.theoretical_occupancy
+
+    @property
     def binding(self) -> tuple[str, ...]:
         """The resources that admit the fewest blocks: the keys of `block_limits` with the smallest value.
 
@@ -121,7 +126,7 @@ class Occupancy:
         return (
             f"{self.blocks_per_sm} {'block' if self.blocks_per_sm == 1 else 'blocks'} per SM, "
             f"{self.active_warps_per_sm} of {self.limits.max_warps_per_sm} warps, "
-            f"{100 * self.theoretical_occupancy:.1f} % on {self.limits.label}"
+            f"{self.theoretical_percent:.1f} % on {self.limits.label}"
         )
 
 

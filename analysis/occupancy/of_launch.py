@@ -217,7 +217,7 @@ def _alone(calculated: Occupancy | None, resource: str, blocks: int) -> int | No
 
 
 def _agrees(calculated: Occupancy, blocks_per_sm: int, theoretical: float) -> bool:
-    same_occupancy = abs(100 * calculated.theoretical_occupancy - theoretical) < 1e-6
+    same_occupancy = abs(calculated.theoretical_percent - theoretical) < 1e-6
     return calculated.blocks_per_sm == blocks_per_sm and same_occupancy
 
 

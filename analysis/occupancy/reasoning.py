@@ -91,7 +91,7 @@ def conclusion(occupancy: Occupancy) -> str:
     why = "every warp slot is taken" if full else f"limited by {limited_by(occupancy)}"
     return (
         f"{blocks} × {counted(occupancy.warps_per_block, 'warp')} = {occupancy.active_warps_per_sm} of "
-        f"{occupancy.limits.max_warps_per_sm} warps, {100 * occupancy.theoretical_occupancy:.1f} %: {why}"
+        f"{occupancy.limits.max_warps_per_sm} warps, {occupancy.theoretical_percent:.1f} %: {why}"
     )
 
 
@@ -175,7 +175,7 @@ class Suggestion:
 
     def __str__(self) -> str:
         after = self.occupancy
-        return f"{self.change}: {counted(after.blocks_per_sm, 'block')}, {100 * after.theoretical_occupancy:.1f} %"
+        return f"{self.change}: {counted(after.blocks_per_sm, 'block')}, {after.theoretical_percent:.1f} %"
 
 
 def suggest(present: Occupancy) -> tuple[Suggestion, ...]:

@@ -11,9 +11,13 @@ value of a typed class or an error; nothing in between reaches a division, a fil
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,6 +29,29 @@ MAX_BYTES = 256 << 20  # larger documents are none of ours
 MOST_VALUES = 1 << 22
 
 
+@dataclass(frozen=True, slots=True)
+class From:
+    """Where a field's value is found in the source of its part, where that is not under the field's own name.
+
+    Null where something on the way (``judgement.low``) is None.
+    """
+
+    path: str
+
+    def value(self, source: Any) -> Any:
+        """What stands there."""
+        for name in self.path.split("."):
+            source = None if source is None else getattr(source, name)
+        return source
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """How many digits of a number are known; it is kept within the bounds that its `msgspec.Meta` has."""
+
+    number: int
+
+
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object within a document. A field that has its default is left out: it "may be missing"."""
 
@@ -33,10 +60,44 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, source: object, **given: Any) -> Self:
-        """The part with these fields; every other is what ``source`` has under its name."""
-        return cls(
-            **given, **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in given}
-        )
+        """The part with these fields; every other is what ``source`` has (`From`, else under its name).
+
+        Each becomes what its field holds: parts are made of their sources, numbers rounded (`Digits`), times ISO 8601.
+        """
+        found = {
+            name: _as(kind, given[name] if name in given else place.value(source))
+            for name, (place, kind) in _fields(cls).items()
+        }
+        return cls(**{**given, **found})
+
+
+@cache
+def _fields(kind: type[Part]) -> dict[str, tuple[From, Any]]:
+    """Of each field where its value is found, and its type."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for name in kind.__struct_fields__:
+        said = get_args(hints[name]) if get_origin(hints[name]) is Annotated else ()
+        found[name] = next((one for one in said if isinstance(one, From)), From(name)), hints[name]
+    return found
+
+
+def _as(kind: Any, value: Any) -> Any:
+    """A value as a field of this type holds it."""
+    inner = get_args(kind)
+    if get_origin(kind) is Annotated:
+        digits = next((one.number for one in inner if isinstance(one, Digits)), None)
+        if digits is None or value is None:
+            return _as(inner[0], value)
+        bounds = next(one for one in inner if isinstance(one, msgspec.Meta))
+        return float(min(max(round(value, digits), bounds.ge), bounds.le))
+    if get_origin(kind) in (Union, types.UnionType) and value is not None:
+        return _as(inner[0], value)
+    if get_origin(kind) is tuple and value is not None:
+        return tuple(_as(inner[0], one) for one in value)
+    if isinstance(kind, type) and issubclass(kind, Part) and not isinstance(value, Part | None):
+        return kind.of(value)
+    return value.isoformat() if kind is str and isinstance(value, datetime) else value
 
 
 class Document(Part, frozen=True, tag_field="format"):

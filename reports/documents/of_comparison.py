@@ -8,7 +8,7 @@ from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.analysis.comparison.reasons import Reason
-from gemmprof.base.documents import Document, Part
+from gemmprof.base.documents import Document, From, Part
 from gemmprof.reports.verdicts import sentences
 
 # What ``changed`` may hold; another card is named under ``details``.
@@ -18,14 +18,16 @@ CHANGED = ("code", "counters", "clocks", "tools")
 class DiffKernel(Part, frozen=True):
     """What became of one kernel: the contract of the format."""
 
-    name: Annotated[str, "full demangled name; untrusted text"]
-    grid: Annotated[str, "`64x32x1`"]
+    name: Annotated[str, From("record.name"), "full demangled name; untrusted text"]
+    grid: Annotated[str, From("record.grid_text"), "`64x32x1`"]
     launches_before: Annotated[int, "repetitions of the side before"]
     launches_after: Annotated[int, "repetitions of the side after"]
     verdict: Annotated[str, "same, faster, slower, unclear, new or gone"]
-    time_change: Annotated[float | None, "time after over time before, minus 1"]
-    low: Annotated[float | None, "lower end of its interval, corrected for the number of kernels"]
-    high: Annotated[float | None, "upper end of its interval"]
+    time_change: Annotated[float | None, From("judgement.change"), "time after over time before, minus 1"]
+    low: Annotated[
+        float | None, From("judgement.low"), "lower end of its interval, corrected for the number of kernels"
+    ]
+    high: Annotated[float | None, From("judgement.high"), "upper end of its interval"]
     changed: Annotated[tuple[str, ...], "what differs between the sides: code, counters, clocks, tools"]
 
 
@@ -49,22 +51,22 @@ class QuantityChange(Part, frozen=True):
 class DiffDetails(Part, frozen=True):
     """More of the same kernel; as many entries as ``kernels``, in the same order."""
 
-    label: Annotated[str, "the name as every door spells it"]
+    label: Annotated[str, From("match.label"), "the name as every door spells it"]
     apart: Annotated[
         str, "what tells it from others of that name: grid, block, range …; empty where nothing must"
     ]
     family: Annotated[str | None, "id of its family in the later report (`#3`); null where it has none"]
-    before: Annotated[str | None, "name before, null for a new kernel"]
-    after: Annotated[str | None, "name after, null for one that is gone"]
+    before: Annotated[str | None, From("match.before.name"), "name before, null for a new kernel"]
+    after: Annotated[str | None, From("match.after.name"), "name after, null for one that is gone"]
     block: Annotated[str, "`256x1x1`"]
-    paired_by: Annotated[str, "how the two were recognised as one kernel"]
+    paired_by: Annotated[str, From("match.how"), "how the two were recognised as one kernel"]
     seconds_before: Annotated[float | None, "median time"]
     seconds_after: Annotated[float | None, "median time"]
-    timed_without_profiler: Annotated[bool, "whether the times are from outside the profiler"]
-    cycles_change: Annotated[float | None, "elapsed cycles after over before, minus 1"]
+    timed_without_profiler: Annotated[bool, From("timed"), "whether the times are from outside the profiler"]
+    cycles_change: Annotated[float | None, From("cycles"), "elapsed cycles after over before, minus 1"]
     detectable: Annotated[float | None, "the smallest change that these data could have shown"]
     probability: Annotated[float | None, "of seeing such a difference where nothing changed"]
-    noise_class: Annotated[str, "which kernels it was compared with for its usual noise"]
+    noise_class: Annotated[str, From("noise"), "which kernels it was compared with for its usual noise"]
     reasons: Annotated[tuple[Reason, ...], "what differs, a sentence each"]
     note: Annotated[str, "a remark, '' without one"]
     changes: Annotated[tuple[QuantityChange, ...], "every quantity that both sides have"]
@@ -73,10 +75,10 @@ class DiffDetails(Part, frozen=True):
 class BrokenCondition(Part, frozen=True):
     """A condition that does not hold."""
 
-    kernel: Annotated[str, "full demangled name"]
+    kernel: Annotated[str, From("kernel.record.name"), "full demangled name"]
     condition: Annotated[str, "as it was written"]
     text: Annotated[str, "in words"]
-    waived: Annotated[str | None, "the waiver's reason, null without one"]
+    waived: Annotated[str | None, From("waiver.reason"), "the waiver's reason, null without one"]
 
 
 class Undecided(Part, frozen=True):
@@ -109,58 +111,32 @@ class DiffDocument(Document, frozen=True, tag="gemmprof.diff/1"):
 
 def compared(outcome: Outcome, gate: GateResult | None) -> DiffDocument:
     """The verdict on every kernel, why, and what the gate says of it."""
+    undecided = () if gate is None else (Undecided(one.record.name, text) for one, text in gate.undecided)
     return DiffDocument.of(
         outcome,
-        kernels=tuple(map(_kernel, outcome.kernels)),
-        details=tuple(map(_details, outcome.kernels)),
+        kernels=map(_kernel, outcome.kernels),
+        details=map(_details, outcome.kernels),
         notes=(*outcome.notes, *outcome.broken),
-        gate=gate and _gate(gate),
+        gate=gate and Gate.of(gate, undecided=undecided),
     )
 
 
 def _kernel(kernel: Compared) -> DiffKernel:
-    judgement = kernel.judgement
     before, after = sentences.launches(kernel)
-    return DiffKernel(
-        name=kernel.record.name,
-        grid=kernel.record.grid_text,
-        launches_before=before,
-        launches_after=after,
-        verdict=kernel.verdict,
-        time_change=None if judgement is None else judgement.change,
-        low=None if judgement is None else judgement.low,
-        high=None if judgement is None else judgement.high,
-        changed=tuple(kind for kind in kernel.changed if kind in CHANGED),
-    )
+    changed = (kind for kind in kernel.changed if kind in CHANGED)
+    return DiffKernel.of(kernel, launches_before=before, launches_after=after, changed=changed)
 
 
 def _details(kernel: Compared) -> DiffDetails:
-    match, judgement = kernel.match, kernel.judgement
-    return DiffDetails(
-        label=match.label,
+    family, judgement = kernel.match.family, kernel.judgement
+    return DiffDetails.of(
+        kernel,
         apart=kernel.record.apart,
-        family=None if match.family is None else f"#{match.family}",
-        before=None if match.before is None else match.before.name,
-        after=None if match.after is None else match.after.name,
+        family=None if family is None else f"#{family}",
         block="x".join(map(str, kernel.record.block)),
-        paired_by=match.how,
         seconds_before=kernel.seconds[0],
         seconds_after=kernel.seconds[1],
-        timed_without_profiler=kernel.timed,
-        cycles_change=kernel.cycles,
-        detectable=None if judgement is None else judgement.detectable,
-        probability=None if judgement is None else judgement.probability,
-        noise_class=kernel.noise,
-        reasons=kernel.reasons,
+        detectable=judgement and judgement.detectable,
+        probability=judgement and judgement.probability,
         note="; ".join(filter(None, (kernel.said, kernel.note))),
-        changes=tuple(map(QuantityChange.of, kernel.changes)),
     )
-
-
-def _gate(gate: GateResult) -> Gate:
-    broken = (
-        BrokenCondition.of(item, kernel=item.kernel.record.name, waived=item.waiver and item.waiver.reason)
-        for item in gate.broken
-    )
-    undecided = (Undecided(kernel.record.name, text) for kernel, text in gate.undecided)
-    return Gate.of(gate, broken=tuple(broken), undecided=tuple(undecided))

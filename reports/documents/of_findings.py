@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.base.documents import Document, Part
+from gemmprof.base.documents import Digits, Document, Part
 from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
-SHARE_DIGITS = 4  # of a share between 0 and 1: predictions are not better known than that
-
-
-Share = Annotated[float, Meta(ge=0, le=1)]
+# Predictions are not better known than that.
+Share = Annotated[float, Meta(ge=0, le=1), Digits(4)]
 Position = Annotated[int, Meta(ge=0)]
 CauseKey = Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})]
 
@@ -127,32 +125,8 @@ def explain_document(session: Session) -> ExplainDocument:
         tuple(family.id for family in session.families),
         tuple(
             Explained.of(
-                kernel := session.explanation(member),
-                family=family.id,
-                label=family.label,
-                owner=family.owner.key,
-                at_limit=kernel.at_limit
-                and LimitPart(kernel.at_limit.resource, round(kernel.at_limit.share, SHARE_DIGITS)),
-                findings=tuple(map(finding_part, kernel.findings)),
-                other_arithmetic=tuple(map(finding_part, kernel.other_arithmetic)),
-                time=tuple(LimitPart(one.resource, round(one.share, SHARE_DIGITS)) for one in kernel.time),
-                together=None if kernel.together is None else round(kernel.together, SHARE_DIGITS),
+                session.explanation(member), family=family.id, label=family.label, owner=family.owner.key
             )
             for member, family in sorted(of.items())
         ),
     )
-
-
-def finding_part(finding: Finding) -> FindingPart:
-    """One finding, as it stands in a launch's ``findings``."""
-    return FindingPart.of(
-        finding,
-        **_rounded(finding),
-        variants=tuple(VariantPart.of(one, **_rounded(one)) for one in finding.variants),
-        places=tuple(PlacePart.of(place, share=round(place.share, SHARE_DIGITS)) for place in finding.places),
-        evidence=tuple(map(Fact.of, finding.evidence)),
-    )
-
-
-def _rounded(found: Finding | Rewrite) -> dict[str, float]:
-    return {name: round(getattr(found, name), SHARE_DIGITS) for name in ("saves", "saves_low", "saves_high")}

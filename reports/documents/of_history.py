@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from gemmprof.analysis.history.changepoints import Step
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.recording import Tally
-from gemmprof.base.documents import Document, Part
+from gemmprof.base.documents import Document, From, Part
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
+    from gemmprof.analysis.comparison.records import KernelRecord
     from gemmprof.reports.history.listing import SeriesSummary
 
 
@@ -51,7 +52,7 @@ class HistoryRecordDocument(Document, frozen=True, tag="gemmprof.history/1"):
 class ListedSeries(SeriesKey, frozen=True):
     """One series of a history."""
 
-    runs: Annotated[int, "how many runs it has"]
+    runs: Annotated[int, From("count"), "how many runs it has"]
     first: Annotated[str, "when the first was recorded, ISO 8601"]
     last: Annotated[str, "when the last was recorded, ISO 8601"]
     last_ns: Annotated[float, "its time"]
@@ -65,12 +66,7 @@ class HistoryListDocument(Document, frozen=True, tag="gemmprof.history/1"):
 
 def listed(series: Sequence[SeriesSummary]) -> HistoryListDocument:
     """The series of a store."""
-    return HistoryListDocument(
-        tuple(
-            ListedSeries.of(one, runs=one.count, first=one.first.isoformat(), last=one.last.isoformat())
-            for one in series
-        )
-    )
+    return HistoryListDocument(tuple(map(ListedSeries.of, series)))
 
 
 class HistoryPoint(Part, frozen=True):
@@ -78,8 +74,8 @@ class HistoryPoint(Part, frozen=True):
 
     SOURCES = (Point, Origin)
 
-    recorded_at: Annotated[str, "when, ISO 8601"]
-    commit: Annotated[str, "what was measured, '' if not said"]
+    recorded_at: Annotated[str, From("origin.recorded_at"), "when, ISO 8601"]
+    commit: Annotated[str, From("origin.commit"), "what was measured, '' if not said"]
     time_ns: float
     low_ns: float
     high_ns: float
@@ -91,10 +87,12 @@ class HistoryStep(Part, frozen=True):
 
     SOURCES = (Point, Change, Step)
 
-    since: Annotated[str, "when the first run behind it was recorded, ISO 8601"]
-    commit: Annotated[str, "of that run"]
-    ratio: float
-    noise: float
+    since: Annotated[
+        str, From("after.origin.recorded_at"), "when the first run behind it was recorded, ISO 8601"
+    ]
+    commit: Annotated[str, From("after.origin.commit"), "of that run"]
+    ratio: Annotated[float, From("step.ratio")]
+    noise: Annotated[float, From("step.noise")]
     causes: tuple[str, ...]
     details: tuple[str, ...]
 
@@ -115,29 +113,17 @@ class HistoryShowDocument(Document, frozen=True, tag="gemmprof.history/1"):
 def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> HistoryShowDocument:
     """Series with their points and steps."""
     return HistoryShowDocument(
-        tuple(
-            ShownSeries.of(
-                series[0],
-                points=tuple(
-                    HistoryPoint.of(
-                        point, recorded_at=point.origin.recorded_at.isoformat(), commit=point.origin.commit
-                    )
-                    for point in series
-                ),
-                steps=tuple(HistoryStep(**_step(change)) for change in steps),
-            )
-            for series, steps in found
-        )
+        tuple(ShownSeries.of(points[0], points=points, steps=steps) for points, steps in found)
     )
 
 
 class FoundStep(HistoryStep, frozen=True):
     """A step and where it is."""
 
-    kernel: str
-    grid: str
-    device: str
-    kind: str
+    kernel: Annotated[str, From("after.kernel")]
+    grid: Annotated[str, From("after.grid")]
+    device: Annotated[str, From("after.device")]
+    kind: Annotated[str, From("after.kind")]
 
 
 class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
@@ -151,29 +137,17 @@ class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
 
 def checked(found: Sequence[Change], looked_at: int, too_short: int, came: Tally) -> HistoryCheckDocument:
     """The steps of many series."""
-    steps = tuple(FoundStep.of(change.after, **_step(change)) for change in found)
-    return HistoryCheckDocument(looked_at, too_short, steps, predictions(came))
-
-
-def _step(change: Change) -> dict[str, Any]:
-    return {
-        "since": change.after.origin.recorded_at.isoformat(),
-        "commit": change.after.origin.commit,
-        "ratio": change.step.ratio,
-        "noise": change.step.noise,
-        "causes": change.causes,
-        "details": change.details,
-    }
+    return HistoryCheckDocument(looked_at, too_short, tuple(map(FoundStep.of, found)), predictions(came))
 
 
 class BaselineKernel(Part, frozen=True):
     """One kernel of a baseline."""
 
     name: Annotated[str, "full demangled name; untrusted text"]
-    grid: Annotated[str, "`64x32x1`"]
+    grid: Annotated[str, From("grid_text"), "`64x32x1`"]
     launches: Annotated[int, "how many were measured"]
     seconds: Annotated[float | None, "median time"]
-    device: Annotated[str, "name of the GPU"]
+    device: Annotated[str, From("origin.device"), "name of the GPU"]
     code: Annotated[str, "fingerprint of its instructions, '' where the report does not hold them"]
 
 
@@ -196,20 +170,9 @@ class BaselineDocument(Document, frozen=True, tag="gemmprof.baseline/1"):
 def baselines(found: Sequence[tuple[str, Baseline]]) -> BaselineDocument:
     """Baselines by name."""
     return BaselineDocument(
-        tuple(
-            KeptBaseline.of(
-                kept,
-                name=name,
-                kernels=tuple(
-                    BaselineKernel.of(
-                        kernel,
-                        grid=kernel.grid_text,
-                        device=kernel.origin.device,
-                        code="" if kernel.code is None else kernel.code.digest,
-                    )
-                    for kernel in kept.kernels
-                ),
-            )
-            for name, kept in found
-        )
+        tuple(KeptBaseline.of(kept, name=name, kernels=map(_kept, kept.kernels)) for name, kept in found)
     )
+
+
+def _kept(kernel: KernelRecord) -> BaselineKernel:
+    return BaselineKernel.of(kernel, code="" if kernel.code is None else kernel.code.digest)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from msgspec import UNSET, UnsetType
 
@@ -15,9 +15,9 @@ from gemmprof.analysis.whole.overall import Program
 from gemmprof.analysis.whole.program_advice import Proposal
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.analysis.whole.traces import Trace
-from gemmprof.base.documents import Document, Part
+from gemmprof.base.documents import Document, From, Part
 from gemmprof.model import KernelProfile, NotCollected
-from gemmprof.reports.documents.of_findings import SHARE_DIGITS, FindingPart, Position, Share, finding_part
+from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
 from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
 from gemmprof.reports.terminal.section_tables import rows
@@ -32,7 +32,7 @@ class LaunchPlace(Part, frozen=True):
     """Which launch."""
 
     report: Annotated[str, "the report, as it was named"]
-    launch: Annotated[Position, "position in it, from 0"]
+    launch: Annotated[Position, From("index"), "position in it, from 0"]
 
 
 class FamilyPart(Part, frozen=True):
@@ -47,7 +47,7 @@ class FamilyPart(Part, frozen=True):
     block: tuple[int, ...]
     shared_memory: int
     nvtx: tuple[str, ...]
-    owner: Annotated[str, "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
+    owner: Annotated[str, From("owner.key"), "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
     total_ns: float | None
     share: float | None
     shortest_ns: float | None
@@ -82,12 +82,12 @@ class KernelPart(Part, frozen=True):
     SOURCES = (KernelProfile,)
 
     report: str
-    launch: Annotated[Position, "position in it, from 0"]
+    launch: Annotated[Position, From("index"), "position in it, from 0"]
     family: Annotated[str, "id of its family"]
     name: str
     nvtx: tuple[str, ...]
-    grid: Annotated[tuple[int, ...], "blocks in x, y, z"]
-    block: Annotated[tuple[int, ...], "threads in x, y, z"]
+    grid: Annotated[tuple[int, ...], From("launch.grid"), "blocks in x, y, z"]
+    block: Annotated[tuple[int, ...], From("launch.block"), "threads in x, y, z"]
     verdict: Annotated[Verdict, "what a performance engineer would say first"]
     sections: Annotated[Mapping[str, SectionPart], "the analyses by name (`warp_states`, `roofline` …)"]
 
@@ -177,10 +177,6 @@ class ProfileDocument(Overview, frozen=True, tag="gemmprof.profile/1"):
     seconds: Annotated[tuple[float, ...], "how long the profiling of each report took"]
 
 
-def _place(profile: KernelProfile) -> LaunchPlace:
-    return LaunchPlace(profile.report, profile.index)
-
-
 def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[ProcessPart, ...]:
     """Which launches are whose, where a report holds launches of several processes; else nothing."""
     if not session.processes:
@@ -188,7 +184,7 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
     found: dict[tuple[int | None, int | None], list[LaunchPlace]] = {}
     for kernel in session.kernels:
         profile = kernel.profile
-        found.setdefault((profile.session.process, gpu_index(profile)), []).append(_place(profile))
+        found.setdefault((profile.session.process, gpu_index(profile)), []).append(LaunchPlace.of(profile))
     return tuple(
         ProcessPart(process, gpu, tuple(launches), UNSET if ranks is None else process and ranks.get(process))
         for (process, gpu), launches in found.items()
@@ -198,21 +194,15 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
 def _family(family: Family, session: Session) -> FamilyPart:
     return FamilyPart.of(
         family,
-        owner=family.owner.key,
-        worst=family.worst and finding_part(family.worst),
-        representative=_place(session.kernels[family.representative].profile),
-        launches=tuple(_place(session.kernels[position].profile) for position in family.members),
+        representative=session.kernels[family.representative].profile,
+        launches=(session.kernels[position].profile for position in family.members),
     )
 
 
 def _kernel(analysis: KernelAnalysis, family: Family, sections: Sequence[str]) -> KernelPart:
-    profile = analysis.profile
     return KernelPart.of(
-        profile,
-        launch=profile.index,
+        analysis.profile,
         family=family.id,
-        grid=profile.launch.grid,
-        block=profile.launch.block,
         verdict=analysis.verdict,
         sections={
             name: SectionPart(title, tuple(RowPart(*row) for row in rows(analysis.results[name])))
@@ -226,15 +216,19 @@ class PointPart(Part, frozen=True):
 
     SOURCES = (RooflinePoint,)
 
-    arithmetic: Annotated[str, "which arithmetic (`fp32`, `tensor_fp16` …)"]
-    level: Annotated[str, "memory level: dram, l2, l1, shared"]
+    arithmetic: Annotated[str, From("compute.key"), "which arithmetic (`fp32`, `tensor_fp16` …)"]
+    level: Annotated[str, From("memory.level"), "memory level: dram, l2, l1, shared"]
     intensity: float
     ridge: float
-    achieved_flops: Annotated[float, "FLOP a second"]
-    attainable_flops: Annotated[float, "what the roofs allow at this intensity, FLOP a second"]
-    peak_flops: Annotated[float, "of the arithmetic, at the clocks of the launch, FLOP a second"]
-    achieved_bandwidth: Annotated[float | None, "bytes a second"]
-    peak_bandwidth: Annotated[float, "of the level, bytes a second"]
+    achieved_flops: Annotated[float, From("achieved"), "FLOP a second"]
+    attainable_flops: Annotated[
+        float, From("attainable"), "what the roofs allow at this intensity, FLOP a second"
+    ]
+    peak_flops: Annotated[
+        float, From("compute.peak"), "of the arithmetic, at the clocks of the launch, FLOP a second"
+    ]
+    achieved_bandwidth: Annotated[float | None, From("memory.achieved"), "bytes a second"]
+    peak_bandwidth: Annotated[float, From("memory.peak"), "of the level, bytes a second"]
     percent: float
     bound: str
 
@@ -242,12 +236,22 @@ class PointPart(Part, frozen=True):
 class RooflinePart(Part, frozen=True):
     """One launch under its roofs."""
 
-    kernel: Annotated[str, "full demangled name; untrusted text"]
-    stage: Annotated[int | None, "number of the ladder's stage; null for another kernel"]
-    problem: Annotated[str | None, "the matrix product (`4096`, `512x256x1024`); null for another kernel"]
-    report: Annotated[str, "the report, as it was named"]
-    launch: Annotated[Position, "position in it, from 0"]
-    family: Annotated[str | None, "id of its family (`#3`), the same in every command"]
+    kernel: Annotated[str, From("page.analysis.profile.name"), "full demangled name; untrusted text"]
+    stage: Annotated[
+        int | None,
+        From("page.record.stage.number"),
+        "number of the ladder's stage; null for another kernel",
+    ]
+    problem: Annotated[
+        str | None,
+        From("page.problem.key"),
+        "the matrix product (`4096`, `512x256x1024`); null for another kernel",
+    ]
+    report: Annotated[str, From("page.analysis.profile.report"), "the report, as it was named"]
+    launch: Annotated[Position, From("page.analysis.profile.index"), "position in it, from 0"]
+    family: Annotated[
+        str | None, From("page.family.id"), "id of its family (`#3`), the same in every command"
+    ]
     not_collected: Annotated[
         str | None, "the ncu option that collects what is missing; null where nothing is"
     ]
@@ -265,30 +269,10 @@ def rooflines(kernels: Sequence[KernelRoofline]) -> RooflineDocument:
     return RooflineDocument(
         tuple(
             RooflinePart.of(
-                row.page.analysis.profile,
-                kernel=row.page.analysis.profile.name,
-                launch=row.page.analysis.profile.index,
-                stage=row.page.record and row.page.record.stage.number,
-                problem=row.page.problem and row.page.problem.key,
-                family=row.page.family and row.page.family.id,
-                not_collected=row.result.remedy if isinstance(row.result, NotCollected) else None,
-                points=tuple(map(_point, row.points)),
+                one, not_collected=one.result.remedy if isinstance(one.result, NotCollected) else None
             )
-            for row in kernels
+            for one in kernels
         )
-    )
-
-
-def _point(point: RooflinePoint) -> PointPart:
-    return PointPart.of(
-        point,
-        arithmetic=point.compute.key,
-        level=point.memory.level,
-        achieved_flops=point.achieved,
-        attainable_flops=point.attainable,
-        peak_flops=point.compute.peak,
-        achieved_bandwidth=point.memory.achieved,
-        peak_bandwidth=point.memory.peak,
     )
 
 
@@ -312,9 +296,6 @@ class RangePart(SpanPart, frozen=True):
     SOURCES = (Span,)
 
     path: Annotated[tuple[str, ...], "the ranges down to this one, outermost first; untrusted texts"]
-
-
-AnySpan = TypeVar("AnySpan", bound=SpanPart)
 
 
 class ProposalPart(Part, frozen=True):
@@ -359,7 +340,9 @@ class ProgramPart(Part, frozen=True):
     SOURCES = (Program,)
 
     launching: Annotated[
-        Share | None, "share of the time in which no multiprocessor works; null if not collected"
+        Share | None,
+        From("whole.launching"),
+        "share of the time in which no multiprocessor works; null if not collected",
     ]
     owners: Annotated[tuple[SpanPart, ...], "by whose code it is, most time first"]
     ranges: Annotated[
@@ -367,10 +350,14 @@ class ProgramPart(Part, frozen=True):
     ]
     operators: tuple[SpanPart, ...]
     told_from: str
-    proposals: Annotated[tuple[ProposalPart, ...], "what to change first, most saved first"]
+    proposals: Annotated[
+        tuple[ProposalPart, ...], From("advice.proposals"), "what to change first, most saved first"
+    ]
     together: Annotated[Share | None, "what all of them save of the kernels' time; null for fewer than two"]
     sampled: Annotated[
-        bool, "whether the report holds chosen launches alone, so that the order of the launches is not known"
+        bool,
+        From("advice.sampled"),
+        "whether the report holds chosen launches alone, so that the order of the launches is not known",
     ]
     looked_into: Share
     trace: TracePart | None
@@ -380,39 +367,12 @@ def program_part(session: Session) -> ProgramPart | None:
     """The program of a session; None where there are no times to add up."""
     if not session.kernels or not session.program.whole.time_ns:
         return None
-    program = session.program
-    advice, trace = program.advice, program.trace
+    program, trace = session.program, session.program.trace
+    together = program.advice.together
     return ProgramPart.of(
         program,
-        launching=_rounded(program.whole.launching),
-        owners=_spans(program.owners, SpanPart),
-        ranges=_spans((span for _, span in walk(program.tree)), RangePart),
-        operators=_spans(program.operators, SpanPart),
-        proposals=tuple(
-            ProposalPart.of(one, saves=_share(one.saves), low=_share(one.low), high=_share(one.high))
-            for one in advice.proposals
-        ),
-        together=None if advice.together is None else _share(advice.together[0]),
-        sampled=advice.sampled,
-        looked_into=_share(program.looked_into),
+        ranges=(span for _, span in walk(program.tree)),
+        together=together and together[0],
         trace=trace
-        and TracePart.of(
-            trace,
-            tied=len(trace.operators),
-            gaps=tuple(GapPart(name, time) for name, time in trace.gaps[:10]),
-        ),
+        and TracePart.of(trace, tied=len(trace.operators), gaps=(GapPart(*gap) for gap in trace.gaps[:10])),
     )
-
-
-def _spans(found: Iterable[Span], kind: type[AnySpan]) -> tuple[AnySpan, ...]:
-    return tuple(
-        kind.of(span, share=_share(span.share), launching=_rounded(span.launching)) for span in found
-    )
-
-
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, round(value, SHARE_DIGITS)))
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else _share(value)

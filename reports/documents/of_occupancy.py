@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.configurations import BuiltKernel
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, Loss
 from gemmprof.analysis.occupancy.reasoning import Suggestion, explain, suggest
-from gemmprof.base.documents import Document, Part
+from gemmprof.base.documents import Document, From, Part
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product
 from gemmprof.gpu.toolchain import KernelResources
@@ -21,7 +21,7 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
 
     SOURCES = (Occupancy,)
 
-    compute_capability: Annotated[str, "`9.0`"]
+    compute_capability: Annotated[str, From("limits.label"), "`9.0`"]
     threads_per_block: int
     registers_per_thread: int
     shared_memory_per_block: int
@@ -30,8 +30,10 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
     cluster_size: int
     blocks_per_sm: int
     active_warps_per_sm: int
-    max_warps_per_sm: Annotated[int, "the SM's warp slots"]
-    theoretical_occupancy_percent: Annotated[float, "resident warps over warp slots, 0 to 100"]
+    max_warps_per_sm: Annotated[int, From("limits.max_warps_per_sm"), "the SM's warp slots"]
+    theoretical_occupancy_percent: Annotated[
+        float, From("theoretical_percent"), "resident warps over warp slots, 0 to 100"
+    ]
     limiters: tuple[str, ...]
     binding: tuple[str, ...]
     block_limits: Mapping[str, int]
@@ -48,8 +50,8 @@ class Helps(Part, frozen=True):
     SOURCES = (Suggestion, Occupancy)
 
     change: str
-    blocks_per_sm: int
-    theoretical_occupancy_percent: Annotated[float, "0 to 100"]
+    blocks_per_sm: Annotated[int, From("occupancy.blocks_per_sm")]
+    theoretical_occupancy_percent: Annotated[float, From("occupancy.theoretical_percent"), "0 to 100"]
 
 
 class GpuAnswer(OccupancyAnswer, frozen=True, kw_only=True):
@@ -82,7 +84,7 @@ class BuiltPart(Part, frozen=True, kw_only=True):
 
     SOURCES = (KernelResources,)
 
-    kernel: Annotated[str, "the kernel as the tool names it; untrusted text"]
+    kernel: Annotated[str, From("name"), "the kernel as the tool names it; untrusted text"]
     architecture: str
     registers_per_thread: int
     static_shared_memory: int
@@ -101,18 +103,27 @@ class BuildDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
     kernels: Annotated[tuple[BuiltPart, ...], "every kernel of the build"]
 
 
-class LaunchPart(Part, frozen=True, kw_only=True):
-    """One launch of a report."""
-
-    SOURCES = (LaunchOccupancy,)
+class LaunchHead(Part, frozen=True, kw_only=True):
+    """Which launch."""
 
     report: Annotated[str, "the report, as it was named"]
     launch: Annotated[int, "position in it, from 0"]
     kernel: Annotated[str, "full demangled name; untrusted text"]
     gpu: Annotated[str, "name of the GPU"]
-    theoretical_occupancy_percent: Annotated[float | None, "0 to 100"]
-    achieved_occupancy_percent: Annotated[float | None, "0 to 100, averaged over time and SMs"]
-    even_occupancy_percent: Annotated[float | None, "what blocks spread evenly over SMs and time would reach"]
+
+
+class LaunchPart(LaunchHead, frozen=True, kw_only=True):
+    """One launch of a report."""
+
+    SOURCES = (LaunchOccupancy,)
+
+    theoretical_occupancy_percent: Annotated[float | None, From("theoretical_percent"), "0 to 100"]
+    achieved_occupancy_percent: Annotated[
+        float | None, From("achieved_percent"), "0 to 100, averaged over time and SMs"
+    ]
+    even_occupancy_percent: Annotated[
+        float | None, From("even_percent"), "what blocks spread evenly over SMs and time would reach"
+    ]
     blocks_per_sm: Annotated[int | None, "resident blocks on an SM"]
     block_limits: Annotated[
         Mapping[str, int | None], "blocks that each resource admits; null: it does not limit"
@@ -125,15 +136,11 @@ class LaunchPart(Part, frozen=True, kw_only=True):
     what_would_help: Annotated[tuple[str, ...], "changes that raise it, a sentence each"]
 
 
-class NotCollectedPart(Part, frozen=True):
+class NotCollectedPart(LaunchHead, frozen=True, kw_only=True):
     """A launch whose report lacks what is needed."""
 
-    report: Annotated[str, "the report, as it was named"]
-    launch: Annotated[int, "position in it, from 0"]
-    kernel: Annotated[str, "full demangled name; untrusted text"]
-    gpu: Annotated[str, "name of the GPU"]
-    not_collected: Annotated[tuple[str, ...], "metrics that are missing"]
-    collect_with: Annotated[str, "the ncu option that collects them"]
+    not_collected: Annotated[tuple[str, ...], From("metrics"), "metrics that are missing"]
+    collect_with: Annotated[str, From("remedy"), "the ncu option that collects them"]
 
 
 class LaunchesDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
@@ -154,32 +161,15 @@ def _on_gpu(target: Product, answer: Occupancy | OccupancyError) -> GpuAnswer | 
     sms = target.sm_count
     return GpuAnswer.of(
         answer,
-        **_converted(answer),
         gpu=gpu,
         sm_count=sms,
         blocks_per_gpu=None if sms is None else answer.max_active_blocks(sms),
         max_active_clusters_bound=(
             answer.max_active_clusters(sms) if sms is not None and answer.cluster_size > 1 else None
         ),
-        reasoning=tuple(step.text for step in explain(answer)),
-        what_would_help=tuple(
-            Helps(
-                suggestion.change,
-                suggestion.occupancy.blocks_per_sm,
-                100 * suggestion.occupancy.theoretical_occupancy,
-            )
-            for suggestion in suggest(answer)
-        ),
+        reasoning=(step.text for step in explain(answer)),
+        what_would_help=suggest(answer),
     )
-
-
-def _converted(answer: Occupancy) -> dict[str, Any]:
-    """What the JSON has in other units or under another name than the analysis."""
-    return {
-        "compute_capability": answer.limits.label,
-        "max_warps_per_sm": answer.limits.max_warps_per_sm,
-        "theoretical_occupancy_percent": 100 * answer.theoretical_occupancy,
-    }
 
 
 def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
@@ -187,14 +177,12 @@ def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
     return BuildDocument(
         tuple(
             BuiltPart.of(
-                kernel.resources,
-                kernel=kernel.resources.name,
-                warning=kernel.resources.warning or None,
-                occupancy=kernel.occupancy
-                and OccupancyAnswer.of(kernel.occupancy, **_converted(kernel.occupancy)),
-                error=kernel.problem or None,
+                one.resources,
+                warning=one.resources.warning or None,
+                occupancy=one.occupancy,
+                error=one.problem or None,
             )
-            for kernel in kernels
+            for one in kernels
         )
     )
 
@@ -212,13 +200,6 @@ def _launch(profile: KernelProfile, result: LaunchOccupancy | NotCollected) -> L
         "gpu": profile.device.name,
     }
     if isinstance(result, NotCollected):
-        return NotCollectedPart.of(result, **place, not_collected=result.metrics, collect_with=result.remedy)
-    return LaunchPart.of(
-        result,
-        **place,
-        theoretical_occupancy_percent=result.theoretical_percent,
-        achieved_occupancy_percent=result.achieved_percent,
-        even_occupancy_percent=result.even_percent,
-        block_limits={limit.resource: limit.blocks for limit in result.block_limits},
-        what_would_help=tuple(map(str, result.suggestions)),
-    )
+        return NotCollectedPart.of(result, **place)
+    limits = {limit.resource: limit.blocks for limit in result.block_limits}
+    return LaunchPart.of(result, **place, block_limits=limits, what_would_help=map(str, result.suggestions))

@@ -88,7 +88,7 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
         cells = [
             str(answer.blocks_per_sm),
             f"{answer.active_warps_per_sm} of {answer.limits.max_warps_per_sm}",
-            f"{100 * answer.theoretical_occupancy:.1f} %",
+            f"{answer.theoretical_percent:.1f} %",
         ]
         if show_gpu:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
@@ -188,7 +188,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
         if answer is not None:
             cells = [
                 str(answer.blocks_per_sm),
-                f"{100 * answer.theoretical_occupancy:.1f} %",
+                f"{answer.theoretical_percent:.1f} %",
                 "nothing" if answer.theoretical_occupancy == 1 else reasoning.limited_by(answer),
             ]
         rows.append(
