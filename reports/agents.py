@@ -14,10 +14,10 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
+from gemmprof.reports import sentences
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio
 from gemmprof.reports.terminal.overview import facts
-from gemmprof.reports.verdicts import sentences
+from gemmprof.reports.words import LETTERS_PER_TOKEN, code
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Compared, Outcome

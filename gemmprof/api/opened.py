@@ -193,16 +193,15 @@ class Report:
             metrics: more columns, by ncu's names in base units; NaN where a launch does not have one. A text is
                 one name.
         """
-        from gemmprof.reports.tables.dataframe import launches_frame
+        from gemmprof.reports.pages.notebook import launches_frame
 
         return launches_frame(self.session, (metrics,) if isinstance(metrics, str) else tuple(metrics))
 
     def to_markdown(self, *, tokens: int | None = None) -> str:
         """The explanation of each family for an issue or a language model, within about so many tokens."""
-        from gemmprof.reports.explanations.markdown import document
-        from gemmprof.reports.explanations.words import explained
+        from gemmprof.reports.words import explained, markdown
 
-        return document(explained(self.session, self.families), budget=tokens)
+        return markdown(explained(self.session, self.families), budget=tokens)
 
     def __len__(self) -> int:
         return len(self.launches)

@@ -311,7 +311,7 @@ def _hold(
 ) -> None:
     __tracebackhide__ = True
     from gemmprof.analysis.comparison.gate import check
-    from gemmprof.reports.verdicts import sentences
+    from gemmprof.reports import sentences
 
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
     if gate.holds:

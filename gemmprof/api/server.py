@@ -27,7 +27,7 @@ from gemmprof.base.printable import json_safe
 from gemmprof.children.line_worker import LineWorker, WorkerError, serve
 from gemmprof.children.watched import python_command
 from gemmprof.reports import agents
-from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN
+from gemmprof.reports.words import LETTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -154,8 +154,7 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        from gemmprof.reports.explanations.markdown import document
-        from gemmprof.reports.explanations.words import explained
+        from gemmprof.reports.words import explained, markdown
 
         session = self.folders.session(path, kernel=kernel, launches=launch)
         if json:
@@ -163,7 +162,7 @@ class Tools:
 
             return _typed(explain_document(session), tokens)
         found = explained(session, session.families)
-        return f"{agents.QUOTED}\n\n{document(found, budget=max(tokens, 50))}"
+        return f"{agents.QUOTED}\n\n{markdown(found, budget=max(tokens, 50))}"
 
     def diff(
         self,

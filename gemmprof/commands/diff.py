@@ -358,9 +358,9 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
 
 def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespace) -> None:
     from gemmprof.base.documents import json_text
+    from gemmprof.reports import interchange, sentences
     from gemmprof.reports.documents.of_comparison import compared
     from gemmprof.reports.terminal import outcome_tables
-    from gemmprof.reports.verdicts import interchange, sentences
 
     kind = "json" if options.json else options.format
     # What stands for a kernel without line information: where the gate is written down, else what was compared.

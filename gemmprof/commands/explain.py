@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.reading.unpack import unpacked_once
-    from gemmprof.reports.explanations.words import explained
+    from gemmprof.reports.words import explained, markdown
 
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
     with unpacked_once():
@@ -49,11 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
             common.print_json(explain_document(session))
         elif chosen == "markdown":
-            from gemmprof.reports.explanations.markdown import document
-
-            print(document(explained(session, session.families), budget=options.budget), end="")
+            print(markdown(explained(session, session.families), budget=options.budget), end="")
         else:
-            from gemmprof.reports.explanations.words import lines_for, screen
+            from gemmprof.reports.words import lines_for, screen
 
             rows = lines_for(options.budget, everything=options.all or bool(session.selected))
             found = session.families if rows is None else session.leaders(rows)

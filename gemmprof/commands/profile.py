@@ -240,8 +240,8 @@ def _finish(
     from rich.text import Text
 
     from gemmprof.analysis.session import load_session
-    from gemmprof.reports.explanations.words import explained, screen
     from gemmprof.reports.terminal import overview
+    from gemmprof.reports.words import explained, screen
 
     first = collected[0]
     reports = [run.report for run in collected if run.report is not None]

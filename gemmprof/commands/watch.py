@@ -129,9 +129,9 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     from gemmprof.analysis.history.recording import points, tally
     from gemmprof.analysis.session import load_session
     from gemmprof.base.amounts import nanoseconds
-    from gemmprof.reports.explanations.words import saved, title
+    from gemmprof.reports import sentences
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.verdicts import sentences
+    from gemmprof.reports.words import saved, title
 
     session = load_session([report])
     store = HistoryStore.open(folder / "history", create=True)

@@ -9,7 +9,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.base.documents import Document, From, Part
-from gemmprof.reports.verdicts import sentences
+from gemmprof.reports import sentences
 
 # What ``changed`` may hold; another card is named under ``details``.
 CHANGED = ("code", "counters", "clocks", "tools")

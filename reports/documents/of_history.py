@@ -15,7 +15,7 @@ from gemmprof.base.documents import Document, From, Part
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
     from gemmprof.analysis.comparison.records import KernelRecord
-    from gemmprof.reports.history.listing import SeriesSummary
+    from gemmprof.reports.history.point_files import SeriesSummary
 
 
 class SeriesKey(Part, frozen=True):

@@ -359,7 +359,7 @@ class ProgramPart(Part, frozen=True):
         From("advice.sampled"),
         "whether the report holds chosen launches alone, so that the order of the launches is not known",
     ]
-    looked_into: Share
+    looked_into: Annotated[Share, From("looked_into")]
     trace: TracePart | None
 
 

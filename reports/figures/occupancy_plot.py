@@ -16,7 +16,7 @@ from gemmprof.analysis.occupancy.calculator import (
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.base.output import new_file
-from gemmprof.reports.figures import matplotlib_defaults
+from gemmprof.reports.figures.svg import matplotlib_defaults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.changes import Times, series_with_steps
-from gemmprof.reports.history.listing import REPLACES, Listing, by_series, index_of, summed
-from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points, write_points
+from gemmprof.reports.history.point_files import (
+    REPLACES,
+    ROW_GROUP,
+    Listing,
+    PointsReader,
+    by_series,
+    index_of,
+    new_points,
+    summed,
+    write_points,
+)
 from gemmprof.reports.tables.parquet import fitted
 
 # Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.

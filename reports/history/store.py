@@ -3,7 +3,7 @@
     <store>/history.json                    format version
     <store>/records/<time>-<id>.parquet     the points of one `gemmprof history record`
     <store>/records/compact-<id>.parquet    the points of many records (`reports.history.compaction`)
-    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.listing`)
+    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.point_files`)
 
 A record is written beside its place and takes its name in one step, so any number of writers need no lock, and one that
 is killed leaves either its whole record or a file that a later writer clears away. A compact file names the
@@ -32,8 +32,18 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, j
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers
-from gemmprof.reports.history.listing import COMPACT, INDEXES, Listing, SeriesSummary, index_of
-from gemmprof.reports.history.point_files import PointsReader, points_of, series_in, table_of, write_points
+from gemmprof.reports.history.point_files import (
+    COMPACT,
+    INDEXES,
+    Listing,
+    PointsReader,
+    SeriesSummary,
+    index_of,
+    points_of,
+    series_in,
+    table_of,
+    write_points,
+)
 from gemmprof.runs.directory import write_atomically
 
 Result = TypeVar("Result")

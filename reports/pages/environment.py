@@ -28,9 +28,8 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports import formatting
-from gemmprof.reports.explanations import words as explanations
-from gemmprof.reports.verdicts import sentences
+from gemmprof.reports import formatting, sentences
+from gemmprof.reports import words as explanations
 
 
 def printed(value: Any) -> Any:

@@ -28,8 +28,7 @@ from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_file, new_folder, refuse_foreign
 from gemmprof.base.spread import each, is_elsewhere
-from gemmprof.reports.explanations import markdown
-from gemmprof.reports.explanations.words import Explained
+from gemmprof.reports import sentences
 from gemmprof.reports.pages.contents import (
     KernelPage,
     Plan,
@@ -41,7 +40,7 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import document, filled
-from gemmprof.reports.verdicts import sentences
+from gemmprof.reports.words import Explained, markdown
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Compared, Outcome
@@ -317,7 +316,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         absent=absent,
         explanation=explanation,
         at=_line_links(shown, prefix),
-        markdown=markdown.document([Explained(explanation, page.family)]) if explanation is not None else "",
+        markdown=markdown([Explained(explanation, page.family)]) if explanation is not None else "",
         toc=[(f"{prefix}{section.name}", section.short) for section in shown],
         tiles=tiles(page),
         whose=whose(page.analysis.profile),

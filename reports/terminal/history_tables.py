@@ -17,7 +17,7 @@ from gemmprof.reports.formatting import counted, grid, nanoseconds, times
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
-    from gemmprof.reports.history.listing import SeriesSummary
+    from gemmprof.reports.history.point_files import SeriesSummary
 
 PLOT_ROWS = 8
 _DOT, _BAND = "•", "·"

@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.reports import formatting
+from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
-from gemmprof.reports.verdicts import sentences
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline

@@ -10,13 +10,13 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.explanations.words import WHOLE, Explained, block, place
-from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
+from gemmprof.reports.words import WHOLE, Explained, block, place
+from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,6 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected, Problem
-from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.pages.contents import KernelPage, plan
@@ -121,12 +120,10 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
         figure = figures.kernel_roofline(found[0][1])
     else:
         steps = [
-            ladder_figure.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
+            figures.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
             for place, (row, result) in enumerate(found)
         ]
-        figure = ladder_figure.ladder_roofline(
-            steps, path=all(row.page.record is not None for row, _ in found)
-        )
+        figure = figures.ladder_roofline(steps, path=all(row.page.record is not None for row, _ in found))
     if figure is None:
         missing = next((row.result for row in rows if isinstance(row.result, NotCollected)), None)
         raise UsageError(

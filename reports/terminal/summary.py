@@ -14,7 +14,7 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, Stage, StageResult
 from gemmprof.model.answers import Check, TuneDocument, WorkerReport
-from gemmprof.reports.explanations import words
+from gemmprof.reports import words
 from gemmprof.reports.facts import achieved_occupancy, limited_by
 from gemmprof.reports.terminal import columns
 

@@ -26,10 +26,9 @@ from gemmprof.base.documents import json_text
 from gemmprof.gpu.arch import practice_of
 from gemmprof.model import Explanation, KernelProfile
 from gemmprof.reports.documents.of_findings import ExplainDocument, explain_document
-from gemmprof.reports.explanations.markdown import code, document
-from gemmprof.reports.explanations.words import Explained, explained, screen
 from gemmprof.reports.formatting import nanoseconds
 from gemmprof.reports.terminal import summary
+from gemmprof.reports.words import Explained, code, explained, markdown, screen
 from gemmprof.runs.directory import recorded_run_directory
 
 
@@ -63,15 +62,15 @@ def test_a_screen_is_30_lines_of_80(recorded: ReadRecorded, report_name: str) ->
 
 
 def test_no_kernel_is_said() -> None:
-    assert "no kernel" in screen([]) and "no kernel" in document([])
+    assert "no kernel" in screen([]) and "no kernel" in markdown([])
 
 
 @pytest.mark.parametrize("budget", [60, 200, 1000])
 def test_a_budget_is_kept(recorded: ReadRecorded, budget: int) -> None:
     kernels = told(*recorded("flaws_atomics", source=True))
-    text = document(kernels, budget=budget)
+    text = markdown(kernels, budget=budget)
     assert len(text) <= 4 * budget
-    assert "global_atomics" in document(kernels)
+    assert "global_atomics" in markdown(kernels)
 
 
 def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
@@ -80,9 +79,9 @@ def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
     made = explain(replace(profile, name=hostile))
     place = replace(made.findings[0].places[0], text=hostile, file="/tmp/`x`/\x1b]8;;a\x07b.cu")
     made = replace(made, findings=(replace(made.findings[0], places=(place,)), *made.findings[1:]))
-    for text in (document([Explained(made)]), screen([Explained(made)])):
+    for text in (markdown([Explained(made)]), screen([Explained(made)])):
         assert "\x1b" not in text and "\x07" not in text
-    shown = document([Explained(made)])
+    shown = markdown([Explained(made)])
     assert "\n# heading" not in shown
     fence = code(hostile)
     run = fence[: len(fence) - len(fence.lstrip("`"))]
@@ -147,14 +146,14 @@ def test_one_kernel_that_is_left_out_is_one() -> None:
         return Explained(Explanation(number, "a.ncu-rep", f"kernel_{number}(int)", (), 1e3, (), None, ()))
 
     two, three = [kernel(1), kernel(2)], [kernel(1), kernel(2), kernel(3)]
-    assert "1 more family is left out." in document(two, budget=45)
-    assert "2 more families are left out." in document(three, budget=45)
+    assert "1 more family is left out." in markdown(two, budget=45)
+    assert "2 more families are left out." in markdown(three, budget=45)
     assert screen(two, lines=1).endswith("and 1 more family: --all shows all, --kernel '#3' one.")
     assert screen(three, lines=1).endswith("and 2 more families: --all shows all, --kernel '#3' one.")
 
 
 def test_names_with_underscores_are_code_in_markdown(recorded: ReadRecorded) -> None:
-    shown = document(told(*recorded("flaws_global_access", source=True)))
+    shown = markdown(told(*recorded("flaws_global_access", source=True)))
     assert "\\_" not in shown
     assert re.search(r"`[a-z]+__[a-z_.]+`", shown)
 
@@ -169,7 +168,7 @@ def test_the_floor_of_its_own_traffic_is_no_longer_than_the_kernel(
         saves = max((finding.saves for loss in one.explanation.losses for finding in loss[:1]), default=0.0)
         saves = max(saves, one.explanation.together or 0.0)
         bounds = floor is not None and time is not None and 0 < saves <= 1 - floor / time
-        assert bounds == (sentence in document([one])), "said where nothing that is found moves less"
+        assert bounds == (sentence in markdown([one])), "said where nothing that is found moves less"
 
 
 def test_the_floor_of_a_kernel_on_dram_is_its_bytes_over_what_the_card_does() -> None:

@@ -12,7 +12,7 @@ from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import visible
 from gemmprof.model import Explanation, NotCollected
 from gemmprof.reports import formatting as f
-from gemmprof.reports.explanations import words
+from gemmprof.reports import words
 
 
 @pytest.mark.parametrize(

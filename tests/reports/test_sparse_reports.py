@@ -19,11 +19,10 @@ from gemmprof import metrics
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
-from gemmprof.reports.explanations import markdown
-from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.terminal.section_tables import rows
+from gemmprof.reports.words import Explained, markdown
 
 DENIES = re.compile(r"\b(no|not|nothing|none|without|unused|never|neither|nor|cannot)\b", re.IGNORECASE)
 OF_COLLECTION = re.compile(
@@ -50,7 +49,7 @@ def said(analysis: KernelAnalysis) -> set[str]:
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
     for result in analysis.results.values():
         text += "\n" + "\n".join(" ".join(row) for row in rows(result))
-    text += "\n" + markdown.document([Explained(analysis.explanation, pages.pages[0].family)])
+    text += "\n" + markdown([Explained(analysis.explanation, pages.pages[0].family)])
     sentences = (re.sub(r"\s+", " ", part).strip() for part in re.split(r"(?<=[.;:])\s+|\n", text))
     return {
         NUMBERS.sub("#", sentence)

@@ -9,8 +9,7 @@ from rich.console import Console
 
 from gemmprof.analysis.session import Session
 from gemmprof.model import Problem
-from gemmprof.reports.pages.ladder_page import _rows
-from gemmprof.reports.pages.stage_rows import fastest_of
+from gemmprof.reports.pages.ladder_page import _rows, fastest_of
 from gemmprof.reports.terminal.summary import SummaryRow, print_run, summarise
 from gemmprof.runs.directory import load_recorded_run
 

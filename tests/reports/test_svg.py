@@ -10,7 +10,6 @@ from page_sessions import HOSTILE, LARGE, SMALL
 
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.session import Session
-from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.drawings import roofline
 from gemmprof.reports.figures.svg import PALETTE, page_svg
@@ -72,14 +71,14 @@ def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
 
 def test_hostile_labels_stay_text(roofs: Roofline) -> None:
     steps = [
-        ladder_figure.Step("1", HOSTILE, roofs),
-        ladder_figure.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs),
+        figures.Step("1", HOSTILE, roofs),
+        figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs),
     ]
     text = svg_of(
-        ladder_figure.ladder_roofline(steps),
+        figures.ladder_roofline(steps),
         title=HOSTILE,
         description=HOSTILE,
-        tips=ladder_figure.step_tips(steps),
+        tips=figures.step_tips(steps),
     )
     root = ElementTree.fromstring(text)
     tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
@@ -115,8 +114,8 @@ def test_a_picture_holds_one_shape_of_a_run(ladder: Session) -> None:
 
 
 def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
-    steps = [ladder_figure.Step(str(n), f"{n}", roofs) for n in (1, 2)]
-    with_path, without = (svg_of(ladder_figure.ladder_roofline(steps, path=path)) for path in (True, False))
+    steps = [figures.Step(str(n), f"{n}", roofs) for n in (1, 2)]
+    with_path, without = (svg_of(figures.ladder_roofline(steps, path=path)) for path in (True, False))
     assert with_path.count("<path") > without.count("<path")
 
 

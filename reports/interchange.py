@@ -16,7 +16,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.sides import source_place
 from gemmprof.base.documents import json_text
 from gemmprof.base.printable import json_safe, markdown, one_line, printable
-from gemmprof.reports.verdicts import sentences
+from gemmprof.reports import sentences
 
 
 def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:

@@ -1,1 +1,0 @@
-"""One explanation in every form: text for a terminal, Markdown, JSON, HTML."""
