@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -33,82 +32,8 @@ DOUBTS_SHOWN = 3  # so many reasons why launches are doubtful are named; the oth
 PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the positional ``RUN`` or report files that most commands read, and the selection of their launches."""
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="RUN|REPORT",
-        help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
-        "without any: the newest run here, else the recorded run; '#3' chooses a family of theirs",
-    )
-    add_trust_argument(parser)
-    add_redact_argument(parser)
-    add_selection_arguments(parser)
-
-
-def add_redact_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--redact-source``."""
-    parser.add_argument(
-        "--redact-source",
-        metavar="all|REGEX",
-        help="show the text of no source file (all), or of none whose path an expression finds: line numbers and costs "
-        "stay, as do SASS, file and function names",
-    )
-
-
-def add_trust_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--trust``."""
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a run's reports although their hashes in run.json differ (which find accidents, and are no "
-        "signature); their launches are marked",
-    )
-
-
-def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--kernel``, ``--launch``, ``--nvtx`` and ``--top``: the same words wherever launches are read."""
-    group = parser.add_argument_group("which launches (all that is given must hold)")
-    group.add_argument(
-        "--kernel",
-        metavar="REGEX",
-        help="those whose full demangled name, or stage, the expression is found in (case makes no difference), or "
-        "the family of an id: '#3'",
-    )
-    group.add_argument(
-        "--launch",
-        metavar="WHICH",
-        action="append",
-        help="position in the report, from 0: 3, 2-5, 0,4,7-9 or 10-; may be repeated",
-    )
-    group.add_argument(
-        "--nvtx",
-        metavar="REGEX",
-        help="those in an NVTX range; nested ranges are joined by /, outermost first",
-    )
-    group.add_argument(
-        "--owner",
-        metavar="REGEX",
-        help="those whose code is theirs: own, triton, cublas, 'cudnn|cublas', torch ('gemmprof show' lists owners)",
-    )
-    group.add_argument(
-        "--top", metavar="N", type=whole(1), help="those of the N kernels that took the most time in all"
-    )
-
-
-def add_trace_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--trace``."""
-    parser.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="what another profiler saw of the same step: torch's trace (.json, .json.gz) or nsys' SQLite; ties "
-        "launches to operators, and shows the gaps between them",
-    )
-
-
 def selection(options: argparse.Namespace) -> Selection:
-    """What `add_selection_arguments` was given.
+    """What `declared.SELECTION` was given.
 
     Raises:
         UsageError: if a text is no regular expression, no position, or ``--top`` is not 1 or more.
@@ -125,7 +50,7 @@ def selection(options: argparse.Namespace) -> Selection:
             )
         options.kernel = ",".join(ids)
         options.inputs = [item for item in options.inputs if item not in ids]
-    return selected(options.kernel, options.launch, options.nvtx, options.top, options.owner)
+    return selected(options.kernel, options.launch or None, options.nvtx, options.top, options.owner)
 
 
 def typed(options: argparse.Namespace) -> str:
@@ -142,28 +67,6 @@ def typed(options: argparse.Namespace) -> str:
 def metrics_named(options: argparse.Namespace) -> tuple[str, ...]:
     """The names behind every ``--metrics``."""
     return tuple(name for text in options.metrics or () for name in text.split(",") if name)
-
-
-def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-
-def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: str) -> None:
-    """Add ``-o/--output`` and ``--force``."""
-    parser.add_argument("-o", "--output", metavar=metavar, help=text)
-    parser.add_argument("--force", action="store_true", help="replace what is already there")
-
-
-def on_disk(path: str) -> str:
-    """The argument that is a place to write a run to, which grows there, and none in object storage."""
-    from gemmprof.base.foreign_files import url_of
-
-    if url := url_of(path):
-        raise argparse.ArgumentTypeError(
-            f"{url} is in object storage, where no run is made: name a folder here"
-        )
-    return path
 
 
 def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
@@ -187,7 +90,7 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     figure must not depend on the command that prints it.
 
     Args:
-        options: what `add_input_arguments` added.
+        options: what `declared.INPUTS` adds.
         listed: read in full only what is asked of the session (`load_session`).
 
     Raises:
@@ -444,117 +347,6 @@ def _columns(stream: TextIO) -> int | None:
     return None if stream.isatty() else PIPE_COLUMNS
 
 
-LARGEST = 0x7FFF_FFFF_FFFF_FFFF  # no option means more; a number of five thousand digits would take its time
-
-
-def add_collection_arguments(
-    how: argparse._ArgumentGroup, sets: Sequence[str], clock_controls: Sequence[str]
-) -> None:
-    """Add what Nsight Compute collects, and at which clocks; nothing has a default, so that what was given is known."""
-    how.add_argument(
-        "--set",
-        dest="metric_set",
-        choices=sets,
-        help="what Nsight Compute collects: lean (default) is what gemmprof's analyses read, the others are ncu's own",
-    )
-    how.add_argument(
-        "--section", action="append", metavar="NAME", help="one more ncu section; may be repeated"
-    )
-    how.add_argument(
-        "--metrics", action="append", metavar="NAME[,NAME…]", help="more ncu metrics; may be repeated"
-    )
-    how.add_argument(
-        "--clock-control",
-        choices=clock_controls,
-        help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
-    )
-    how.add_argument(
-        "--no-timeline",
-        action="store_true",
-        help="do not sample counters over each launch (one or two passes more; reports are larger)",
-    )
-
-
-def whole(least: int) -> Callable[[str], int]:
-    """What reads a whole number from ``least`` on."""
-
-    def read(text: str) -> int:
-        digits = text[1:] if text[:1] in "+-" else text
-        if not (digits.isascii() and digits.isdecimal()):
-            some = ", ".join(str(least + step) for step in range(3))
-            raise ArgumentTypeError(f"'{text[:40]}' is not a whole number: write {some} …")
-        if len(digits) > len(str(LARGEST)) or int(text) > LARGEST:
-            raise ArgumentTypeError(f"{text[:40]} is too large: write at most {LARGEST}")
-        if int(text) < least:
-            raise ArgumentTypeError(f"{text} is too small: write {least} or more")
-        return int(text)
-
-    return read
-
-
-def percentage(text: str) -> float:
-    """Per cent, 0 or more, with or without its sign."""
-    try:
-        value = float(text.strip().removesuffix("%"))
-    except ValueError:
-        raise ArgumentTypeError(f"'{text[:40]}' is not a percentage: write 5 or 2.5") from None
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text[:40]} is no percentage from 0 on: write 5 or 2.5")
-    return value
-
-
-# --- A cluster --------------------------------------------------------------------------------------------------------
-
-
-DEFAULT_WAIT = 300
-
-
-def add_cluster_arguments(
-    group: argparse._ArgumentGroup, where: argparse._ActionsContainer, whose: str
-) -> None:
-    """Add the options.
-
-    Args:
-        group: takes those that belong to the others.
-        where: takes the one of which there is one.
-    """
-    where.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help=f"a Dask scheduler (tcp://host:8786, or its scheduler file) {whose}",
-    )
-    for system, title in (("slurm", "Slurm"), ("pbs", "PBS")):
-        where.add_argument(
-            f"--{system}",
-            type=whole(1),
-            metavar="N",
-            help=f"start N workers through {title} for this command",
-        )
-    group.add_argument(
-        "--job",
-        action="append",
-        metavar="NAME=VALUE",
-        help="option of dask-jobqueue for --slurm and --pbs (queue, account, walltime, memory, directive …); may be "
-        "repeated",
-    )
-    group.add_argument(
-        "--wait",
-        type=whole(0),
-        default=DEFAULT_WAIT,
-        metavar="SECONDS",
-        help="wait so long for a cluster's scheduler file, its workers, and a scheduler that went away (default "
-        f"{DEFAULT_WAIT})",
-    )
-
-
-def add_reading_place_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them to a command that reads reports."""
-    group = parser.add_argument_group("where to read")
-    whose = "whose workers read the reports, from storage that they share with this machine"
-    add_cluster_arguments(group, group.add_mutually_exclusive_group(), whose)
-    parser.set_defaults(reads_on_a_cluster=True)
-
-
 def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | None:
     """The cluster that the options name, None without one.
 
@@ -573,7 +365,7 @@ def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | No
 
 @contextmanager
 def read_elsewhere(options: argparse.Namespace) -> Iterator[None]:
-    """Have the reports of a command that `add_reading_place_arguments` was called for read where its options say.
+    """Have the reports of a command that declares `READING_PLACE` read where its options say.
 
     Raises:
         UsageError: options that do not go together.

@@ -7,21 +7,13 @@ import sys
 from pathlib import Path
 
 from gemmprof.arguments import common
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.declared import values
 
-
-def add_reading_arguments(parser: argparse._ActionsContainer) -> None:
-    """Add what steers the reading of many reports."""
-    parser.add_argument(
-        "--processes",
-        metavar="N",
-        type=whole(1),
-        default=2,
-        help="reports read at a time (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--no-findings", action="store_true", help="do not look for what to change: reads faster"
-    )
+READING = """
+--processes N>=1        reports read at a time (default: %(default)s)
+--no-findings           do not look for what to change: reads faster
+"""
+VALUES = values(processes=2)
 
 
 def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bool:

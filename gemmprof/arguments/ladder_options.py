@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import DEFAULT_WAIT, cluster, values
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import catalog
 from gemmprof.model import Ladder
 
 if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
     from gemmprof.base.progress import Progress
     from gemmprof.profiler.collect import Site
 
@@ -25,28 +24,26 @@ Result = TypeVar("Result")
 AGAIN_SECONDS = 1.0  # between two looks for a scheduler that went away
 
 
-def add_ladder_argument(parser: _ActionsContainer) -> None:
-    """Add ``--ladder``."""
-    names = ", ".join(f"{ladder.name} ({ladder.title})" for ladder in catalog.LADDERS)
-    parser.add_argument("--ladder", choices=[ladder.name for ladder in catalog.LADDERS], help=f"of {names}")
-
-
-def add_type_arguments(parser: _ActionsContainer) -> None:
-    """Add ``--ladder`` and the types of operands and result."""
-    add_ladder_argument(parser)
-    parser.add_argument(
-        "--dtype",
-        action="append",
-        choices=catalog.ladder_dtypes(),
-        help="operand type (default: the ladder's first); may be repeated",
-    )
-    parser.add_argument(
-        "--c-dtype",
-        choices=tuple(
-            dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)
-        ),
-        help="type of C: the operands' (default; with 8-bit ones bfloat16) or float32",
-    )
+LADDER = f"""
+--ladder                of {", ".join(f"{ladder.name} ({ladder.title})" for ladder in catalog.LADDERS)}
+"""
+TYPES = f"""{LADDER}
+--dtype…                operand type (default: the ladder's first); may be repeated
+--c-dtype               type of C: the operands' (default; with 8-bit ones bfloat16) or float32
+"""
+TYPE_VALUES = values(
+    ladder=tuple(ladder.name for ladder in catalog.LADDERS),
+    dtype=catalog.ladder_dtypes(),
+    c_dtype=tuple(dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)),
+)
+# Where work runs.
+PLACE = cluster(
+    "where to run",
+    "whose workers have the resource GPU=1",
+    """| --gpus 0,1|all       GPUs of this machine that share the work, of one model, by their index in nvidia-smi
+                        (default: the one that CUDA uses first)""",
+)
+PLACE_VALUES = values(gpus="", wait=DEFAULT_WAIT)
 
 
 def chosen_ladder(options: argparse.Namespace) -> Ladder:
@@ -78,20 +75,6 @@ def _ladder_of_stages(selectors: str | Sequence[str]) -> Ladder:
     named = words & {stage.name for ladder in catalog.LADDERS for stage in ladder.stages}
     fitting = (item for item in catalog.LADDERS if named <= {stage.name for stage in item.stages})
     return next(fitting, catalog.LADDERS[0])
-
-
-def add_place_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where work runs."""
-    group = parser.add_argument_group("where to run")
-    where = group.add_mutually_exclusive_group()
-    where.add_argument(
-        "--gpus",
-        default="",
-        metavar="0,1|all",
-        help="GPUs of this machine that share the work, of one model, by their index in nvidia-smi (default: the one "
-        "that CUDA uses first)",
-    )
-    common.add_cluster_arguments(group, where, "whose workers have the resource GPU=1")
 
 
 def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:

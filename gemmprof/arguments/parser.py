@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from gemmprof import __version__
 from gemmprof.arguments.common import columns, print_error
+from gemmprof.arguments.declared import declare
 from gemmprof.base.errors import UsageError
 from gemmprof.commands import COMMANDS, FRONT, help_text
 
@@ -85,7 +86,13 @@ def parser_of_commands(only: str | None = None) -> Parser:
             continue
         module = import_module(f"gemmprof.commands.{name}")
         command = subparsers.add_parser(name, help=COMMANDS[name], description=module.__doc__)
-        module.add_arguments(command)
+        values = getattr(module, "VALUES", {})
+        if hasattr(module, "ACTIONS"):
+            actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+            for action, (text, arguments) in module.ACTIONS.items():
+                declare(actions.add_parser(action, help=text), arguments, values)
+        else:
+            declare(command, module.ARGUMENTS, values)
         command.set_defaults(run=module.run, parser=command)
     return parser
 
@@ -94,6 +101,6 @@ def parser_of_front_door() -> Parser:
     """What `gemmprof REPORT` takes."""
     module = import_module(f"gemmprof.commands.{FRONT}")
     parser = Parser(prog="gemmprof", description=module.FRONT_HELP)
-    module.add_front_arguments(parser)
+    declare(parser, module.FRONT_ARGUMENTS, {})
     parser.set_defaults(run=module.front, parser=parser, command="")
     return parser

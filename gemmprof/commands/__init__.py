@@ -1,4 +1,5 @@
-"""The commands, one module each: ``add_arguments(parser)`` and ``run(options) -> exit code``.
+"""The commands, one module each: ``ARGUMENTS`` (or ``ACTIONS``, each with arguments of its own), what their ``VALUES``
+may be (`gemmprof.arguments.declared`), and ``run(options) -> exit code``.
 
 A module's docstring is its help text. Modules import heavy packages only inside ``run``.
 """
@@ -39,7 +40,7 @@ GROUPS: dict[str, dict[str, str]] = {
 # The same without the groups.
 COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-# The command whose module also answers `gemmprof REPORT`: ``add_front_arguments`` and ``front``.
+# The command whose module also answers `gemmprof REPORT`: ``FRONT_ARGUMENTS`` and ``front``.
 FRONT = "show"
 
 # Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``.

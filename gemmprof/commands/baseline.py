@@ -11,27 +11,18 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import BASELINES, JSON, SELECTION
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    save = actions.add_parser("save", help="save reports or a run under a name")
-    save.add_argument("name", metavar="NAME")
-    save.add_argument("inputs", nargs="+", metavar="REPORT|RUN")
-    save.add_argument("--force", action="store_true", help="replace a baseline of this name")
-    common.add_selection_arguments(save)
-    listed = actions.add_parser("list", help="the baselines of the folder")
-    show = actions.add_parser("show", help="the kernels of a baseline")
-    show.add_argument("name", metavar="NAME")
-    remove = actions.add_parser("rm", help="delete a baseline")
-    remove.add_argument("name", metavar="NAME")
-    for action in (save, listed, show, remove):
-        action.add_argument(
-            "--baselines", metavar="DIR", help="folder of the baselines (default: .gemmprof/baselines)"
-        )
-    for action in (listed, show):
-        common.add_json_argument(action)
+NAME = "name NAME"
+ACTIONS = {
+    "save": (
+        "save reports or a run under a name",
+        f"{NAME}\ninputs REPORT|RUN+\n--force  replace a baseline of this name\n{SELECTION}{BASELINES}",
+    ),
+    "list": ("the baselines of the folder", BASELINES + JSON),
+    "show": ("the kernels of a baseline", NAME + BASELINES + JSON),
+    "rm": ("delete a baseline", NAME + BASELINES),
+}
 
 
 def run(options: argparse.Namespace) -> int:

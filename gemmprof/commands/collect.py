@@ -18,12 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.ladder_options import (
-    add_place_arguments,
-    add_type_arguments,
-    chosen_ladder,
-    on_site,
-)
+from gemmprof.arguments.declared import COLLECTION, JSON, on_disk, values, whole
+from gemmprof.arguments.ladder_options import PLACE, PLACE_VALUES, TYPE_VALUES, TYPES, chosen_ladder, on_site
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
@@ -51,67 +47,36 @@ if TYPE_CHECKING:
 PAGES = "report"  # folder of the rendered pages in the run directory
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``gemmprof collect``."""
-    _add_problem(parser)
-    _add_method(parser)
-
-
-def _add_problem(parser: argparse.ArgumentParser) -> None:
-    """What to measure."""
-    what = parser.add_argument_group("what to measure")
-    what.add_argument(
-        "--all-stages", action="store_true", help="the whole ladder, or every ladder where none is chosen"
-    )
-    what.add_argument(
-        "--stage",
-        action="append",
-        metavar="STAGE",
-        help="a stage by number, name or range (3, warptiled, 1-6); may be repeated",
-    )
-    what.add_argument(
-        "--plugin",
-        metavar="FILE",
-        help="a Python file with GEMMs of your own (Triton, CUTLASS, a .cu …), measured as stages are, beside cuBLAS "
-        "and the stages that are chosen",
-    )
-    what.add_argument(
-        "--shape",
-        action="append",
-        metavar="MxNxK",
-        help=f"problem size (default {DEFAULT_SHAPE}); may be repeated",
-    )
-    add_type_arguments(what)
-    what.add_argument("--seed", type=common.whole(0), help="seed of the random operands (default 0)")
-
-
-def _add_method(parser: argparse.ArgumentParser) -> None:
-    """How to measure, and where to."""
-    how = parser.add_argument_group("how to measure")
-    switch = argparse.BooleanOptionalAction
-    how.add_argument(
-        "--bench", action=switch, help="time the stages (default: yes, or as the run that is resumed)"
-    )
-    how.add_argument("--profile", action=switch, help="run Nsight Compute (default likewise)")
-    common.add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
-    add_place_arguments(parser)
-    where = parser.add_argument_group("where to")
-    where.add_argument(
-        "-o",
-        "--output",
-        type=common.on_disk,
-        metavar="RUN",
-        help="run directory (default: a new one in gemmprof-runs)",
-    )
-    where.add_argument(
-        "--resume",
-        nargs="?",
-        const="",
-        metavar="RUN",
-        help="continue a run (--output, else the newest one); without other options, with the run's own settings",
-    )
-    where.add_argument("--no-report", action="store_true", help="do not render the pages")
-    common.add_json_argument(parser)
+ARGUMENTS = f"""
+[what to measure]
+--all-stages            the whole ladder, or every ladder where none is chosen
+--stage STAGE…          a stage by number, name or range (3, warptiled, 1-6); may be repeated
+--plugin FILE           a Python file with GEMMs of your own (Triton, CUTLASS, a .cu …), measured as stages are, beside
+                        cuBLAS and the stages that are chosen
+--shape MxNxK…          problem size (default {DEFAULT_SHAPE}); may be repeated
+{TYPES}
+--seed                  seed of the random operands (default 0)
+[how to measure]
+--bench                 time the stages (default: yes, or as the run that is resumed)
+--profile               run Nsight Compute (default likewise)
+{COLLECTION}{PLACE}
+[where to]
+-o, --output RUN        run directory (default: a new one in gemmprof-runs)
+--resume RUN?           continue a run (--output, else the newest one); without other options, with the run's own
+                        settings
+--no-report             do not render the pages
+[]
+{JSON}"""
+VALUES = values(
+    TYPE_VALUES,
+    PLACE_VALUES,
+    bench={"action": argparse.BooleanOptionalAction},
+    profile={"action": argparse.BooleanOptionalAction},
+    metric_set=METRIC_SETS,
+    clock_control=CLOCK_CONTROLS,
+    output=on_disk,
+    seed=whole(0),
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import re
 
+from gemmprof.arguments.declared import values
+
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell")
+ARGUMENTS = "shell  the shell"
+VALUES = values(shell=SHELLS)
 
 
 def run(options: argparse.Namespace) -> int:

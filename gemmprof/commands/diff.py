@@ -25,7 +25,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.common import percentage, whole
+from gemmprof.arguments.declared import (
+    BASELINES,
+    FORCE,
+    READ_THERE,
+    READING_PLACE,
+    REDACT,
+    SELECTION,
+    TRUST,
+    values,
+)
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
@@ -38,109 +47,46 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "json", "junit", "sarif", "github", "html")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="RUN|REPORT",
-        help="before and after; one: a ladder is compared within itself; none: the newest run here, else the "
-        "recorded run",
-    )
-    _add_sides(parser)
-    _add_gate(parser)
-    _add_output(parser)
-    common.add_reading_place_arguments(parser)
-
-
-def _add_sides(parser: argparse.ArgumentParser) -> None:
-    """What is compared with what."""
-    sides = parser.add_argument_group("the two sides")
-    sides.add_argument(
-        "--with",
-        dest="other",
-        nargs="+",
-        metavar="RUN|REPORT",
-        help="the later side; the inputs are the earlier",
-    )
-    sides.add_argument(
-        "--against", metavar="NAME", help="a saved baseline is the earlier side, the inputs the later"
-    )
-    sides.add_argument(
-        "--baselines", metavar="DIR", help="folder of the baselines (default: .gemmprof/baselines)"
-    )
-    sides.add_argument(
-        "--before",
-        metavar="KERNEL",
-        help="stage of a run (5, or 5@2048), launch of a report (30) or part of a name",
-    )
-    sides.add_argument("--after", metavar="KERNEL", help="the same for the other side")
-    sides.add_argument(
-        "--across",
-        action="append",
-        choices=("card", "clocks", "set"),
-        default=[],
-        help="compare although GPU, clock control or what ncu collected differ; may be repeated",
-    )
-    sides.add_argument(
-        "--build",
-        action="store_true",
-        help="the inputs are builds: logs of nvcc -Xptxas -v, cubins, objects, libraries or executables",
-    )
-    sides.add_argument(
-        "--threads",
-        type=whole(1),
-        metavar="N",
-        help="with --build: block size to work the occupancy out for (default 256)",
-    )
-    sides.add_argument(
-        "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
-    )
-    sides.add_argument(
-        "--learn-noise",
-        metavar="FILE",
-        help="the inputs are several reports of one unchanged program: write what this machine's noise is",
-    )
-    sides.add_argument("--noise", metavar="FILE", help="compare with the noise that --learn-noise wrote")
-    common.add_selection_arguments(parser)
-
-
-def _add_gate(parser: argparse.ArgumentParser) -> None:
-    """What must hold."""
-    gate = parser.add_argument_group("the gate")
-    gate.add_argument(
-        "--fail-if",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="'time > +3%%', 'registers > +0', 'local_memory > 0', any metric of ncu's, or a finding's name "
-        "(+NAME: a new one); may be repeated",
-    )
-    gate.add_argument(
-        "--fail-slower", type=percentage, metavar="PCT", help="short for --fail-if 'time > +PCT%%'"
-    )
-    gate.add_argument("--fail-unclear", action="store_true", help="CAN'T TELL breaks the gate, too")
-    gate.add_argument("--allow-new", action="store_true", help="kernels that only the later side has pass")
-    gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
-    gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
-    common.add_trust_argument(parser)
-    common.add_redact_argument(parser)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    """How the outcome is said."""
-    how = parser.add_argument_group("how to say it")
-    how.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    how.add_argument("--json", action="store_true", help="short for --format json")
-    how.add_argument("--details", action="store_true", help="every quantity of every pair")
-    how.add_argument(
-        "--same-within",
-        type=percentage,
-        metavar="PCT",
-        default=1.0,
-        help="SAME is less than this (default 1)",
-    )
-    common.add_output_argument(parser, metavar="FILE", text="write the document there instead of printing it")
+ARGUMENTS = f"""
+inputs RUN|REPORT*      before and after; one: a ladder is compared within itself; none: the newest run here, else the
+                        recorded run
+[the two sides]
+--with/other RUN|REPORT+  the later side; the inputs are the earlier
+--against NAME          a saved baseline is the earlier side, the inputs the later
+{BASELINES}
+--before KERNEL         stage of a run (5, or 5@2048), launch of a report (30) or part of a name
+--after KERNEL          the same for the other side
+--across…               compare although GPU, clock control or what ncu collected differ; may be repeated
+--build                 the inputs are builds: logs of nvcc -Xptxas -v, cubins, objects, libraries or executables
+--threads N>=1          with --build: block size to work the occupancy out for (default 256)
+--each-launch           the n-th launch with the n-th: no repetitions
+--learn-noise FILE      the inputs are several reports of one unchanged program: write what this machine's noise is
+--noise FILE            compare with the noise that --learn-noise wrote
+{SELECTION}
+[the gate]
+--fail-if CONDITION…    'time > +3%%', 'registers > +0', 'local_memory > 0', any metric of ncu's, or a finding's name
+                        (+NAME: a new one); may be repeated
+--fail-slower PCT%      short for --fail-if 'time > +PCT%%'
+--fail-unclear          CAN'T TELL breaks the gate, too
+--allow-new             kernels that only the later side has pass
+--allow-gone            kernels that only the earlier side has pass
+--waivers FILE          TOML: [[waiver]] with kernel, reason, until
+[]
+{TRUST}{REDACT}
+[how to say it]
+--format                default: text
+--json                  short for --format json
+--details               every quantity of every pair
+--same-within PCT%      SAME is less than this (default 1)
+[]
+-o, --output FILE       write the document there instead of printing it
+{FORCE}{READING_PLACE}"""
+VALUES = values(
+    READ_THERE,
+    across=("card", "clocks", "set"),
+    format={"choices": FORMATS, "default": "text"},
+    same_within=1.0,
+)
 
 
 def run(options: argparse.Namespace) -> int:

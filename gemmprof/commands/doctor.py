@@ -11,24 +11,15 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.arguments.common import add_json_argument, console, print_json
+from gemmprof.arguments.common import console, print_json
+from gemmprof.arguments.declared import JSON
 from gemmprof.model.answers import DoctorClusterDocument, DoctorDocument
 from gemmprof.runs.directory import runs_directory
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``gemmprof doctor``."""
-    add_json_argument(parser)
-    parser.add_argument(
-        "--hint",
-        action="store_true",
-        help="only say whether one can collect here, and how; always exits with 0",
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="look at the workers of a Dask cluster instead (tcp://host:8786, or its scheduler file)",
-    )
+ARGUMENTS = f"""{JSON}
+--hint                  only say whether one can collect here, and how; always exits with 0
+--cluster ADDRESS       look at the workers of a Dask cluster instead (tcp://host:8786, or its scheduler file)
+"""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,26 +14,15 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.declared import INPUTS, JSON, READ_THERE, READING_PLACE, values
 
-FORMATS = ("text", "markdown", "json")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    common.add_input_arguments(parser)
-    parser.add_argument("--format", choices=FORMATS, help="text (default), markdown, or json")
-    common.add_json_argument(parser)
-    parser.add_argument(
-        "--budget",
-        metavar="TOKENS",
-        type=whole(50),
-        help=(
-            "at most about so many tokens, for an issue or a language model (markdown unless said otherwise)"
-        ),
-    )
-    parser.add_argument("--all", action="store_true", help="every family in full, longer than a screen")
-    common.add_reading_place_arguments(parser)
+ARGUMENTS = f"""{INPUTS}
+--format                text (default), markdown, or json
+{JSON}
+--budget TOKENS>=50     at most about so many tokens, for an issue or a language model (markdown unless said otherwise)
+--all                   every family in full, longer than a screen
+{READING_PLACE}"""
+VALUES = values(READ_THERE, format=("text", "markdown", "json"))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ import sys
 from pathlib import Path
 
 from gemmprof.arguments import common, dataset_options
+from gemmprof.arguments.declared import FORCE, INPUTS, READ_THERE, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import one_line
 from gemmprof.reports.tables import TABLES
@@ -40,27 +41,17 @@ FORMATS = ("parquet", "csv", "jsonl", "dataset", "speedscope", "perfetto")
 VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.pftrace"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    common.add_input_arguments(parser)
-    common.add_output_argument(
-        parser,
-        metavar="PATH",
-        text=f"folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file",
-    )
-    parser.add_argument(
-        "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--table",
-        dest="tables",
-        metavar="NAME",
-        choices=TABLES,
-        action="append",
-        help=f"write this table only; may be repeated ({', '.join(TABLES)})",
-    )
-    dataset_options.add_reading_arguments(parser.add_argument_group("with --format dataset"))
-    common.add_reading_place_arguments(parser)
+ARGUMENTS = f"""{INPUTS}
+-o, --output PATH       folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file
+{FORCE}
+--format                file format (default: %(default)s)
+--table/tables NAME…    write this table only; may be repeated ({", ".join(TABLES)})
+[with --format dataset]
+{dataset_options.READING}
+{READING_PLACE}"""
+VALUES = values(
+    READ_THERE, dataset_options.VALUES, format={"choices": FORMATS, "default": FORMATS[0]}, tables=TABLES
+)
 
 
 def run(options: argparse.Namespace) -> int:

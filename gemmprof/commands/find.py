@@ -19,26 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.arguments import common, dataset_options
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.declared import JSON, READ_THERE, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("condition", metavar="CONDITION", nargs="?", help="see above")
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="FOLDER|REPORT",
-        help="a data set, or reports, runs, folders with all below them, patterns in quotes (default: this folder)",
-    )
-    parser.add_argument("--names", action="store_true", help="list the figures and findings, and stop")
-    parser.add_argument(
-        "--limit", metavar="N", type=whole(1), default=50, help="show the N longest (default: %(default)s)"
-    )
-    dataset_options.add_reading_arguments(parser)
-    common.add_json_argument(parser)
-    common.add_reading_place_arguments(parser)
+ARGUMENTS = f"""
+condition CONDITION?    see above
+inputs FOLDER|REPORT*   a data set, or reports, runs, folders with all below them, patterns in quotes (default: this
+                        folder)
+--names                 list the figures and findings, and stop
+--limit N>=1            show the N longest (default: %(default)s)
+{dataset_options.READING}{JSON}{READING_PLACE}"""
+VALUES = values(READ_THERE, dataset_options.VALUES, limit=50)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.declared import FORCE, INPUTS, JSON, values
 from gemmprof.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,53 +28,40 @@ if TYPE_CHECKING:
 PAGE = ".html"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    record = actions.add_parser("record", help="keep the times of runs or reports", allow_abbrev=False)
-    common.add_input_arguments(record)
-    record.add_argument("--commit", default="", help="what was measured, for example a git commit")
-    record.add_argument("--branch", default="", help="the branch it is on")
-    record.add_argument("--machine", default="", help="a name for the machine")
-    record.add_argument("--note", default="", help="anything worth knowing later")
-    record.add_argument(
-        "--date",
-        metavar="WHEN",
-        help="when it was measured (2026-03-01 or 2026-03-01T12:00+00:00); default: now",
-    )
-
-    listing = actions.add_parser("list", help="the kernels of the history", allow_abbrev=False)
-    show = actions.add_parser("show", help="one kernel's times", allow_abbrev=False)
-    check = actions.add_parser(
-        "check", help="find steps; exit code 1 for a slower kernel", allow_abbrev=False
-    )
-    for part in (listing, show, check):
-        part.add_argument(
-            "kernel",
-            metavar="REGEX",
-            **({} if part is show else {"nargs": "?"}),  # type: ignore[arg-type]
-            help="kernels whose name the expression is found in; case makes no difference",
-        )
-    for part in (show, check):
-        part.add_argument("--device", metavar="NAME", help="only times of this card")
-        part.add_argument("--kind", choices=("timed", "profiled"), help="only timed, or only profiled, times")
-    common.add_output_argument(show, metavar="FILE", text="write a page (.html) instead")
-    check.add_argument(
-        "--last",
-        metavar="N",
-        type=whole(1),
-        default=None,
-        help="only steps within the last N runs of a kernel, as CI wants them",
-    )
-    for part in (record, listing, show, check):
-        part.add_argument(
-            "--store",
-            metavar="DIR",
-            default=None,
-            help="the history's folder (default: $GEMMPROF_HISTORY, else gemmprof-history)",
-        )
-        common.add_json_argument(part)
+KERNEL = "kernel REGEX{}  kernels whose name the expression is found in; case makes no difference"
+ONE_CARD = """
+--device NAME           only times of this card
+--kind                  only timed, or only profiled, times
+"""
+STORE = f"""
+--store DIR             the history's folder (default: $GEMMPROF_HISTORY, else gemmprof-history)
+{JSON}"""
+ACTIONS = {
+    "record": (
+        "keep the times of runs or reports",
+        f"""{INPUTS}
+--commit                what was measured, for example a git commit
+--branch                the branch it is on
+--machine               a name for the machine
+--note                  anything worth knowing later
+--date WHEN             when it was measured (2026-03-01 or 2026-03-01T12:00+00:00); default: now
+{STORE}""",
+    ),
+    "list": ("the kernels of the history", KERNEL.format("?") + STORE),
+    "show": (
+        "one kernel's times",
+        f"""{KERNEL.format("")}{ONE_CARD}
+-o, --output FILE       write a page (.html) instead
+{FORCE}{STORE}""",
+    ),
+    "check": (
+        "find steps; exit code 1 for a slower kernel",
+        f"""{KERNEL.format("?")}{ONE_CARD}
+--last N>=1             only steps within the last N runs of a kernel, as CI wants them
+{STORE}""",
+    ),
+}
+VALUES = values(kind=("timed", "profiled"), commit="", branch="", machine="", note="")
 
 
 def run(options: argparse.Namespace) -> int:

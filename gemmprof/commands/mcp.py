@@ -15,17 +15,14 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from gemmprof.arguments import common
+from gemmprof.arguments.declared import REDACT
 from gemmprof.base.errors import UsageError
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument(
-        "folders", nargs="*", metavar="FOLDER", help="what may be read (default: the current folder)"
-    )
-    common.add_redact_argument(parser)
-    parser.add_argument("--skill", action="store_true", help="print the skill file for agents and end")
+ARGUMENTS = f"""
+folders FOLDER*         what may be read (default: the current folder)
+{REDACT}
+--skill                 print the skill file for agents and end
+"""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import FORCE, JSON, SELECTION, TRUST, values
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
@@ -31,80 +32,39 @@ if TYPE_CHECKING:
 EXIT_OK, EXIT_FINDING = 0, 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
-    common.add_trust_argument(parser)
-    common.add_selection_arguments(parser)
-    _add_kernel(parser)
-    _add_target(parser)
-
-
-def _add_kernel(parser: argparse.ArgumentParser) -> None:
-    """The kernel, in numbers or from elsewhere."""
-    kernel = parser.add_argument_group("the kernel")
-    kernel.add_argument("-t", "--threads", type=common.whole(1), metavar="N", help="threads per block")
-    kernel.add_argument(
-        "-r", "--regs", type=common.whole(0), metavar="N", help="registers per thread, as ptxas reports them"
-    )
-    kernel.add_argument(
-        "-s", "--smem", type=size, default=None, metavar="BYTES",
-        help="shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is 49152",
-    )  # fmt: skip
-    kernel.add_argument(
-        "--barriers", type=common.whole(0), metavar="N", help="barriers per block (default 1)"
-    )
-    kernel.add_argument("--cluster", type=common.whole(1), metavar="N", help="blocks per cluster (default 1)")
-    kernel.add_argument(
-        "--carveout", type=size, metavar="BYTES", help="shared memory of an SM (default: the largest)"
-    )
-    source = parser.add_argument_group("the kernel's numbers from elsewhere")
-    source.add_argument("--ptxas", metavar="FILE", help="output of nvcc -Xptxas -v; - reads standard input")
-    source.add_argument(
-        "--cubin", metavar="FILE", help="cubin, object, library or executable (needs cuobjdump)"
-    )
-    source.add_argument(
-        "--stage",
-        metavar="STAGE",
-        help="a stage, by number or name, of the newest run here, else of the recorded one",
-    )
-
-
-def _add_target(parser: argparse.ArgumentParser) -> None:
-    """The GPU, and what to write."""
-    target = parser.add_argument_group("the GPU")
-    target.add_argument(
-        "--arch",
-        action="append",
-        default=[],
-        metavar="CC",
-        help="compute capability: 8.6 or sm_86; repeatable",
-    )
-    target.add_argument(
-        "--gpu",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="product name, for example H100; repeatable",
-    )
-    output = parser.add_argument_group("output")
-    common.add_json_argument(parser)
-    output.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write instead of printing: .html the interactive calculator, .svg .png .pdf the curves of occupancy over "
-        "threads, registers and shared memory",
-    )
-    output.add_argument("--force", action="store_true", help="replace what is already there")
-
-
 def size(text: str) -> int:
     """Bytes, as a plain number or with k, KB or KiB for units of 1,024."""
     try:
         return parse_size(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no size; write 49152 or 48k") from None
+
+
+ARGUMENTS = f"""
+reports REPORT*         .ncu-rep files or run directories
+{TRUST}{SELECTION}
+[the kernel]
+-t, --threads N>=1      threads per block
+-r, --regs N>=0         registers per thread, as ptxas reports them
+-s, --smem BYTES        shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is
+                        49152
+--barriers N>=0         barriers per block (default 1)
+--cluster N>=1          blocks per cluster (default 1)
+--carveout BYTES        shared memory of an SM (default: the largest)
+[the kernel's numbers from elsewhere]
+--ptxas FILE            output of nvcc -Xptxas -v; - reads standard input
+--cubin FILE            cubin, object, library or executable (needs cuobjdump)
+--stage STAGE           a stage, by number or name, of the newest run here, else of the recorded one
+[the GPU]
+--arch CC…              compute capability: 8.6 or sm_86; repeatable
+--gpu NAME…             product name, for example H100; repeatable
+[]
+{JSON}
+[output]
+-o, --output FILE       write instead of printing: .html the interactive calculator, .svg .png .pdf the curves of
+                        occupancy over threads, registers and shared memory
+{FORCE}"""
+VALUES = values(smem=size, carveout=size)
 
 
 def run(options: argparse.Namespace) -> int:

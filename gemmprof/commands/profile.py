@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.common import whole
+from gemmprof.arguments.declared import COLLECTION, JSON, on_disk, values
 from gemmprof.base.errors import UsageError
 from gemmprof.metrics import LEAN
 from gemmprof.profiler.settings import CLOCK_CONTROLS, METRIC_SETS
@@ -33,79 +33,36 @@ if TYPE_CHECKING:
     from gemmprof.profiler.programs.choice import Choice
     from gemmprof.profiler.programs.program_session import Collected, ProgramProfiler
 
-DEFAULT_COUNT = 50
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("program", nargs="*", metavar="-- COMMAND", help="the program and its arguments")
-    _add_choice(parser)
-    _add_collection(parser)
-    _add_output(parser)
-
-
-def _add_choice(parser: argparse.ArgumentParser) -> None:
-    """Which launches to profile."""
-    which = parser.add_argument_group("which launches")
-    which.add_argument(
-        "--kernel", metavar="REGEX", help="those whose full demangled name the expression is found in"
-    )
-    which.add_argument(
-        "--nvtx", metavar="REGEX", help="those in an NVTX range; nested ranges are joined by /"
-    )
-    which.add_argument(
-        "--top", metavar="N", type=whole(1), help="the N kernels and grids that take most time"
-    )
-    which.add_argument(
-        "--skip", metavar="N", type=whole(0), default=0, help="not the first N launches of the program"
-    )
-    which.add_argument(
-        "--count",
-        metavar="N",
-        type=whole(1),
-        default=DEFAULT_COUNT,
-        help="at most N kernels and grids, the most expensive ones (default: %(default)s)",
-    )
-    which.add_argument(
-        "--all-launches", action="store_true", help="every launch of each kernel instead of one of each grid"
-    )
-
-
-def _add_collection(parser: argparse.ArgumentParser) -> None:
-    """What ncu collects, and how."""
-    how = parser.add_argument_group("how")
-    common.add_collection_arguments(how, METRIC_SETS, CLOCK_CONTROLS)
-    how.add_argument(
-        "--repeat", metavar="N", type=whole(1), default=1, help="profile N times, for gemmprof diff"
-    )
-    how.add_argument(
-        "--no-count",
-        action="store_true",
-        help="without the first run: the first launch of every kernel and grid",
-    )
-    how.add_argument(
-        "--marked-only", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
-    )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    """What comes of it."""
-    where = parser.add_argument_group("what comes of it")
-    where.add_argument(
-        "-o",
-        "--output",
-        type=common.on_disk,
-        metavar="DIR",
-        help=f"folder (default: a new one in {DEFAULT_PROFILES_DIRECTORY})",
-    )
-    where.add_argument(
-        "--print-command", action="store_true", help="print ncu's command line and run nothing"
-    )
-    where.add_argument(
-        "--cost", action="store_true", help="count and say what profiling would cost, then stop"
-    )
-    where.add_argument("--no-pages", action="store_true", help="do not render the pages")
-    common.add_json_argument(parser)
+ARGUMENTS = f"""
+program                 the program and its arguments
+[which launches]
+--kernel REGEX          those whose full demangled name the expression is found in
+--nvtx REGEX            those in an NVTX range; nested ranges are joined by /
+--top N>=1              the N kernels and grids that take most time
+--skip N>=0             not the first N launches of the program
+--count N>=1            at most N kernels and grids, the most expensive ones (default: %(default)s)
+--all-launches          every launch of each kernel instead of one of each grid
+[how]
+{COLLECTION}
+--repeat N>=1           profile N times, for gemmprof diff
+--no-count              without the first run: the first launch of every kernel and grid
+--marked-only           only between cudaProfilerStart and cudaProfilerStop
+[what comes of it]
+-o, --output DIR        folder (default: a new one in {DEFAULT_PROFILES_DIRECTORY})
+--print-command         print ncu's command line and run nothing
+--cost                  count and say what profiling would cost, then stop
+--no-pages              do not render the pages
+[]
+{JSON}"""
+VALUES = values(
+    program={"nargs": "*", "metavar": "-- COMMAND"},
+    skip=0,
+    count=50,
+    repeat=1,
+    metric_set=METRIC_SETS,
+    clock_control=CLOCK_CONTROLS,
+    output=on_disk,
+)
 
 
 def run(options: argparse.Namespace) -> int:

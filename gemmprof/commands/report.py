@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import FORCE, INPUTS, JSON, READ_THERE, READING_PLACE, TRACE
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import is_leftover
@@ -26,28 +27,17 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = "gemmprof-report"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    common.add_input_arguments(parser)
-    common.add_trace_argument(parser)
-    parser.add_argument(
-        "--recorded", action="store_true", help="render the recorded run that ships with gemmprof"
-    )
-    common.add_output_argument(
-        parser, metavar="DIR", text=f"folder to write, or file with --single-file (default: {DEFAULT_FOLDER})"
-    )
-    parser.add_argument("--single-file", action="store_true", help="write one HTML file that holds all pages")
-    parser.add_argument(
-        "--baseline",
-        metavar="WHAT",
-        help="compare each kernel with this instead of the stage before: a stage number or name, a part of a kernel's "
-        "name; or another run or report, or a saved baseline: then the verdicts on all kernels come first",
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="a page for every launch, also in a report with hundreds"
-    )
-    common.add_json_argument(parser)
-    common.add_reading_place_arguments(parser)
+ARGUMENTS = f"""{INPUTS}{TRACE}
+--recorded              render the recorded run that ships with gemmprof
+-o, --output DIR        folder to write, or file with --single-file (default: {DEFAULT_FOLDER})
+{FORCE}
+--single-file           write one HTML file that holds all pages
+--baseline WHAT         compare each kernel with this instead of the stage before: a stage number or name, a part of a
+                        kernel's name; or another run or report, or a saved baseline: then the verdicts on all kernels
+                        come first
+--all                   a page for every launch, also in a report with hundreds
+{JSON}{READING_PLACE}"""
+VALUES = READ_THERE
 
 
 def run(options: argparse.Namespace) -> int:

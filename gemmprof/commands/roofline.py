@@ -13,20 +13,17 @@ import argparse
 import sys
 
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import FORCE, INPUTS, JSON
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    common.add_input_arguments(parser)
-    parser.add_argument("--shape", metavar="MxNxK", help="only the stages of a run on this shape")
-    common.add_output_argument(
-        parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"
-    )
-    common.add_json_argument(parser)
+ARGUMENTS = f"""{INPUTS}
+--shape MxNxK           only the stages of a run on this shape
+-o, --output FILE       draw into FILE (.png, .svg or .pdf) instead of a table
+{FORCE}{JSON}"""
 
 
 def run(options: argparse.Namespace) -> int:

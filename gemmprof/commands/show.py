@@ -16,31 +16,18 @@ import argparse
 import textwrap
 
 from gemmprof.arguments import common
+from gemmprof.arguments.declared import INPUTS, JSON, TRACE
 from gemmprof.base.errors import UsageError
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    common.add_input_arguments(parser)
-    common.add_trace_argument(parser)
-    parser.add_argument(
-        "--section",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="only this analysis (warp_states, roofline, source_view …) of each family; may be repeated",
-    )
-    parser.add_argument("--all", action="store_true", help="every family and every section")
-    _add_source_argument(parser)
-    common.add_json_argument(parser)
-
-
-def _add_source_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--source",
-        action="store_true",
-        help="the source of each family's longest launch with what each line cost, and the hot lines' instructions",
-    )
+SOURCE = """
+--source                the source of each family's longest launch with what each line cost, and the hot lines'
+                        instructions
+"""
+ARGUMENTS = f"""{INPUTS}{TRACE}
+--section NAME…         only this analysis (warp_states, roofline, source_view …) of each family; may be repeated
+--all                   every family and every section
+{SOURCE}{JSON}"""
+FRONT_ARGUMENTS = f"{INPUTS}{TRACE}{SOURCE}{JSON}"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,14 +71,6 @@ launches with the most to gain first, and what to type next.
   gemmprof my.ncu-rep '#3' --source    its source with what each line cost
   gemmprof run/ --kernel softmax       only those launches
 """
-
-
-def add_front_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `gemmprof REPORT`."""
-    common.add_input_arguments(parser)
-    common.add_trace_argument(parser)
-    _add_source_argument(parser)
-    common.add_json_argument(parser)
 
 
 def front(options: argparse.Namespace) -> int:

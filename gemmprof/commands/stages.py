@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.arguments.common import add_json_argument, console, print_json
-from gemmprof.arguments.ladder_options import add_ladder_argument
+from gemmprof.arguments.common import console, print_json
+from gemmprof.arguments.declared import JSON
+from gemmprof.arguments.ladder_options import LADDER, TYPE_VALUES
 from gemmprof.kernels import catalog
 from gemmprof.model.answers import StagesDocument
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``gemmprof stages``."""
-    add_ladder_argument(parser)
-    add_json_argument(parser)
+ARGUMENTS = LADDER + JSON
+VALUES = TYPE_VALUES
 
 
 def run(options: argparse.Namespace) -> int:

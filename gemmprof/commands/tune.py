@@ -15,13 +15,9 @@ import argparse
 import os
 import sys
 
-from gemmprof.arguments.common import add_json_argument, announce, console, print_json, whole
-from gemmprof.arguments.ladder_options import (
-    add_place_arguments,
-    add_type_arguments,
-    chosen_ladder,
-    on_site,
-)
+from gemmprof.arguments.common import announce, console, print_json
+from gemmprof.arguments.declared import JSON, values, whole
+from gemmprof.arguments.ladder_options import PLACE, PLACE_VALUES, TYPE_VALUES, TYPES, chosen_ladder, on_site
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Ladder, Problem
@@ -31,43 +27,24 @@ DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``gemmprof tune``."""
-    parser.add_argument(
-        "--stage", required=True, metavar="STAGE", help="a stage by number or name (9, warptiled)"
-    )
-    add_type_arguments(parser)
-    parser.add_argument(
-        "--shape",
-        action="append",
-        metavar="MxNxK",
-        help=f"problem to be fast on (default {DEFAULT_SHAPE}); may be repeated: the geometric mean counts",
-    )
-    parser.add_argument(
-        "--limit",
-        type=whole(0),
-        default=DEFAULT_LIMIT,
-        metavar="N",
-        help=f"parameter sets to try beyond those tried before (default {DEFAULT_LIMIT})",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=whole(0),
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="compilers at a time (default: cores)",
-    )
-    parser.add_argument(
-        "--seed", type=whole(0), default=0, help="seed of the search and of the operands (default 0)"
-    )
-    parser.add_argument(
-        "--constraints",
-        action="store_true",
-        help="only list what the stage asks of its parameters, and how many fit",
-    )
-    parser.add_argument("--reset", action="store_true", help="only forget the stage's winner on this machine")
-    add_place_arguments(parser)
-    add_json_argument(parser)
+ARGUMENTS = f"""
+--stage STAGE           a stage by number or name (9, warptiled)
+{TYPES}
+--shape MxNxK…          problem to be fast on (default {DEFAULT_SHAPE}); may be repeated: the geometric mean counts
+--limit N>=0            parameter sets to try beyond those tried before (default {DEFAULT_LIMIT})
+--jobs N>=0             compilers at a time (default: cores)
+--seed                  seed of the search and of the operands (default 0)
+--constraints           only list what the stage asks of its parameters, and how many fit
+--reset                 only forget the stage's winner on this machine
+{PLACE}{JSON}"""
+VALUES = values(
+    TYPE_VALUES,
+    PLACE_VALUES,
+    stage={"required": True},
+    limit=DEFAULT_LIMIT,
+    jobs=os.cpu_count() or 1,
+    seed={"type": whole(0), "default": 0},
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments.common import on_disk, whole
+from gemmprof.arguments.declared import on_disk, values
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
@@ -29,36 +29,22 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = "gemmprof-watch"
 POLL_SECONDS = 0.5
 SETTLED_SECONDS = 0.3  # a file that is being written changes more than once: it has to rest so long
-LAUNCHES = 50
 KEPT = 10  # reports that are kept; the history has all
 SHOWN = 3  # kernels that a run's line names, those that changed most
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        metavar="FILE|FOLDER",
-        help="what is watched (default: the files that the command names)",
-    )
-    parser.add_argument("--kernel", metavar="REGEX", help="kernels whose name the expression is found in")
-    parser.add_argument(
-        "--count",
-        metavar="N",
-        type=whole(1),
-        default=LAUNCHES,
-        help="profile at most N launches a run (default: %(default)s)",
-    )
-    parser.add_argument("--runs", metavar="N", type=whole(1), help="stop after N runs")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=on_disk,
-        metavar="DIR",
-        default=DEFAULT_FOLDER,
-        help="folder (default: %(default)s)",
-    )
+ARGUMENTS = """
+paths FILE|FOLDER*      what is watched (default: the files that the command names)
+--kernel REGEX          kernels whose name the expression is found in
+--count N>=1            profile at most N launches a run (default: %(default)s)
+--runs N>=1             stop after N runs
+-o, --output DIR        folder (default: %(default)s)
+"""
+VALUES = values(
+    program=[],  # behind the two dashes, or none
+    count=50,
+    output={"type": on_disk, "default": DEFAULT_FOLDER},
+)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from tiny_ladder import TINY
 from gemmprof.analysis.session import Session
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.cli import main
+from gemmprof.commands import collect, stages
 from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
 from gemmprof.kernels.compiler import is_main
@@ -34,6 +35,8 @@ HALVES = [("float16", ""), ("bfloat16", ""), ("float16", "float32"), ("bfloat16"
 @pytest.fixture
 def two_ladders(monkeypatch):
     monkeypatch.setattr(catalog, "LADDERS", (catalog.SINGLE, TINY))
+    for command in (collect, stages):
+        monkeypatch.setitem(command.VALUES, "ladder", ("single", "tiny"))
 
 
 # The build, and what stands between a caller and a wrong result.
@@ -241,10 +244,10 @@ def test_a_number_means_a_stage_of_the_ladder_of_the_type(two_ladders):
 def settings(*arguments):
     import argparse
 
-    from gemmprof.commands import collect
+    from gemmprof.arguments.declared import declare
 
     parser = argparse.ArgumentParser()
-    collect.add_arguments(parser)
+    declare(parser, collect.ARGUMENTS, collect.VALUES)
     return collect.settings_from(parser.parse_args(arguments), None)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gemmprof import metrics
 from gemmprof.arguments import ladder_options
+from gemmprof.arguments.declared import declare
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.commands import collect as command
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
@@ -183,7 +184,7 @@ def test_a_run_is_not_continued_with_what_its_numbers_depend_on_changed(
 
 def parsed(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    declare(parser, command.ARGUMENTS, command.VALUES)
     return parser.parse_args(arguments)
 
 

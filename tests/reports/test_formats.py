@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,7 +145,9 @@ def test_every_field_says_what_it_is_and_every_command_with_json_is_there() -> N
         (kind.__name__, path) for kind in documents for path, _, words in formats.lines(kind) if not words
     ] == []
     source = {name: (ROOT / f"gemmprof/commands/{name}.py").read_text(encoding="utf-8") for name in COMMANDS}
-    with_json = {name for name, text in source.items() if "add_json_argument" in text or '"--json"' in text}
+    with_json = {
+        name for name, text in source.items() if re.search(r"\{JSON\}|\+ JSON\b|^--json ", text, re.M)
+    }
     named = {str(kind.__struct_config__.tag) for kind in documents}
     assert named == {f"gemmprof.{name}/1" for name in (*with_json, "error")}
 

@@ -118,6 +118,7 @@ def test_so_many_runs_and_no_more(machine: Path, started: list[Watching]) -> Non
         (["--", "true"], "the command names no file"),
         (["none.cu", "--", "true"], "none.cu is not there"),
         (["--", "./none"], "none"),
+        ([], "no program was named"),
     ],
 )
 def test_what_cannot_be_watched_is_named(words: list[str], complaint: str, machine: Path) -> None:
