@@ -189,7 +189,9 @@ class Weighed:
 @once
 def detect(found: Work) -> tuple[Candidate, ...]:
     """What each cause says of a launch, not yet weighed."""
-    return tuple(candidate for detector in detectors() for candidate in detector(found))
+    return tuple(
+        candidate for detector in detectors(code=found.program is not None) for candidate in detector(found)
+    )
 
 
 def weigh(found: Work, predictor: Predictor) -> list[Weighed]:

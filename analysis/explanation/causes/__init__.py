@@ -54,14 +54,20 @@ _TABLE: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("library_calls", "unaligned_operands", {"unaligned_operands": "Unaligned operands"}),
     ("library_calls", "fp32_products", {}),
 )
+# Those that look at the launch alone: of a report without code or counters by instruction the others say nothing.
+_WITHOUT_CODE = (
+    "cache_locality", "uneven_work", "low_occupancy", "launch_overhead", "unaligned_operands", "fp32_products",
+)  # fmt: skip
 CAUSES: dict[str, str] = {name: title for *_, titles in _TABLE for name, title in titles.items()}
 
 
 @cache
-def detectors() -> tuple[Detector, ...]:
-    """The functions that look for causes, in the order of the table."""
+def detectors(*, code: bool = True) -> tuple[Detector, ...]:
+    """The functions that look for causes, in the order of the table; all, or those that need no code."""
     return tuple(
-        cast(Detector, getattr(import_module(f"{__name__}.{module}"), name)) for module, name, _ in _TABLE
+        cast(Detector, getattr(import_module(f"{__name__}.{module}"), name))
+        for module, name, _ in _TABLE
+        if code or name in _WITHOUT_CODE
     )
 
 

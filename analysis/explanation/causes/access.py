@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from math import gcd
 
@@ -132,7 +132,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
 def _wasteful(work: Work) -> Mask:
     """Loads and stores that touch more sectors than their bytes fill, look-ups excluded."""
     none = np.zeros(len(work.instructions), dtype=bool)
-    if work.program is None or not work.global_sectors.any():
+    if not work.global_sectors.any():
         return none
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
@@ -180,8 +180,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
 
     Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them; the loop
     runs as many instructions, what stands outside it as many times more as there are lanes to a row, and sums of the
-    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them. Of nested loops
-    memory may be walked faster in the inner one, or the rounds of the outer one be the ones that look up alike.
+    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them.
     """
     forms = {
         at: one.form
@@ -194,16 +193,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         if any(at in loop and 0 < abs(form.step(loop) or 0) <= LINE for at, form in forms.items())
         and not multiplies_on(work, loop)
     ]
-    inner = tuple(loop for loop in walked if not any(one != loop and one.first in loop for one in walked))
-    outer = tuple(loop for loop in walked if not any(one != loop and loop.first in one for one in walked))
-    for turned in dict.fromkeys((inner, outer)):
-        yield from _along(work, wasteful, forms, turned)
-
-
-def _along(
-    work: Work, wasteful: Mask, forms: Mapping[int, Form], turned: Sequence[Loop]
-) -> Iterator[Variant]:
-    """The same along these loops, of which none is inside another."""
+    turned = [loop for loop in walked if not any(one != loop and loop.first in one for one in walked)]
     loops = {at: loop for at in forms for loop in turned if at in loop}
     steps = {at: step for at, loop in loops.items() if (step := forms[at].step(loop)) is not None}
     unrolled = _unrolled(forms, loops, steps)
@@ -354,11 +344,11 @@ def _coalesced_waits(work: Work, wasteful: Mask, hit: float) -> Array:
     # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
     excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
     queue = share(excess, float(work.global_sectors.sum() + work.local_sectors.sum()))
-    idle = _idle_share(work, np.where(wasteful, then, cycles))
+    idle = idle_share(work, np.where(wasteful, then, cycles))
     return np.minimum(left, np.where(wasteful, idle, 1.0 - queue * (1.0 - idle)))
 
 
-def _idle_share(work: Work, cycles: Array) -> Array:
+def idle_share(work: Work, cycles: Array | float) -> Array:
     """What stays of each wait for memory if none takes longer than these cycles; 1 where that is not known."""
     unloaded = latency.unloaded(work)
     waits = None if unloaded is None else unloaded.by_reason.get(LONG)
@@ -379,15 +369,8 @@ def gathers(work: Work, rows: Mask) -> Mask:
     next place in what they loaded.
     """
     found = rows & work.code.chased
-    runs: dict[object, set[int]] = {}
-    looked_up = {index: one.form for index, one in checked_forms(work).items() if one.form.kind == LOOK_UP}
-    for form in looked_up.values():
-        runs.setdefault((form.base, form.width), set()).add(constant(form))
-    for index, form in looked_up.items():
-        # What lies side by side over more than a sector is a run, whose loop the compiler has unrolled.
-        places = runs[form.base, form.width]
-        side_by_side = max(places) - min(places) + form.width == len(places) * form.width > SECTOR
-        found[index] = rows[index] and not side_by_side
+    for index, one in checked_forms(work).items():
+        found[index] |= rows[index] and one.form.kind == LOOK_UP
     return found
 
 
@@ -430,8 +413,6 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     fields of a structure or a stretch of memory, one vector brings several: nothing else changes.
     Records that are looked up are padded until vectors fit.
     """
-    if work.program is None:
-        return
     narrow = _narrow(work)
     vectors = _vectors(work, narrow)
     if not narrow.any():
@@ -608,8 +589,6 @@ def _widths(work: Work) -> Array:
 
 def _narrow(work: Work) -> Mask:
     """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
-    if work.program is None:
-        return np.zeros(0, dtype=bool)
     widths = _widths(work)
     beside = _side_by_side(work)
     # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
@@ -742,11 +721,9 @@ def computing(work: Work) -> Mask:
 
 
 def added_up(work: Work) -> Mask:
-    """What the threads of a block exchange to make one value of theirs, and what makes it."""
+    """What the lanes of a warp exchange to make one value of theirs, and what makes it."""
     code, running = work.code, work.executed > 0
-    shuffles = running & work.where(
-        lambda line: line.opcode == "SHFL" and ("BFLY" in line.modifiers or "DOWN" in line.modifiers)
-    )
+    shuffles = running & work.where(lambda line: line.opcode == "SHFL")
     found = np.zeros(len(shuffles), dtype=bool)
     for at in map(int, np.flatnonzero(shuffles)):
         made = [use for use in code.readers[at] if not work.sass[use].space]
@@ -754,10 +731,6 @@ def added_up(work: Work) -> Mask:
         before = {one for source in code.sources(at) for one in code.sources(source)}
         if any(shuffles[one] for one in before.union(*(code.readers[use] for use in made))):
             found[[at, *made]] = True
-    shared = running & work.where(lambda line: line.space == "shared")
-    stores = np.flatnonzero(shared & work.where(lambda line: line.is_store))
-    if all(any(found[source] for source in code.sources(int(at))) for at in stores):
-        found |= shared
     return found
 
 

@@ -36,7 +36,6 @@ from gemmprof.gpu.arch import WARP
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
 TURNS = 3  # through code whose loops hand a value on, until what needs it most often is known
-SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 to 12 for 17 to 30)
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
@@ -52,12 +51,10 @@ WIDE_CONVERSIONS = 4.0
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
-    Fixed: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines:
-    four in ten), conversions between the two are gone, what moves the halves of FP64 values is gone or half, they take
-    half the registers, and where the loads feed FP64 half their bytes are gone, too.
+    Fixed: each FP64 instruction becomes one FP32 instruction, conversions between the two are gone, what moves the
+    halves of FP64 values is gone or half, they take half the registers, and where the loads feed FP64 half their bytes
+    are gone, too.
     """
-    if work.program is None:
-        return
     doubles = work.where(lambda line: line.opcode in FLOATS)
     doubles &= work.executed > 0
     if not doubles.any():
@@ -109,17 +106,12 @@ def double_precision(work: Work) -> Iterator[Candidate]:
 
 
 def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
-    """What stays of each instruction in FP32: subroutines and library functions are shorter, conversions gone."""
+    """What stays of each instruction in FP32: library functions are shorter, conversions gone."""
     keep = keep_of(work)
     keep[narrowing] = 0.0
     halves = _halves(work, doubles)
     # Threads exchange one register in place of two; a comparison that picks the larger is one instruction.
     keep[halves] = np.where(work.where(lambda line: line.opcode == "SHFL"), 0.5, 0.0)[halves]
-    for first, last in work.code.functions:
-        inside = np.zeros(len(keep), dtype=bool)
-        inside[first : last + 1] = True
-        if (doubles & inside).any():
-            keep[inside] = np.minimum(keep[inside], SUBROUTINE)
     library = sequences.double_functions(work)
     keep[library] = np.minimum(keep[library], LIBRARY)
     return keep
@@ -204,8 +196,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     once for as many of their results as a thread stores with one vector. What makes single bits of a value one
     after the other makes eight at a time, with a look-up for each eight.
     """
-    if work.program is None:
-        return
     divided = divisions.integer_divisions(work)
     wide = divided.wide
     digits = 64 if wide else 32
@@ -367,8 +357,6 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     goes with it. What does not change in a loop, or from thread to thread, is evaluated once, and a divisor that does
     not change, or divides several values, becomes a factor.
     """
-    if work.program is None:
-        return
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
         return
@@ -481,8 +469,6 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
 
     Fixed: the additions of such pairs are gone.
     """
-    if work.program is None:
-        return
     pairs = {"FMUL": ("FADD",), "DMUL": ("DADD",), "HMUL2": ("HADD2",)}
     gone = np.zeros(len(work.sass), dtype=bool)
     for index, line in enumerate(work.sass):

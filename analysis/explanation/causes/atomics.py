@@ -41,8 +41,8 @@ DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
-def _retries(work: Work, atomics: Mask) -> Mask:
-    """Instructions of the loops that retry a compare-and-swap."""
+def retries_of(work: Work, atomics: Mask) -> Mask:
+    """Instructions of the loops in which these retry a compare-and-swap because others were first."""
     found = np.zeros(len(work.sass), dtype=bool)
     for index in np.flatnonzero(atomics):
         line = work.sass[int(index)]
@@ -60,8 +60,6 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
     once a block: how many words there are, L2's misses say.
     """
-    if work.program is None:
-        return
     atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
     if not atomics.any():
         return
@@ -80,7 +78,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     else:
         stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
     stays = max(COMBINED, stays)
-    retries = _retries(work, atomics)
+    retries = retries_of(work, atomics)
     copies = () if hot else tuple(_copied(work, atomics, retries))
     if stays > ALL_RANDOM and not copies:
         yield from _owned(work, atomics)
@@ -274,13 +272,11 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
 
     Fixed: one pass a warp stays of those that meet at a word, and retry loops run once.
     """
-    if work.program is None:
-        return
     atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & (work.executed > 0)
     if not atomics.any():
         return
     executed = float(work.executed[atomics].sum())
-    retries = _retries(work, atomics)
+    retries = retries_of(work, atomics)
     passes = work.shared_wavefronts
     hardware = work.number(metrics.SHARED_ATOMIC_WAVEFRONTS) or 0.0
     counted = float(passes[atomics].sum())
@@ -334,7 +330,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
 
 def _tries(work: Work, retries: Mask, atomics: Mask) -> float:
     """How often an atomic of a retry loop runs for each time that its loop is entered."""
-    if work.program is None or not retries.any():
+    if not retries.any():
         return 1.0
     found = [1.0]
     for index in np.flatnonzero(atomics & retries):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +88,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
     waits = work.samples.get(flow.BARRIER)
-    if work.program is None or waits is None or float(waits.sum()) < 0.03:
+    if waits is None or float(waits.sum()) < 0.03:
         return None
     bars = work.barriers
     # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
@@ -142,8 +141,6 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
     keep[waits.bars & ~steps] = ONE_OF_TWO
-    copies = _copied(work)
-    keep[list(copies)] = 0.0
     # A shuffle's answer is waited for as long as that of shared memory.
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
@@ -152,12 +149,6 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     at_steps = share(float(waits.at[steps].sum()), waits.part)
     stays = met * at_steps + ONE_OF_TWO * (1.0 - at_steps)
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
-    apart = (
-        "Exchange the two buffers' places round by round in place of copying one into the other, and one barrier a "
-        "step suffices."
-        if copies
-        else "Double buffer so that one barrier a step suffices, or use smaller blocks."
-    )
     return Candidate(
         cause="barriers",
         variants=(
@@ -182,7 +173,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
             + (
                 "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
                 if of_steps > 0.5
-                else apart
+                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
             )
         ),
         evidence=waits.evidence,
@@ -255,21 +246,6 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     )
 
 
-def _copied(work: Work) -> set[int]:
-    """Loads of a loop's rounds that do nothing but move what shared memory holds to another place there, and their
-    stores: two buffers that take turns need no copy.
-    """
-    code = work.code
-    found: set[int] = set()
-    for at in map(int, np.flatnonzero(work.executed > 0)):
-        if not _writes_shared(work.sass[at]) or code.loop_of(at) is None:
-            continue
-        sources = code.producers(at, work.sass[at].operands[-1])
-        if sources and all(_reads_shared(work.sass[one]) and code.readers[one] == (at,) for one in sources):
-            found |= {at, *sources}
-    return found
-
-
 def _exchange(work: Work, alone: Variant) -> Candidate:
     """A block of one warp that exchanges values through shared memory, with barriers nobody else comes to."""
     bars = work.barriers
@@ -289,11 +265,9 @@ def _exchange(work: Work, alone: Variant) -> Candidate:
 def _warp_for_block(work: Work) -> Variant | None:
     """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
 
-    Each lane has as many values as the block has warps. Barriers, stores and loads of a thread's own values are gone,
-    what others have comes by a shuffle each, and what depends on no thread is done once for all values.
+    Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
+    shuffle each, and what depends on no thread is done once for all values.
     """
-    if work.program is None:
-        return None
     code, launch = work.code, work.profile.launch
     held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
     ran = work.executed > 0
@@ -303,15 +277,12 @@ def _warp_for_block(work: Work) -> Variant | None:
     values = held / 4.0 / WARP
     if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
-    looked_up, of_state = _from(code, loads, addresses=True), _from(code, loads, addresses=False)
-    state = stores & of_state
-    if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()) or looked_up.any():
+    state = [at for at in map(int, np.flatnonzero(stores)) if _made_of(code, at, loads)]
+    if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
         return None
     warps = work.warps_of_block
     keep = np.where(code.by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
-    own = {code.sass[int(at)].operands[0] for at in np.flatnonzero(stores)}
-    keep[[int(at) for at in np.flatnonzero(loads) if code.sass[int(at)].operands[1] in own]] = 0.0
     registers = int(values) if warps > 1 else 0
     then = min(
         work.most_warps,
@@ -336,23 +307,11 @@ def _warp_for_block(work: Work) -> Variant | None:
     )
 
 
-def _from(code: Program, loads: Mask, *, addresses: bool) -> Mask:
-    """Stores of shared memory whose value was worked out of shared loads; or loads whose address was."""
-    found = np.zeros(len(loads), dtype=bool)
-    wanted = loads if addresses else np.array([_writes_shared(line) for line in code.sass])
-    for at in map(int, np.flatnonzero(wanted)):
-        line = code.sass[at]
-        address = set() if addresses else set(re.findall(r"U?R\d+", line.operands[0]))
-        names = [name for name in line.reads if name not in address]
-        waiting = {source for name in names for source in code.producers(at, name)}
-        seen = set(waiting)
-        while waiting and not found[at]:
-            one = waiting.pop()
-            found[at] = bool(loads[one])
-            if not code.sass[one].space:
-                waiting |= code.sources(one) - seen
-                seen |= code.sources(one)
-    return found
+def _made_of(code: Program, store: int, loads: Mask) -> bool:
+    """Whether what is stored was worked out of one of these loads, with nothing else read from memory in between."""
+    data = code.producers(store, code.sass[store].operands[-1])
+    found = flow.reached(data, lambda at: () if code.sass[at].space else code.sources(at))
+    return any(loads[at] for at in found)
 
 
 def _steps(work: Work, bars: Mask) -> Mask:
@@ -362,7 +321,7 @@ def _steps(work: Work, bars: Mask) -> Mask:
     found = np.zeros(len(bars), dtype=bool)
     rounds = np.zeros(len(bars), dtype=bool)
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
-    for loop in work.code.loops if work.program is not None else ():
+    for loop in work.code.loops:
         inside = [at for at in places if at in loop]
         # Of a loop with a barrier the stretch from the last one around to the first belongs together.
         if inside and _goes_round(work, loop, inside):

@@ -188,7 +188,6 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     blocks, imbalance = dealt.blocks, work.imbalance
     # What is uneven beyond the missing blocks is the blocks' own.
     of_blocks = max(1.0, imbalance * blocks / work.sms)
-    uneven = of_blocks > UNEVEN_BLOCKS
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
     warps = _times_the_warps(work, possible or 1.0)
     yield Candidate(
@@ -196,7 +195,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         variants=(
             Variant(
                 "as many blocks as SMs",
-                Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
+                Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps),
             ),
         ),
         change=(
@@ -210,7 +209,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             *dealt.evidence,
         ),
     )
-    if not uneven:
+    if of_blocks <= UNEVEN_BLOCKS:
         return
     at_best = work.sms / blocks
     yield Candidate(

@@ -20,20 +20,17 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, address_registers, computing, multiplies_on
+from gemmprof.analysis.explanation.causes.access import WIDE, computing, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
 from gemmprof.analysis.explanation.causes.shared import larger_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
-    AFFINE,
     LOOK_UP,
     RUNS,
-    STRIDED,
     Form,
     checked_forms,
-    constant,
 )
-from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -48,8 +45,8 @@ LOADED_AGAIN = 0.9  # share of the loads that are different, below which the oth
 MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
-HOISTED = 0.05  # of a load that leaves its loop
 SUMS = frozenset({"FADD", "FFMA"})
+HOISTED = 0.05  # of a load that leaves its loop
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -66,48 +63,43 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not, and wait as long.
-    Loads whose address does not change in a loop leave it. An array that a thread, or a block that meets in between,
-    loads and stores round by round lies in registers or in shared memory meanwhile. What all lanes of a warp load and
-    compute alike, one does for 32; what several do, a thread does for a vector of results. Where L2 serves tiles for
-    the tensor cores, a block copies for four.
+    An array that a thread alone loads and stores round by round lies in registers meanwhile. Where L2 serves
+    tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop leave it. What
+    all lanes of a warp load and compute alike, one does for 32; what several do, a thread does for a vector of results.
     """
-    if work.program is None:
-        return
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
     loads &= ~work.code.chased  # a list's next place is nowhere else
     # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
-    asked = float(work.global_ideal[loads].sum())
-    tiles = tuple(larger_tiles(work)) if flows.missed and _l2_is_busier(work) else ()
-    if tiles and not asked:
-        yield _copied_again(work, tiles)
-    if not flows.missed or not asked:
+    if not flows.missed:
         return
     invariant = _invariant(work, loads)
-    ratio = share(asked, flows.missed)
-    same = _same_address(work, loads) & ~invariant
-    known = [one for one in arrays(work) if one.asked > 0 and not invariant[list(one.rows)].all()]
+    known = [one for one in arrays(work) if not invariant[list(one.rows)].all()]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
     variants: list[Variant] = []
     passes: list[Variant] = []
-    if told:
-        passes += _kept_by_the_thread(work, known, flows)
-        variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
-    carried = _carried_in_memory(work)
-    if carried is not None:
-        variants.append(carried)
-    variants += [*_worked_on_in_memory(work, flows), *tiles]
     keep = keep_of(work)
     keep[invariant] = HOISTED
-    keep[same] = 0.0
-    if (keep < 1.0).any():
+    if invariant.any():
         # Of what L1 had to fetch as often, no more stays than what is still asked for.
         left = min(flows.missed, float((work.global_ideal * keep)[loads].sum()))
         stays = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
-        variants.append(Variant("each byte loaded once", Fix(keep=keep, resources=stays)))
+        variants.append(
+            Variant(
+                "loaded before the loop",
+                Fix(keep=keep, resources=stays),
+                change="Load it before the loop and keep it in a register: its address does not change there.",
+            )
+        )
+    if told:
+        passes += _kept_by_the_thread(work, known, flows)
+        variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
+    variants += _worked_on_in_memory(work, flows)
+    if _l2_is_busier(work):
+        variants += larger_tiles(work)
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
         variants.append(shared)
@@ -117,22 +109,39 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     for one in known:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
+    copies = work.where(lambda line: line.opcode == "LDGSTS")
+    asked = float(work.global_ideal[loads | copies].sum())
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
-        change=_how_to_load_once(invariant=invariant.any()),
+        change=variants[0].change
+        or "Let a block compute a larger tile: what it copies to shared memory serves more results then.",
         evidence=(
-            derived("sectors asked of L1 / sectors fetched from L2", ratio),
+            derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
             *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
             derived(
                 "global loads / instructions executed",
                 share(float(work.executed[loads].sum()), work.total_executed),
             ),
         ),
-        attributed=np.maximum(attributed, 0.0),
+        attributed=np.maximum(attributed, 0.0) if loads.any() else np.where(copies, work.executed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
-        rank=SPECIFIC if invariant.any() or same.any() or passes else LATENCY,
+        rank=SPECIFIC if invariant.any() or passes else LATENCY,
     )
+
+
+def _invariant(work: Work, loads: Mask) -> Mask:
+    """Loads in a loop whose address registers the loop does not write."""
+    code = work.code
+    found = np.zeros(len(work.sass), dtype=bool)
+    for at in map(int, np.flatnonzero(loads)):
+        loop = code.loop_of(at)
+        if loop is not None and rounds(work, loop) >= 2.0:
+            written = {
+                name for inside in range(loop.first, loop.last + 1) for name in work.sass[inside].writes
+            }
+            found[at] = not written & {name for name in work.sass[at].reads if name[0] in "RU"}
+    return found
 
 
 def _l2_is_busier(work: Work) -> bool:
@@ -141,188 +150,60 @@ def _l2_is_busier(work: Work) -> bool:
     return max(busy.get(key, 0.0) for key in BELOW_L1) > busy.get("l1_data", 0.0)
 
 
-def _copied_again(work: Work, tiles: tuple[Variant, ...]) -> Candidate:
-    """Tiles of operands that blocks copy to shared memory, each for itself."""
-    copies = work.where(lambda line: line.opcode == "LDGSTS")
-    return Candidate(
-        cause="redundant_loads",
-        variants=tiles,
-        change=(
-            "Let a block compute a larger tile: what it copies to shared memory serves more results then, and blocks "
-            "copy the same operands less often."
-        ),
-        evidence=(
-            derived("sectors copied to shared memory", float(work.global_sectors[copies].sum()), "sector"),
-            *evidence(work, metrics.DRAM_READ_BYTES[0]),
-        ),
-        attributed=np.where(copies, work.global_sectors, 0.0),
-        rank=LATENCY,
-    )
-
-
-def _carried_in_memory(work: Work) -> Variant | None:
-    """What a thread stores at one place again and again, nobody else sees before the last time: a register holds it."""
-    code = work.code
-    meets = work.where(lambda line: line.opcode in ("BAR", "MEMBAR", "WARPSYNC") or line.is_atomic)
-    meets &= work.executed > 0
-    places: dict[object, list[Form]] = {}
-    for index, one in checked_forms(work).items():
-        line = work.sass[index]
-        plain = one.form.space == "global" and not line.guard and line.opcode != "LDGSTS"
-        if plain and one.verdict in ("exact", "agrees") and one.form.kind in (AFFINE, STRIDED):
-            places.setdefault((one.form.address.key, one.form.width), []).append(one.form)
-    keep = keep_of(work)
-    most, words = 0.0, 0.0
-    for forms in places.values():
-        stores = [form.index for form in forms if work.sass[form.index].is_store]
-        loads = [form.index for form in forms if not work.sass[form.index].is_store]
-        rows = [form.index for form in forms]
-        around = [loop for loop in code.loops if any(at in loop for at in stores)]
-        first = min([*rows, *(loop.first for loop in around)])
-        last = max([*rows, *(loop.last for loop in around)])
-        if not stores or meets[first : last + 1].any():
-            continue
-        different = min(
-            float(work.executed[form.index])
-            / float(
-                # A step that is no number (a grid's size) is one all the same.
-                np.prod(
-                    [rounds(work, loop) for loop in around if form.index in loop and form.step(loop) == 0]
-                )
-            )
-            for form in forms
-        )
-        keep[stores] = min(1.0, share(different, float(work.executed[stores].sum())))
-        if keep[stores[0]] < LOADED_AGAIN:
-            keep[loads] = min(1.0, share(different, float(work.executed[loads].sum())))
-            words += different / work.launched_warps * max(1.0, forms[0].width / 4.0)
-        most = max(most, float(work.executed[stores].sum()) / work.launched_warps)
-    stored = (keep < LOADED_AGAIN) & work.where(lambda line: line.is_store)
-    if not stored.any() or words > MOST_REGISTERS:
-        return None
-    flows = traffic(work)
-    writes = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
-    stays = share(float((work.global_sectors * keep)[writes].sum()), float(work.global_sectors[writes].sum()))
-    return Variant(
-        "a register in place of memory",
-        Fix(
-            keep=keep,
-            # The compiler may not issue a load before a store that could write what it reads.
-            latency=latency.sent_together(work, stored, writes & ~stored & (work.executed > 0)),
-            registers=round(words),
-            resources=flows.factors(flows.missed, stays * flows.written, dram_read=flows.dram_read),
-        ),
-        change=(
-            f"Keep it in a register and store it once: a thread stores at one place {most:.0f} times, the last "
-            "one counts. Say __restrict__ if the compiler has to fear that other loads see it."
-        ),
-    )
-
-
 def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """An array that a thread, or a block that meets in between, loads and stores round by round: nobody else may see
-    it meanwhile, so that it can lie in registers or in shared memory until the end.
-
-    How large its part is, the addresses tell; else what was read from DRAM, for each array that is worked on.
-    """
+    """An array of which a thread alone loads and stores a part round by round: registers hold it until the end."""
     launch = work.profile.launch
-    forms = {at: one.form for at, one in checked_forms(work).items()}
+    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "global"}
     by_array: dict[frozenset[object], tuple[list[int], list[int]]] = {}
     for index, form in forms.items():
-        line = work.sass[index]
-        if form.space == "global" and line.opcode != "LDGSTS" and not line.is_atomic:
-            # Buffers that take turns are one array: nobody knows which of them it is in a round.
-            turns = any(symbol.kind == "merged" for symbol in form.address.symbols)
-            by_array.setdefault(frozenset() if turns else form.parameters, ([], []))[line.is_store].append(
-                index
-            )
+        if not work.sass[index].is_atomic:
+            by_array.setdefault(form.parameters, ([], []))[work.sass[index].is_store].append(index)
     known = {row: one for one in arrays(work) for row in one.rows}
     rows: list[int] = []
-    held, words = 0.0, 0.0
-    for array, (loaded, stored) in by_array.items():
+    once = words = 0.0
+    for loaded, stored in by_array.values():
         both = [*loaded, *stored]
-        if not loaded or not stored:
+        # What a thread stores, it alone loads.
+        places = {None if (where := forms[at].offsets) is None else where.tobytes() for at in both}
+        if not loaded or not stored or None in places or len(places) > 1 or not known.keys() >= {*loaded}:
             continue
-        size = flows.dram_read * SECTOR / launch.blocks
-        alone = False
-        if all(row in known for row in loaded):
-            own = max(known[row].held[0] for row in loaded)
-            tile = max(known[row].held[1] for row in loaded)
-            width = known[loaded[0]].width
-            size = tile * width * (1.0 if array else 2.0)
-            alone = own * launch.threads_per_block <= tile / LOADED_AGAIN
-            # What a thread stores, it alone loads.
-            apart = {None if (where := forms[at].offsets) is None else where.tobytes() for at in both}
-            alone &= len(apart) == 1 and None not in apart
-            words += own * width / 4.0 if alone else np.inf
-        else:
-            words = np.inf
-        if (alone or _meets(work, min(both), max(both))) and (
-            float(work.global_ideal[loaded].sum()) * SECTOR > WORKED_ON * size * launch.blocks
-        ):
+        own, tile = (max(known[row].held[number] for row in loaded) for number in (0, 1))
+        moved = tile * known[loaded[0]].width * launch.blocks / SECTOR
+        alone = own * launch.threads_per_block <= tile / LOADED_AGAIN
+        if alone and float(work.global_ideal[loaded].sum()) > WORKED_ON * moved:
             rows += both
-            held += size
-    if not rows or not held:
+            once += moved
+            words += own * known[loaded[0]].width / 4.0
+    if not rows or words + (launch.registers_per_thread or 0) > REGISTERS_PER_THREAD:
         return
     mine = np.zeros(len(work.sass), dtype=bool)
     mine[rows] = True
     loads, stores = work.global_loads, work.where(lambda line: line.is_store and line.space == "global")
-    once = held * launch.blocks / SECTOR
     read, written = (
         share(float(work.global_sectors[mine & kind].sum()), float(work.global_sectors[kind].sum()))
         for kind in (loads, stores)
     )
-    below = flows.factors(
-        min(flows.missed, once + flows.missed * (1.0 - read)),
-        min(flows.written, once + flows.written * (1.0 - written)),
-        dram_read=min(flows.dram_read, once + flows.dram_read * (1.0 - read)),
-    )
-    copied = 2.0 * once * SECTOR / (WARP * 4.0)
-    # The compiler may not issue a load before a store to memory that could write what it reads.
-    others = latency.sent_together(work, mine & stores, stores & ~mine & (work.executed > 0))
-    if words + (launch.registers_per_thread or 0) <= REGISTERS_PER_THREAD:
-        keep = keep_of(work)
-        keep[rows] = share(copied, float(work.executed[rows].sum()))
-        keep[list(counting(work, set(rows)))] = 0.0
-        yield Variant(
-            f"in registers, {words:.0f} a thread",
-            Fix(
-                keep=keep,
-                latency=others,
-                resources=below,
-                registers=_registers_to_keep(work, set(rows), round(words)),
-            ),
-            change=(
-                f"Work on it in registers and write it back at the end: a thread loads and stores the same {words:.0f} "
-                "words again and again. Unroll its loops, so that registers can hold them."
-            ),
-        )
-    if held > MOST_SHARED:
-        return
-    wide = work.executed * np.maximum(1.0, np.array([line.access_bytes for line in work.sass]) / 4.0)
-    passes = np.where(mine, wide, work.data_passes)
+    keep = keep_of(work)
+    keep[rows] = share(2.0 * once * SECTOR / (WARP * 4.0), float(work.executed[rows].sum()))
+    keep[list(counting(work, set(rows)))] = 0.0
     yield Variant(
-        f"in shared memory, {max(1.0, held / 1024):.0f} KiB a block",
+        f"in registers, {words:.0f} a thread",
         Fix(
-            latency=np.where(mine, _shared_wait(work), others),
-            resources={**below, "l1_data": share(float(passes.sum()), float(work.data_passes.sum()))},
-            instructions={"lsu": 2.0 * copied},
-            passes=2.0 * copied,
-            shared_bytes=round(held),
+            keep=keep,
+            # The compiler may not issue a load before a store to memory that could write what it reads.
+            latency=latency.sent_together(work, mine & stores, stores & ~mine & (work.executed > 0)),
+            resources=flows.factors(
+                min(flows.missed, once + flows.missed * (1.0 - read)),
+                min(flows.written, once + flows.written * (1.0 - written)),
+                dram_read=min(flows.dram_read, once + flows.dram_read * (1.0 - read)),
+            ),
+            registers=_registers_to_keep(work, set(rows), round(words)),
         ),
         change=(
-            f"Work on it in shared memory and write it back at the end: a block loads and stores the same "
-            f"{max(1.0, held / 1024):.0f} KiB again and again, and no other block may see it in between."
+            f"Work on it in registers and write it back at the end: a thread loads and stores the same {words:.0f} "
+            "words again and again. Unroll its loops, so that registers can hold them."
         ),
     )
-
-
-def _meets(work: Work, first: int, last: int) -> bool:
-    """Whether threads meet between these accesses: on the way from one to another, or in a loop around them."""
-    code = work.code
-    around = [loop for loop in code.loops_around[first] if last in loop]
-    first, last = min([first, *(loop.first for loop in around)]), max([last, *(loop.last for loop in around)])
-    return bool(work.barriers[first : last + 1].any())
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
@@ -387,7 +268,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         # The first pass stores each, those behind it load it.
         read = np.zeros(len(keep))
         read[list(rows)] = 1.0
-        waits[list(rows)] += (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
+        waits[list(rows)] += (1.0 - stays) / stays * idle_share(work, work.practice.shared_cycles)[list(rows)]
         yield Variant(
             f"kept in shared memory, {size / 1024:.0f} KiB a block",
             Fix(
@@ -481,16 +362,6 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
                 for at in (at for at in loads if at in loop):
                     found[at] = min(found[at], waits[at] * min(1.0, together / one.thread))
     return found
-
-
-def _shared_wait(work: Work) -> Array:
-    """What a read from shared memory waits, of what each load waits now."""
-    unloaded = latency.unloaded(work)
-    waits = None if unloaded is None else unloaded.by_reason.get(LONG)
-    if waits is None or not work.warp_cycles:
-        return np.ones(len(work.instructions))
-    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
-    return np.minimum(1.0, work.practice.shared_cycles / np.maximum(each, 1.0))
 
 
 def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: str, times: int) -> float:
@@ -646,7 +517,11 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     read[rows] = 1.0 + keep[rows]
     wide_passes = np.array([max(1.0, line.access_bytes / 4.0) for line in work.sass])
     waits = _first_waits(work, keep)
-    waits[rows] += (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
+    waits[rows] += (
+        (1.0 - keep[rows])
+        / np.maximum(keep[rows], 1e-6)
+        * idle_share(work, work.practice.shared_cycles)[rows]
+    )
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
@@ -669,68 +544,12 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     )
 
 
-def _how_to_load_once(*, invariant: np.bool_) -> str:
-    if invariant:
-        return "Load it before the loop and keep it in a register: its address does not change there."
-    return (
-        "Keep what was loaded in a register: the same address is loaded again. Say __restrict__ if a store between "
-        "them cannot touch it, and drop volatile."
-    )
-
-
-def _same_address(work: Work, loads: Mask) -> Mask:
-    """Loads that repeat an earlier one of the same thread: the same registers with the same values in the
-    address.
-    """
-    code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
-    seen: dict[tuple[object, ...], int] = {}
-    for index in np.flatnonzero(loads):
-        at = int(index)
-        line = work.sass[at]
-        address = next((operand for operand in line.operands if "[R" in operand), None)
-        loop = code.loop_of(at)
-        if address is None or line.guard:
-            continue
-        sources = tuple(code.producers(at, name) for name in sorted(address_registers(address)))
-        if not all(sources):
-            continue
-        inside = None if loop is None else (loop.first, loop.last)
-        if inside is not None and not any(
-            inside[0] <= source <= inside[1] for group in sources for source in group
-        ):
-            continue  # it does not change in the loop: `_invariant` tells
-        key = (address.rpartition("[R")[2], sources, line.access_bytes, inside)
-        first = seen.setdefault(key, at)
-        alike = 0.9 * work.executed[first] <= work.executed[at] <= 1.1 * work.executed[first]
-        found[at] = first != at and alike
-    return found
-
-
-def _invariant(work: Work, loads: Mask) -> Mask:
-    """Loads in a loop whose address registers the loop does not write."""
-    found = np.zeros(len(work.sass), dtype=bool)
-    for index in np.flatnonzero(loads):
-        loop = work.code.loop_of(int(index))
-        if loop is None:
-            continue
-        first = max(1.0, work.executed[loop.first : loop.last + 1].max())
-        before = work.executed[: loop.first].max(initial=0.0)
-        if first < 2.0 * max(1.0, before):
-            continue
-        reads = {name for name in work.sass[index].reads if name[0] in "RU"}
-        written = {name for at in range(loop.first, loop.last + 1) for name in work.sass[at].writes}
-        found[index] = bool(reads) and not reads & written
-    return found
-
-
 def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
     Known where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
     read again; fixed, DRAM reads what is allocated, L2 serves the rest. And where the same looked-up index is used in
-    several arrays, or a value behind a key that was found: fixed, one record holds all that is wanted, and its sector
-    is fetched in place of one an array.
+    several arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
@@ -776,7 +595,6 @@ def _in_order(work: Work, flows: Traffic) -> float:
 def _as_records(work: Work, flows: Traffic) -> Candidate | None:
     """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record brings all in one."""
     groups: dict[tuple[object, int, object], dict[frozenset[object], list[Form]]] = {}
-    scattered: list[Form] = []
     for index, one in checked_forms(work).items():
         form = one.form
         line = work.sass[index]
@@ -784,7 +602,6 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
             continue
         if work.global_sectors[index] < SCATTERED * work.global_ideal[index]:
             continue
-        scattered.append(form)
         place = frozenset(
             (factors, number if isinstance(number, int) else number.tobytes())
             for factors, number in form.address.terms.items()
@@ -801,28 +618,12 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         if count < 2:
             continue
         record = 1 << (count * width - 1).bit_length()
-        places = sorted({constant(form) for form in several[0]})
-        before, after = (
-            sum(1.0 + (extent - size) / SECTOR if size < SECTOR else extent / SECTOR for extent in extents)
-            for size, extents in (
-                (width, _extents(places, width, width)),
-                (record, _extents(places, width, record)),
-            )
-        )
         rows = [form.index for forms in several for form in forms]
-        lookups = float(work.global_sectors[rows].sum()) / (count * len(several[0]))
-        asked += count * before * lookups
-        left += min(after, count * before) * lookups
+        asked += float(work.global_sectors[rows].sum())
+        left += float(work.global_sectors[rows].sum()) * max(1.0, record / SECTOR) / count
         keep[rows] = max(1.0, record / WIDE) / count
         if record > widest:
             widest, arrays_of_it = record, count
-    for form, keys in _found_before(work, [form for form in scattered if keep[form.index] == 1.0]):
-        keep[form.index] = 0.0
-        rows = [form.index, *keys]
-        asked += float(work.global_sectors[rows].sum())
-        left += float(work.global_sectors[keys].sum())
-        if not widest:
-            widest, arrays_of_it = 1 << (2 * form.width - 1).bit_length(), 2
     if not asked:
         return None
     looked_up = keep < 1.0
@@ -855,57 +656,6 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
     )
-
-
-def _found_before(work: Work, forms: Sequence[Form]) -> Iterator[tuple[Form, list[int]]]:
-    """Look-ups where another array was looked up before (the value behind a key that was found), with those loads: each
-    takes its number from where one of these did.
-    """
-    numbers = {form.index: _number(work, form.index) for form in forms}
-    for form in forms:
-        before = [
-            other.index
-            for other in forms
-            if other.index < form.index
-            and other.parameters != form.parameters
-            and other.width == form.width
-            and numbers[other.index] & numbers[form.index]
-        ]
-        if before and numbers[form.index] <= frozenset().union(*(numbers[at] for at in before)):
-            yield form, before
-
-
-def _number(work: Work, index: int) -> frozenset[int]:
-    """The instructions that give the number which a load scales to find its place, moves left out."""
-    code = work.code
-    address = next((one for one in work.sass[index].operands if "[R" in one), "")
-    lower = min(address_registers(address), key=lambda name: int(name[1:]), default="")
-    scaled = [at for at in code.producers(index, lower) if work.sass[at].opcode in ("IMAD", "LEA")]
-
-    numbers = {
-        source
-        for at in scaled
-        for name in [one for one in work.sass[at].operands[1:] if one.startswith("R") and one != "RZ"][:1]
-        for source in code.producers(at, name)
-    }
-
-    def moves(at: int) -> bool:
-        return work.sass[at].moves_a_constant or work.sass[at].opcode == "MOV"
-
-    return frozenset(
-        at for at in reached(numbers, lambda at: code.sources(at) if moves(at) else ()) if not moves(at)
-    )
-
-
-def _extents(places: list[int], width: int, size: int) -> list[float]:
-    """Bytes of each run of places that lie in one sector, when elements of ``width`` bytes take ``size``."""
-    runs: list[list[int]] = []
-    for place in places:
-        if runs and place - runs[-1][0] < SECTOR:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
-    return [float((run[-1] - run[0]) // width * size + size) for run in runs]
 
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:

@@ -65,7 +65,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     latency of a straight one. No layout keeps apart what loaded values bring together in one table: there, copies of
     it have banks of their own, and take their bytes of shared memory.
     """
-    if work.program is None or not work.shared_wavefronts.any():
+    if not work.shared_wavefronts.any():
         return
     atomic = work.where(lambda line: line.is_atomic)
     # Where each lane has its own part of what it looks up in, a layout does help.
@@ -155,7 +155,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     done once a round is done by a quarter of the warps, and half is copied; of tiles that all blocks along an axis of
     the grid copy alike, a quarter.
     """
-    if work.program is None or "l1_data" not in work.loads:
+    if "l1_data" not in work.loads:
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
@@ -230,9 +230,6 @@ def larger_tiles(work: Work) -> Iterator[Variant]:
             1.0
         )
         keep[loads | copies] = part
-        if alike:
-            # Warps have rows of their own then, and exchange nothing of them with one another.
-            keep[work.where(lambda line: line.opcode in ("SHFL", "STS", "STSM"))] = part
         more = int((FEWER_BLOCKS / times - 1.0) * sum(sums.values()))
         warps = work.warps_of_block * times
         if registers + more > min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / (WARP * warps)):
@@ -269,8 +266,6 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     Fixed: local loads and stores, their passes through L1 and their sectors below are gone. Where loops around an
     indexed array are as long as the code says, they are unrolled, and what finds its places is gone, too.
     """
-    if work.program is None:
-        return
     local = work.where(lambda line: line.space == "local") & (work.executed > 0)
     if not local.any():
         return
@@ -354,7 +349,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     The constant cache serves one address at a time: a load whose threads want several takes as many turns, each of
     two cycles. Fixed: its turns are as many as there are loads, which copy the table.
     """
-    if work.program is None or "idc" not in work.loads:
+    if "idc" not in work.loads:
         return
     loads = indexed_constants(work)
     count = float(work.executed[loads].sum())

@@ -66,14 +66,12 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
     tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product, or square of
     a difference, was exchanged between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic
-    and read operands from shared memory. 16-bit operands that are made FP32 and multiplied as TF32 are taken as they
-    are: at their rate, without the conversions and the way through registers back to shared memory.
+    and read operands from shared memory.
     """
-    if work.program is None or not work.total_executed:
+    if not work.total_executed:
         return
     tensor = work.where(lambda line: line.instruction_class == "tensor") & (work.executed > 0)
     if tensor.any():
-        yield from _widened_operands(work, tensor)
         return
     found = _products(work)
     device = work.profile.device
@@ -264,81 +262,15 @@ def _widened_for_shared(work: Work) -> Mask:
         line = work.sass[int(index)]
         data = line.reads[-(line.access_bytes // 4) :]
         sources = {at for name in data for at in code.producers(int(index), name)}
-        if sources and all(_widens(work.sass[at]) and _loaded(work, at) for at in sources):
+        if sources and all(_widens(work.sass[at]) for at in sources):
             widened += float(work.executed[index])
             found[list(sources)] = True
     return found if widened > 0.5 * float(work.executed[stores].sum()) else np.zeros_like(found)
 
 
-def _widened_operands(work: Work, tensor: Mask) -> Iterator[Candidate]:
-    """A product of 16-bit values that are made FP32 first."""
-    code = work.code
-    products = [matrix_product(line.full) for line in work.sass]
-    rows = tensor & np.array([one is not None and one.source == "tf32" for one in products])
-    rate, full = tensor_rates(work, "tf32")[0], tensor_rates(work, "bf16")[0]
-    if not rows.any() or not 0.0 < rate < full:
-        return
-    converts = _widened_for_shared(work)
-    converts |= work.where(_widens) & _read_by(work, rows)
-    if not converts.any():
-        return
-    # Through registers and back to shared memory: the product reads what lay there before.
-    stores = work.where(lambda line: line.is_store and line.space == "shared")
-    back = stores & np.array(
-        [any(converts[at] for at in code.sources(index)) for index in range(len(stores))]
-    )
-    loads = work.where(lambda line: line.is_load and line.space == "shared")
-    loads &= np.array([bool(uses) and all(converts[use] for use in uses) for uses in code.readers])
-    keep = keep_of(work)
-    keep[converts] = 0.0
-    keep[loads | back] = 0.0 if back.any() and loads.any() else FRAGMENTS
-    keep[rows] = rate / full
-    passes = work.data_passes
-    yield Candidate(
-        cause="tensor_cores_idle",
-        variants=(
-            Variant(
-                "16-bit operands",
-                Fix(
-                    keep=keep,
-                    resources={
-                        TENSOR: rate / full,
-                        "l1_data": share(float(passes @ keep), float(passes.sum())),
-                        **dict.fromkeys(BELOW_L1, 1.0),
-                    },
-                ),
-            ),
-        ),
-        change=(
-            "Multiply the 16-bit values as they are (Triton: tl.dot without .to(tl.float32) before it): they are made "
-            f"FP32 first and multiplied as TF32, at {100 * rate / full:.0f} % of the rate. Sums are FP32 either way."
-        ),
-        plain=True,
-        evidence=(
-            derived(
-                "conversions / instructions executed",
-                share(float(work.executed[converts].sum()), work.total_executed),
-            ),
-            *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
-        ),
-        attributed=np.where(converts | back | loads, work.executed, 0.0),
-    )
-
-
 def _read_by(work: Work, rows: Mask) -> Mask:
     """Instructions whose result one of these reads."""
     return np.array([any(rows[use] for use in readers) for readers in work.code.readers])
-
-
-def _loaded(work: Work, index: int, depth: int = 2) -> bool:
-    """Whether a value comes from memory, through few instructions."""
-    code = work.code
-    return any(
-        (work.sass[at].is_load and work.sass[at].space in ("global", "shared"))
-        or (depth > 0 and not work.sass[at].space and _loaded(work, at, depth - 1))
-        for name in work.sass[index].reads
-        for at in code.producers(index, name)
-    )
 
 
 def _by_mma(work: Work, found: _Products) -> Fix:
@@ -392,7 +324,7 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
     memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
     """
-    if work.program is None or not work.samples or not work.elapsed:
+    if not work.samples or not work.elapsed:
         return
     macs = np.array([_macs(line) for line in work.sass])
     rows = (macs > 0) & (work.executed > 0)

@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.access import added_up, same_traffic, vector
+from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -31,10 +32,10 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL, is_float
+from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, once, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Work, elected, tensor_copies
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 
@@ -54,7 +55,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     warp: all that it executes, and blocks, shrink in proportion. Where threads walk along one table until they have
     found their place, a search in halves takes as many steps as the table's length has binary digits.
     """
-    if work.program is None or not work.total_executed:
+    if not work.total_executed:
         return
     executed = np.maximum(work.executed, 1.0)
     entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
@@ -63,9 +64,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     # Sorted work leaves some warps mixed, and sorting it costs.
     together = MIXED + (1.0 - MIXED) * active
     keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
-    keep[work.where(lambda line: line.is_atomic)] = 1.0
+    atomics = work.where(lambda line: line.is_atomic)
+    keep[atomics | retries_of(work, atomics)] = 1.0
     keep[elected(work)] = 1.0
-    keep[_retried(work)] = 1.0
     lost = work.executed * (1.0 - keep)
     searched = _in_halves(work)
     apart = float(lost.sum()) >= 0.02 * work.total_executed
@@ -134,6 +135,7 @@ def _in_halves(work: Work) -> Variant | None:
         if entries and keys and not any(loop is not None and one in loop for one in keys[0]):
             walks.setdefault((keys[0], loop), []).append(at)
     keep = np.ones(len(ran))
+    others = work.where(lambda line: line.is_store or line.is_atomic or line.opcode in ("BAR", *EXCHANGES))
     for (_, loop), compared in walks.items():
         first, last = (loop.first, loop.last) if loop else (compared[0], compared[-1])
         uses = [use for at in compared for use in code.readers[at] if work.sass[use].opcode == "BRA"]
@@ -143,7 +145,7 @@ def _in_halves(work: Work) -> Variant | None:
         inside[first : last + 1] = ran[first : last + 1]
         entered = float(work.executed[first]) / (rounds(work, loop) if loop else 1.0)
         length = float(work.executed[compared].sum()) / entered
-        if len(behind) < max(1, len(compared) - 1) or (inside & _does_more(work)).any() or length < 2.0:
+        if len(behind) < max(1, len(compared) - 1) or (inside & others).any() or length < 2.0:
             continue
         keep[inside] = np.minimum(keep[inside], (1.0 + np.log2(length)) / length)
         # Threads that left one after another meet again.
@@ -168,32 +170,6 @@ def _one_place(work: Work, at: int) -> bool:
     """Whether an instruction loads what is the same for all threads."""
     code = work.code
     return work.sass[at].is_load and not any(code.by_thread[source] for source in code.sources(at))
-
-
-@once
-def _does_more(work: Work) -> Mask:
-    """What a search does not do: store, meet, exchange, or compute with floating-point numbers."""
-    return work.where(
-        lambda line: (
-            line.is_store
-            or line.is_atomic
-            or line.opcode in ("BAR", *EXCHANGES)
-            or (is_float(line) and not line.moves_a_constant and bool(line.reads))
-        )
-    )
-
-
-def _retried(work: Work) -> Mask:
-    """Loops around a compare-and-swap: threads go round again because others were first (an atomic's matter)."""
-    found = np.zeros(len(work.instructions), dtype=bool)
-    swaps = np.flatnonzero(
-        work.where(lambda line: line.is_atomic and ("CAS" in line.modifiers or "CAST" in line.text))
-    )
-    for at in map(int, swaps):
-        loop = work.code.loop_of(at) if work.program is not None else None
-        if loop is not None:
-            found[loop.first : loop.last + 1] = True
-    return found
 
 
 def _lanes_of_a_row(work: Work) -> float:
@@ -225,16 +201,14 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
 
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
-    threads whose number alone keeps them from every store: only those that store are launched. Where a block is
-    longer than its row (padded to a power of two), the arithmetic on what was not loaded is gone. Where a few lanes'
-    vectors hold the row of a warp or block, several rows share it.
+    threads whose number alone keeps them from every store: only those that store are launched. Where a few
+    lanes' vectors hold the row of a warp or block, several rows share it.
     """
-    if work.program is None or not work.total_executed or not work.executed[0]:
+    if not work.total_executed or not work.executed[0]:
         return
     if (useful := _with_effect(work)) is not None:
         yield _without_effect(work, *useful)
         return
-    yield from _padded(work)
     yield from _short_rows(work)
     ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
     if not ends.any():
@@ -344,50 +318,6 @@ def _without_effect(work: Work, least: float, most: float) -> Candidate:
             *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
-    )
-
-
-def _padded(work: Work) -> Iterator[Candidate]:
-    """Arithmetic on what loads did not bring: their lanes lie behind the end of the row, whatever the data are."""
-    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    loads = work.global_loads & (work.executed > 0)
-    if switched is None or not loads.any():
-        return
-    code = work.code
-    part = np.clip(switched / np.maximum(work.threads, 1.0), 0.0, 1.0)
-    masked = loads & (part < 1.0)
-    for at in map(int, np.flatnonzero(masked)):
-        masked[at] = not any(code.by_data[source] for source in code.producers(at, work.sass[at].guard))
-    if not masked.any():
-        return
-    # Lanes that hold an element, by the instruction whose result it is; what threads exchanged belongs to the row.
-    holds = {int(at): float(part[at]) if masked[at] else 1.0 for at in np.flatnonzero(loads)}
-    keep = np.ones(len(work.sass))
-    for at, line in enumerate(work.sass):
-        if work.executed[at] > 0 and not (line.space or line.is_branch or line.opcode in EXCHANGES):
-            elements = [holds[source] for source in code.sources(at) if source in holds]
-            if elements:
-                # A sum goes on with those lanes that have anything; nothing is added where one has not.
-                holds[at], keep[at] = max(elements), min(elements)
-    lost = work.executed * (1.0 - keep)
-    if float(lost.sum()) < 0.02 * work.total_executed:
-        return
-    filled = float(switched[loads].sum()) / float(work.threads[loads].sum())
-    yield Candidate(
-        cause="idle_threads",
-        variants=(
-            Variant(
-                f"blocks of which {100 * filled:.0f} % is more",
-                Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
-            ),
-        ),
-        change=(
-            f"Cut the row into pieces that fill it (1160 into 1024 and 256, not 2048): {100 * (1.0 - filled):.0f} % of "
-            "the lanes load nothing, and what they compute is thrown away."
-        ),
-        evidence=(derived("lanes that load something / lanes of the loads", filled),),
-        attributed=lost,
-        plain=True,
     )
 
 

@@ -45,7 +45,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     Fixed: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
     stays; where each wgmma waits for the one before (`serial_wgmmas`), a quarter of those waits.
     """
-    if work.program is None or not work.samples or not work.warp_cycles:
+    if not work.samples or not work.warp_cycles:
         return
     wait = work.samples.get(flow.WAIT)
     if wait is None:
@@ -99,7 +99,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     Fixed: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
     """
     waits = work.samples.get(flow.BARRIER)
-    if work.program is None or waits is None:
+    if waits is None:
         return
     wgmmas = work.where(lambda line: line.opcode in WGMMAS)
     ends = work.where(lambda line: line.opcode == "WARPGROUP" and line.text.endswith("gsb0, 0x0"))
@@ -136,7 +136,7 @@ def _chained(work: Work) -> Mask:
     """Instructions that read what one of the two just before them wrote."""
     lines = work.sass
     found = np.zeros(len(lines), dtype=bool)
-    in_order = work.code.in_order if work.program is not None else found
+    in_order = work.code.in_order
     for index, line in enumerate(lines):
         if in_order[index]:
             continue  # what each round makes of the last one's result has no second chain
@@ -159,8 +159,6 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     takes until the rest of its work keeps a warp as busy. Where they wait for the link to the host's memory: loads
     wait no longer than for the GPU's own.
     """
-    if work.program is None:
-        return
     waits = work.attributed.get(flow.LONG)
     if waits is None or float(waits.sum()) < 0.1:
         return
@@ -388,7 +386,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     Fixed: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
     the caches next to the schedulers; the first instructions of a short kernel always come from far.
     """
-    if work.program is None or not work.samples:
+    if not work.samples:
         return
     waits = work.samples.get(flow.NO_INSTRUCTION)
     if waits is None or float(waits.sum()) < 0.05:

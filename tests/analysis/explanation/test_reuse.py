@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 
 import pytest
 from made_code import made
-from profiles import BASE
 from recorded_data import DATA, one_launch
 
-from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
-from gemmprof.analysis.explanation.causes.reuse import _carried_in_memory, cache_locality, redundant_loads
+from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.model import Instances
 
 STUDIES = DATA / "variants" / "h200"
 
@@ -148,26 +143,3 @@ def test_many_rows_of_unknown_length_are_still_places() -> None:
     assert reuse is not None and reuse.thread > 0
     threads = found.profile.launch.threads_per_block
     assert reuse.block / reuse.thread == pytest.approx(threads)
-
-
-def test_a_sum_that_lies_in_memory_is_stored_once_by_a_thread_alone() -> None:
-    """Round after round at one place; where threads meet in between, others may read what was stored."""
-    head = ("S2R R0, SR_TID.X ;", "LDC.64 R2, c[0x0][0x210] ;", "IMAD.WIDE R2, R0, 0x4, R2 ;")
-    loop = ("FADD R4, R4, R5 ;", "STG.E desc[UR4][R2.64], R4 ;", "ISETP.NE.AND P1, PT, R4, RZ, PT ;")
-    counts = {
-        metrics.GLOBAL_SECTORS_BY_ADDRESS: {16 * 4: 400},
-        metrics.GLOBAL_IDEAL_BY_ADDRESS: {16 * 4: 400},
-    }
-
-    def kept(*code: str) -> Variant | None:
-        ran = [10, 10, 10, *[100] * (len(code) - 4), 10]
-        bare = made(*code, executed=ran)
-        added = {
-            name: Instances(tuple(BASE + at for at in by), tuple(by.values())) for name, by in counts.items()
-        }
-        return _carried_in_memory(work(replace(bare.profile, instances={**bare.profile.instances, **added})))
-
-    found = kept(*head, *loop, "@P1 BRA 0x000030 ;", "EXIT ;")
-    assert found is not None and found.fix.keep is not None
-    assert found.fix.keep[4] == pytest.approx(0.1)
-    assert kept(*head, *loop, "BAR.SYNC 0x0 ;", "@P1 BRA 0x000030 ;", "EXIT ;") is None

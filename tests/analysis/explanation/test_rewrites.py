@@ -123,8 +123,6 @@ def found(name: str, cause: str) -> Finding:
         ("triton_swiglu_tiny_blocks", "low_occupancy", "bigger_blocks"),
         # A tile loaded, stored and used in turn: copies that do not stop in registers relieve L1's data stage.
         ("triton_matmul_one_stage", "memory_latency", "staged"),
-        # Blocks of one warp whose threads work with one another's values: shuffles, and eight such warps a block.
-        ("tridiagonal_pcr_tiny_blocks", "barriers", "packed"),
         # A thread for each cell of a block of which only the faces are stored.
         ("halo_pack_all_cells", "idle_threads", "faces"),
         # A remainder by the grid's size for each of 19 neighbours.
@@ -135,8 +133,6 @@ def found(name: str, cause: str) -> Finding:
         ("expected_errors_pow", "expensive_math", "exponential"),
         # What is computed again behind each call of a division's slow path is computed once without them.
         ("shan_chen_nine_exponentials", "expensive_math", "fast"),
-        # A sum that is stored at every step: without the stores the loads between them go out together.
-        ("low_rank_adds_in_global", "redundant_loads", "register"),
         # A tree over a row in shared memory, in every warp of its block: a warp a row.
         ("cross_entropy_tree", "barriers", "warp_per_row"),
         ("qk_norm_block_per_head", "barriers", "warp"),
@@ -335,24 +331,6 @@ def test_threads_without_work() -> None:
     assert "a list" in candidate.change
     met = ("BAR.SYNC.DEFER_BLOCKING 0x0 ;", *flag[1:])
     assert not list(idle_threads(made(*met, executed=[1000, 1000, 1000, 50, 50])))
-
-
-def test_lanes_behind_the_end_of_a_row_compute_nothing() -> None:
-    """2304 elements in a block of 4096: of the second half's lanes an eighth loads; the row's sum is every lane's."""
-    launch = work(study("triton_layer_norm_padded_to_4096")[0])
-    (candidate,) = (one for one in detect(launch) if one.cause == "idle_threads")
-    assert candidate.fix.keep is not None
-    of = {
-        line.opcode: candidate.fix.keep[at]
-        for at, line in enumerate(launch.sass)
-        if line.opcode in ("SHFL", "MUFU")
-    }
-    assert of == {"SHFL": 1.0, "MUFU": 1.0}
-    widened = [candidate.fix.keep[at] for at, line in enumerate(launch.sass) if line.opcode == "HADD2"]
-    assert sorted(widened) == [0.125] * 8 + [1.0] * 8
-    for side in ("parts", "rows"):
-        after = detect(work(study("triton_layer_norm_padded_to_4096", side)[0]))
-        assert "idle_threads" not in [one.cause for one in after], side
 
 
 def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
@@ -554,28 +532,18 @@ def saved(name: str, cause: str) -> dict[str, float]:
     }
 
 
-def test_an_array_that_a_block_or_thread_works_on_in_memory_can_lie_elsewhere() -> None:
-    """Partners of a bitonic sort are told by an exclusive or, so that nobody knows where the accesses go: what DRAM
-    delivers tells how much it is. The columns of a panel are each thread's own.
-    """
-    _, came = study("bitonic_in_global")
-    assert saved("bitonic_in_global", "redundant_loads")["in shared memory, 4 KiB a block"] == pytest.approx(
-        came["shared"], abs=0.05
-    )
-    columns = saved("householder_panel_in_global", "redundant_loads")
-    assert {"in registers, 128 a thread", "in shared memory, 32 KiB a block"} <= set(columns)
-    assert not any(name.startswith("in ") for name in saved("layer_norm_three_passes", "redundant_loads"))
+def test_what_a_thread_alone_works_on_in_memory_can_lie_in_registers() -> None:
+    """The columns of a panel are each thread's own; elements of a bitonic sort are those of any."""
+    assert "in registers, 128 a thread" in saved("householder_panel_in_global", "redundant_loads")
+    for name in ("bitonic_in_global", "layer_norm_three_passes"):
+        assert not any(way.startswith("in ") for way in saved(name, "redundant_loads")), name
 
 
-def test_buffers_that_take_turns_need_no_copy() -> None:
-    _, came = study("time_warp_barriers")
-    ways = saved("time_warp_barriers", "barriers")
-    assert ways["one barrier a step"] == pytest.approx(came["rotating"], abs=0.05)
-    assert (
-        ways["one barrier a step"]
-        < ways["a warp in place of a block, values in registers"]
-        < came["shuffles"]
-    )
+def test_a_block_of_one_warp_needs_no_barriers() -> None:
+    """Its threads work with one another's values: shuffles, and eight such warps a block."""
+    said, (_, came) = found("tridiagonal_pcr_tiny_blocks", "barriers"), study("tridiagonal_pcr_tiny_blocks")
+    assert said.variants[0].name == "shuffles, blocks of several warps"
+    assert said.saves_low < came["packed"] < said.saves_high
 
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
@@ -749,16 +717,6 @@ def test_a_logarithm_of_one_and_more_is_a_precise_function() -> None:
     found = precise_functions(made(*sass))
     assert found.names == ("log1pf",) and found.remedy == "__logf of the sum"
     assert found.fast.sum() <= 10.0  # six, and what is around it
-
-
-def test_a_value_behind_a_found_key_is_told_to_lie_beside_it() -> None:
-    """Where a probe of one array ends, another array is looked up: a record of both brings it along."""
-    flawed, came = study("hash_probe_split_table")
-    (finding,) = (one for one in explain(flawed).findings if one.cause == "cache_locality")
-    assert finding.variants[0].name == "2 arrays as one of records of 8 bytes"
-    assert finding.saves_low <= came["pairs"] <= finding.saves_high
-    fixed, _ = study("hash_probe_split_table", "pairs")
-    assert all(one.cause != "cache_locality" for one in explain(fixed).findings)
 
 
 def test_searches_are_look_ups() -> None:

@@ -60,25 +60,6 @@ class TestIdle:
             assert "tensor_cores_idle" not in findings(stage(name)), name
 
 
-def test_halves_that_are_made_fp32_are_multiplied_as_they_are() -> None:
-    """From shared memory through registers and back to it, for products of TF32 at half the rate."""
-    launch = made(
-        "LDS.U16 R2, [R4] ;",
-        "HADD2.F32 R3, -RZ, R2.H0_H0 ;",
-        "STS [R5], R3 ;",
-        "BAR.SYNC.DEFER_BLOCKING 0x0 ;",
-        "HGMMA.64x64x8.F32.TF32 R24, gdesc[UR4], R24, !UPT ;",
-        "@P0 BRA 0x000000 ;",
-        "EXIT ;",
-        executed=[1000, 1000, 1000, 1000, 1000, 1000, 10],
-        counted={metrics.ELAPSED_CYCLES: 1e5, metrics.SM_ACTIVE_CYCLES: 1e5, metrics.SM_COUNT: 10.0},
-    )
-    (found,) = tensor_cores_idle(launch)
-    assert found.fix.keep is not None and not found.another_arithmetic
-    assert found.fix.keep.tolist() == [0.0, 0.0, 0.0, 1.0, 0.5, 1.0, 1.0]
-    assert "as they are" in found.change
-
-
 @pytest.mark.parametrize("used", [4, 2], ids=["tiles", "rows"])
 def test_squares_of_differences_that_lanes_exchange(used: int) -> None:
     """Of two tiles each value meets several others; of rows that are scaled, few: those are no product."""
