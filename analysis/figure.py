@@ -39,6 +39,7 @@ class Figure:
         alone: its name where its section does not stand around it (a comparison), '' if that is the title.
         shown: False where only comparisons show it.
         how: how it is computed, in words, of what no expression of metrics says: an integral over samples.
+        of: the metric that it is, or its names in several versions of ncu; '' of one that is computed.
     """
 
     title: str
@@ -50,6 +51,12 @@ class Figure:
     alone: str = ""
     shown: bool = True
     how: str = ""
+    of: str | tuple[str, ...] = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """`of`, the name that is looked for first in front."""
+        return (self.of,) if isinstance(self.of, str) else self.of
 
 
 def _field(declare: Callable[Declaration, Figure]) -> Callable[Declaration, Any]:
@@ -90,6 +97,38 @@ def derived(
     """A property of a result that is a figure, computed from others."""
     declared = Figure(title, unit, meaning, listed=listed, alone=alone)
     return lambda function: Derived(function, declared)
+
+
+def quotient(over: str, under: str, factor: int = 1) -> Callable[[Any], float | None]:
+    """For `derived`: one figure over another, times a factor; None where one is not known or the divisor is 0."""
+
+    def found(result: Any) -> float | None:
+        dividend, divisor = getattr(result, over), getattr(result, under)
+        return None if dividend is None or not divisor else factor * dividend / divisor
+
+    return found
+
+
+def difference(of: str, less: str) -> Callable[[Any], int | None]:
+    """For `derived`: one figure less another; None where one is not known."""
+
+    def found(result: Any) -> int | None:
+        first, second = getattr(result, of), getattr(result, less)
+        return None if first is None or second is None else first - second
+
+    return found
+
+
+def collected(kind: type, profile: KernelProfile) -> dict[str, Any]:
+    """The figures of a result that are metrics (`Figure.of`), by field, as the report has them: whole or real."""
+    fields = {field.name: str(field.type) for field in dataclasses.fields(cast(Any, kind))}
+    found: dict[str, Any] = {}
+    for name, item in declared(kind).items():
+        if item.of:
+            read = profile.whole if fields[name].startswith("int") else profile.number
+            values = (value for metric in item.names if (value := read(metric)) is not None)
+            found[name] = next(values, None)
+    return found
 
 
 def declared(kind: type) -> dict[str, Figure]:
@@ -286,7 +325,7 @@ def with_formulas(profile: KernelProfile) -> KernelProfile:
         launch,
         **{
             name: traced(value, metric)
-            for name, metric in _OF_LAUNCH.items()
+            for name, metric in OF_LAUNCH.items()
             if (value := getattr(launch, name)) is not None
         },
     )
@@ -294,7 +333,7 @@ def with_formulas(profile: KernelProfile) -> KernelProfile:
 
 
 # What the launch itself says, and the metric that says the same.
-_OF_LAUNCH = {
+OF_LAUNCH = {
     "registers_per_thread": metrics.REGISTERS_PER_THREAD,
     "static_shared_memory": metrics.SHARED_MEMORY_STATIC,
     "dynamic_shared_memory": metrics.SHARED_MEMORY_DYNAMIC,

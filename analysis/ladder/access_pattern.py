@@ -246,6 +246,7 @@ class AccessPatterns:
         warps_per_block: warps of a block.
         blocks: tiles of C: blocks of the grid, unless these are resident and take one tile after another.
         steps: steps along K.
+        tile: rows and columns of C that a block computes.
         accesses: in the order of the kernel's source.
         whole_tiles: True if the shape is a whole multiple of the block tile, so that every warp of every block does
             what the first one does and the totals are exact.
@@ -260,6 +261,7 @@ class AccessPatterns:
     warps_per_block: int
     blocks: int
     steps: int
+    tile: tuple[int, int]
     accesses: tuple[WarpAccess, ...]
     whole_tiles: bool = True
     copies: tuple[TensorCopy, ...] = ()

@@ -15,8 +15,8 @@ operands in shared memory is no thread's load either: it has a row of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -53,17 +53,6 @@ def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:
     except (ExpressionError, TypeError, AttributeError, KeyError):
         # A run of another version, or one that somebody changed: texts that do not fit the parameters.
         return None
-
-
-def block_tile(stage: Stage) -> tuple[int, int] | None:
-    """Rows and columns of C that a block computes; None where the stage does not say."""
-    if stage.addresses is None:
-        return None
-    try:
-        rows, columns, _ = (_positive(text, _parameters(stage)) for text in stage.addresses.tile)
-    except (ExpressionError, TypeError, ValueError):
-        return None
-    return rows, columns
 
 
 def _parameters(stage: Stage) -> dict[str, int]:
@@ -115,6 +104,7 @@ class _Model:
             resident=declared.resident,
             blocks=-(-problem.m // rows) * -(-problem.n // columns),
             steps=-(-problem.k // depth),
+            tile=(rows, columns),
             accesses=tuple(self._access(access) for access in self._declared.accesses),
             whole_tiles=not (problem.m % rows or problem.n % columns or problem.k % depth),
             copies=tuple(
@@ -255,158 +245,37 @@ class Traffic:
         return next((row for row in self.rows if row.name == name), None)
 
 
-def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
-    """Predict a stage's traffic on a problem, with what the analysis of its launch measured beside it.
-
-    A stage whose accesses are not written down (cuBLAS), and a launch with another grid than the stage's parameters
-    give, get the figures that hold for any GEMM, and what was measured. Levels where the model expects nothing and
-    nothing was measured have no row.
-    """
-    patterns = access_patterns(stage, problem)
-    if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
-        patterns, stage = None, replace(stage, addresses=None)
-    measured = _Measured(analysis, problem)
-    rows = [
-        *_load_rows(stage, problem, patterns, measured),
-        *_shared_rows(stage, problem, patterns, measured),
-        TrafficRow(
-            "l1_bytes",
-            "Bytes of the sectors that global loads touch in L1",
-            "byte",
-            None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
-            "32 x sectors of every warp's loads" if patterns is not None else "",
-            measured.l1_bytes,
-        ),
-        _l2_read_row(stage, problem, patterns, measured),
-        *_problem_rows(problem, measured),
-    ]
-    intensities = (_intensity(problem, row) for row in rows)
-    rows += [row for row in intensities if row is not None]
-    kept = tuple(row for row in rows if row.predicted or row.measured)
-    return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
-
-
-def _load_rows(
-    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
-) -> list[TrafficRow]:
-    outputs, size = problem.m * problem.n, _bytes_of(problem.dtype)
-    shared_size = _shared_size(patterns, size)
-    shared = "from shared memory"
-    return [
-        TrafficRow(
-            "fma_per_output",
-            "Multiply-adds for an output",
-            "",
-            float(problem.k),
-            "K",
-            _per(measured.fused_multiply_adds, outputs),
-        ),
-        TrafficRow(
-            "global_loads_per_output",
-            "Elements loaded from global memory for an output",
-            "element",
-            _per(_elements(patterns, "global", size), outputs),
-            stage.addresses.global_formula if stage.addresses else "",
-            _per(_measured_load_bytes(patterns, measured), outputs * size),
-        ),
-        TrafficRow(
-            "shared_loads_per_output",
-            f"Elements loaded {shared} for an output",
-            "element",
-            _per(_elements(patterns, "shared", shared_size), outputs),
-            stage.addresses.shared_formula if stage.addresses else "",
-            _per(measured.shared_load_bytes, outputs * shared_size),
-            _ahead_note(patterns),
-        ),
-    ]
-
-
-def _shared_rows(
-    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
-) -> list[TrafficRow]:
-    """What threads, and wgmma for them, read from shared memory."""
-    size = _shared_size(patterns, _bytes_of(problem.dtype))
-    elements = _elements(patterns, "shared", size)
-    formula = f"{size} M N ({stage.addresses.shared_formula})" if elements and stage.addresses else ""
-    operands = patterns.operand_bytes if patterns is not None else 0
-    return [
-        TrafficRow(
-            "shared_bytes",
-            "Bytes that threads load from shared memory",
-            "byte",
-            None if elements is None else elements * size,
-            formula,
-            measured.shared_load_bytes,
-            _ahead_note(patterns),
-        ),
-        TrafficRow(
-            "operand_bytes",
-            "Bytes that wgmma reads from shared memory",
-            "byte",
-            float(operands) if operands else None,
-            _operand_formula(stage) if operands else "",
-            measured.operand_bytes,
-        ),
-    ]
-
-
-def _l2_read_row(
-    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
-) -> TrafficRow:
-    """The rows of A and columns of B that each block needs."""
-    tile, size = block_tile(stage), _bytes_of(problem.dtype)
-    predicted, formula = None, ""
-    if tile is not None and stage.addresses is not None:
-        predicted = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
-        formula = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
-    return TrafficRow(
-        "l2_read_bytes",
+# Title and unit of each quantity, and why measurement and model may differ.
+_QUANTITIES = {
+    "fma_per_output": ("Multiply-adds for an output", "", ""),
+    "global_loads_per_output": ("Elements loaded from global memory for an output", "element", ""),
+    "shared_loads_per_output": ("Elements loaded from shared memory for an output", "element", ""),
+    "shared_bytes": ("Bytes that threads load from shared memory", "byte", ""),
+    "operand_bytes": ("Bytes that wgmma reads from shared memory", "byte", ""),
+    "l1_bytes": ("Bytes of the sectors that global loads touch in L1", "byte", ""),
+    "l2_read_bytes": (
         "Bytes that L2 delivers to L1",
         "byte",
-        predicted,
-        formula,
-        measured.l2_read_bytes,
-        "tensor copies keep nothing in L1 that blocks could share"
-        if patterns is not None and patterns.copies
-        else "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
-    )
-
-
-def _problem_rows(problem: Problem, measured: _Measured) -> list[TrafficRow]:
-    """What any kernel must move that computes the problem: A and B once, C once."""
-    size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
-    operands = float(size * (problem.m * problem.k + problem.k * problem.n))
-    output = float(c_size * problem.m * problem.n)
-    return [
-        TrafficRow(
-            "l2_write_bytes",
-            "Bytes stored to L2",
-            "byte",
-            output,
-            f"{c_size} M N",
-            measured.l2_write_bytes,
-            "above: warps store parts of sectors, each of which L2 takes as a whole",
-        ),
-        TrafficRow(
-            "dram_read_bytes",
-            "Bytes read from device memory",
-            "byte",
-            operands,
-            f"{size} (M K + K N)",
-            measured.dram_read_bytes,
-            "above: L2 lost what was needed again; below: L2 still held operands from before",
-        ),
-        TrafficRow(
-            "dram_write_bytes",
-            "Bytes written to device memory",
-            "byte",
-            output,
-            f"{c_size} M N",
-            measured.dram_write_bytes,
-            "below: C was still in L2 when the kernel ended",
-        ),
-    ]
-
+        "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
+    ),
+    "l2_write_bytes": (
+        "Bytes stored to L2",
+        "byte",
+        "above: warps store parts of sectors, each of which L2 takes as a whole",
+    ),
+    "dram_read_bytes": (
+        "Bytes read from device memory",
+        "byte",
+        "above: L2 lost what was needed again; below: L2 still held operands from before",
+    ),
+    "dram_write_bytes": (
+        "Bytes written to device memory",
+        "byte",
+        "below: C was still in L2 when the kernel ended",
+    ),
+}
+_COPIED = "tensor copies keep nothing in L1 that blocks could share"
+_AHEAD = "above: the last step loads the first operands of a step that does not come"
 
 # Row of bytes to name and title of its intensity.
 _INTENSITIES = {
@@ -417,14 +286,68 @@ _INTENSITIES = {
 }
 
 
-def _intensity(problem: Problem, row: TrafficRow) -> TrafficRow | None:
-    """The problem's operations over the bytes of a row; None for rows that count something else."""
-    if row.name not in _INTENSITIES:
-        return None
-    name, title = _INTENSITIES[row.name]
+def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
+    """Predict a stage's traffic on a problem, with what the analysis of its launch measured beside it.
+
+    A stage whose accesses are not written down (cuBLAS), and a launch with another grid than the stage's parameters
+    give, get the figures that hold for any GEMM, and what was measured. Levels where the model expects nothing and
+    nothing was measured have no row.
+    """
+    patterns = access_patterns(stage, problem)
+    if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
+        patterns = None
+    predicted: dict[str, tuple[float | None, str]] = {
+        name: (value, how) for name, value, how in _predicted(problem, patterns) if value is not None
+    }
+    measured = {} if analysis is None else _measured(analysis, problem, patterns)
+    notes = {}
+    if patterns is not None and patterns.copies:
+        notes["l2_read_bytes"] = _COPIED
+    if patterns is not None and patterns.bytes_ahead:
+        notes.update(shared_loads_per_output=_AHEAD, shared_bytes=_AHEAD)
+    rows = [
+        TrafficRow(
+            name, title, unit, *predicted.get(name, (None, "")), measured.get(name), notes.get(name, note)
+        )
+        for name, (title, unit, note) in _QUANTITIES.items()
+    ]
+    rows += [_intensity(problem, row) for row in rows if row.name in _INTENSITIES]
+    kept = tuple(row for row in rows if row.predicted or row.measured)
+    return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
+
+
+def _predicted(problem: Problem, patterns: AccessPatterns | None) -> Iterator[tuple[str, float | None, str]]:
+    """What must be moved, and how that follows: for any kernel A and B once and C once, the rest from its accesses."""
+    size, c_size, outputs = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype), problem.m * problem.n
+    yield "fma_per_output", float(problem.k), "K"
+    yield "l2_write_bytes", float(c_size * outputs), f"{c_size} M N"
+    yield "dram_read_bytes", float(size * (problem.m + problem.n) * problem.k), f"{size} (M K + K N)"
+    yield "dram_write_bytes", float(c_size * outputs), f"{c_size} M N"
+    if patterns is None or patterns.stage.addresses is None:
+        return
+    declared = patterns.stage.addresses
+    loaded = _elements(patterns, "global", size)
+    yield "global_loads_per_output", _per(loaded, outputs), declared.global_formula
+    shared_size = _shared_size(patterns, size)
+    loaded = _elements(patterns, "shared", shared_size)
+    yield "shared_loads_per_output", _per(loaded, outputs), declared.shared_formula
+    if loaded:
+        yield "shared_bytes", loaded * shared_size, f"{shared_size} M N ({declared.shared_formula})"
+    if patterns.operand_bytes:
+        # A warpgroup's 64 rows of C read all columns of B anew.
+        reads = " + ".join(f"{read.rows} {read.columns}" for read in declared.operand_reads)
+        yield "operand_bytes", float(patterns.operand_bytes), f"2 ({reads}) a warpgroup and step"
+    yield "l1_bytes", float(patterns.sectors("load") * SECTOR_BYTES), "32 x sectors of every warp's loads"
+    # The rows of A and columns of B that each block needs.
+    rows, columns = patterns.tile
+    formula = "{} M N (K/{} + K/{})".format(size, *declared.tile)
+    yield "l2_read_bytes", size * outputs * (problem.k / rows + problem.k / columns), formula
+
+
+def _intensity(problem: Problem, row: TrafficRow) -> TrafficRow:
+    """The problem's operations over the bytes of a row."""
     return TrafficRow(
-        name,
-        title,
+        *_INTENSITIES[row.name],
         "FLOP/byte",
         problem.flops / row.predicted if row.predicted else None,
         "2 M N K / bytes" if row.predicted else "",
@@ -441,10 +364,8 @@ def _bytes_of(dtype: str) -> int:
     return ELEMENT_TYPES.get(dtype, FLOAT32).bytes
 
 
-def _elements(patterns: AccessPatterns | None, space: str, size: int) -> float | None:
-    """Elements that all threads, or tensor copies for them, load from a memory space; None without a model."""
-    if patterns is None:
-        return None
+def _elements(patterns: AccessPatterns, space: str, size: int) -> float | None:
+    """Elements that all threads, or tensor copies for them, load from a memory space."""
     loads = [a for a in patterns.accesses if a.space == space and a.operation == "load"]
     if space == "shared" and not loads:
         return None  # wgmma's reads are no loads, and of WMMA's nothing is declared
@@ -459,98 +380,68 @@ def _shared_size(patterns: AccessPatterns | None, size: int) -> int:
     return max((a.element_bytes for a in loads if (a.space, a.operation) == ("shared", "load")), default=size)
 
 
-def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -> float | None:
-    """What threads loaded from global memory, and what the tensor copies that were executed bring with their boxes."""
-    loaded = measured.global_load_bytes
-    if patterns is None or not patterns.copies or loaded is None or measured.tensor_copies is None:
-        return loaded
-    # Every step starts each box once.
-    boxes = sum(copy.boxes for copy in patterns.copies)
-    return loaded + measured.tensor_copies * sum(copy.bytes for copy in patterns.copies) / boxes
+def _measured(
+    analysis: KernelAnalysis, problem: Problem, patterns: AccessPatterns | None
+) -> dict[str, float | None]:
+    """What the analyses of a launch measured of each quantity; None for what was not collected."""
+    executed = _executed(analysis)
+    outputs, size = problem.m * problem.n, _bytes_of(problem.dtype)
 
+    def counted(names: tuple[str, ...], weight: Callable[[str], int] = lambda _: 1) -> float | None:
+        """Thread executions of these opcodes, each as often as it weighs."""
+        found = (n * weight(opcode) for opcode, n in executed or () if opcode.partition(".")[0] in names)
+        return None if executed is None else float(sum(found))
 
-def _operand_formula(stage: Stage) -> str:
-    """How often wgmma reads each operand: a warpgroup's 64 rows of C read all columns of B anew."""
-    assert stage.addresses is not None
-    reads = " + ".join(f"{read.rows} {read.columns}" for read in stage.addresses.operand_reads)
-    return f"2 ({reads}) a warpgroup and step"
-
-
-def _ahead_note(patterns: AccessPatterns | None) -> str:
-    if patterns is None or not patterns.bytes_ahead:
-        return ""
-    return "above: the last step loads the first operands of a step that does not come"
-
-
-class _Measured:
-    """What the analyses of one launch measured, under the names of the model; None for what was not collected."""
-
-    def __init__(self, analysis: KernelAnalysis | None, problem: Problem) -> None:
-        self._analysis = analysis
-        # None, not 0, for a kernel of tensor cores: none of its multiply-adds is an instruction of a thread.
-        self.fused_multiply_adds = self._threads(("FFMA",)) or None
-        self.global_load_bytes = self._bytes(("LDG", "LDGSTS"))
-        self.tensor_copies = self._threads(("UTMALDG",))
-        self.shared_load_bytes = self._bytes(("LDS", "LDSM"))
-        self.operand_bytes = self._operand_bytes()
-        self.l1_bytes = self._l1_bytes()
-        self.l2_read_bytes = self._link("l2", "l1", "read")
-        self.l2_write_bytes = self._link("l1", "l2", "write")
-        self.dram_read_bytes = self._link("device", "l2", "read")
-        self.dram_write_bytes = self._link("l2", "device", "write")
-
-    def _executed(self) -> list[tuple[str, int]] | None:
-        """(opcode with modifiers, threads that executed it), from the source counters or the opcode counts."""
-        if self._analysis is None:
-            return None
-        view = self._analysis.get(SourceView)
-        if isinstance(view, SourceView) and view.totals.threads_predicated_on and view.sass[0].sass:
-            found = (
-                (opcodes.opcode_of(line.sass), line.counters.threads_predicated_on) for line in view.sass
-            )
-            return [(opcode, threads or 0) for opcode, threads in found if opcode]
-        mix = self._analysis.get(InstructionMix)
-        if not isinstance(mix, InstructionMix) or not mix.modifiers:
-            return None
-        counts = [(item.opcode, item.thread_executed) for item in mix.modifiers]
-        known = [(opcode, threads) for opcode, threads in counts if threads is not None]
-        return known if len(known) == len(counts) else None
-
-    def _threads(self, names: tuple[str, ...]) -> float | None:
-        executed = self._executed()
-        if executed is None:
-            return None
-        return float(sum(threads for opcode, threads in executed if opcode.partition(".")[0] in names))
-
-    def _bytes(self, names: tuple[str, ...]) -> float | None:
-        executed = self._executed()
-        if executed is None:
-            return None
-        return float(
-            sum(
-                threads * opcodes.bytes_per_thread(opcode)
-                for opcode, threads in executed
-                if opcode.partition(".")[0] in names
-            )
-        )
-
-    def _operand_bytes(self) -> float | None:
-        conflicts = None if self._analysis is None else self._analysis.get(BankConflicts)
-        wgmma = conflicts.operation("wgmma") if isinstance(conflicts, BankConflicts) else None
-        return None if wgmma is None or not wgmma.wavefronts else wgmma.wavefronts * WAVEFRONT_BYTES
-
-    def _l1_bytes(self) -> float | None:
-        coalescing = None if self._analysis is None else self._analysis.get(Coalescing)
-        if not isinstance(coalescing, Coalescing):
-            return None
-        counted = [access for access in coalescing.instructions if access.operation in ("load", "async_copy")]
-        if counted:
-            # Exact. Of the hardware's counter, ncu may add up hits and misses of two passes, which differ a little.
-            return float(sum(access.sectors for access in counted) * SECTOR_BYTES)
-        loads = coalescing.operation("load")
-        return None if loads is None or loads.sectors is None else loads.sectors * SECTOR_BYTES
-
-    def _link(self, source: str, target: str, label: str) -> float | None:
-        chart = None if self._analysis is None else self._analysis.get(MemoryChart)
+    def moved(source: str, target: str, label: str) -> float | None:
+        chart = analysis.get(MemoryChart)
         link = chart.link(source, target, label) if isinstance(chart, MemoryChart) else None
         return None if link is None else link.bytes
+
+    loaded = counted(("LDG", "LDGSTS"), opcodes.bytes_per_thread)
+    copied = counted(("UTMALDG",))
+    if patterns is not None and patterns.copies and loaded is not None and copied is not None:
+        # What the tensor copies that were executed bring with their boxes: every step starts each box once.
+        boxes = sum(copy.boxes for copy in patterns.copies)
+        loaded += copied * sum(copy.bytes for copy in patterns.copies) / boxes
+    shared = counted(("LDS", "LDSM"), opcodes.bytes_per_thread)
+    conflicts = analysis.get(BankConflicts)
+    wgmma = conflicts.operation("wgmma") if isinstance(conflicts, BankConflicts) else None
+    return {
+        # None, not 0, for a kernel of tensor cores: none of its multiply-adds is an instruction of a thread.
+        "fma_per_output": _per(counted(("FFMA",)) or None, outputs),
+        "global_loads_per_output": _per(loaded, outputs * size),
+        "shared_loads_per_output": _per(shared, outputs * _shared_size(patterns, size)),
+        "shared_bytes": shared,
+        "operand_bytes": wgmma.wavefronts * WAVEFRONT_BYTES if wgmma and wgmma.wavefronts else None,
+        "l1_bytes": _l1_bytes(analysis),
+        "l2_read_bytes": moved("l2", "l1", "read"),
+        "l2_write_bytes": moved("l1", "l2", "write"),
+        "dram_read_bytes": moved("device", "l2", "read"),
+        "dram_write_bytes": moved("l2", "device", "write"),
+    }
+
+
+def _executed(analysis: KernelAnalysis) -> list[tuple[str, int]] | None:
+    """(opcode with modifiers, threads that executed it), from the source counters or the opcode counts."""
+    view = analysis.get(SourceView)
+    if isinstance(view, SourceView) and view.totals.threads_predicated_on and view.sass[0].sass:
+        found = ((opcodes.opcode_of(line.sass), line.counters.threads_predicated_on) for line in view.sass)
+        return [(opcode, threads or 0) for opcode, threads in found if opcode]
+    mix = analysis.get(InstructionMix)
+    if not isinstance(mix, InstructionMix) or not mix.modifiers:
+        return None
+    counts = [(item.opcode, item.thread_executed) for item in mix.modifiers]
+    known = [(opcode, threads) for opcode, threads in counts if threads is not None]
+    return known if len(known) == len(counts) else None
+
+
+def _l1_bytes(analysis: KernelAnalysis) -> float | None:
+    coalescing = analysis.get(Coalescing)
+    if not isinstance(coalescing, Coalescing):
+        return None
+    counted = [access for access in coalescing.instructions if access.operation in ("load", "async_copy")]
+    if counted:
+        # Exact. Of the hardware's counter, ncu may add up hits and misses of two passes, which differ a little.
+        return float(sum(access.sectors for access in counted) * SECTOR_BYTES)
+    loads = coalescing.operation("load")
+    return None if loads is None or loads.sectors is None else loads.sectors * SECTOR_BYTES

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.analysis.occupancy.reasoning import Suggestion, suggest
 from gemmprof.base.amounts import counted
@@ -80,13 +80,27 @@ class LaunchOccupancy:
     """
 
     theoretical_percent: float = figure(
-        "Theoretical", "occupancy", "what the launch allows", listed=False, alone="Theoretical occupancy"
+        "Theoretical",
+        "occupancy",
+        "what the launch allows",
+        listed=False,
+        alone="Theoretical occupancy",
+        of=metrics.THEORETICAL_OCCUPANCY,
     )
     achieved_percent: float | None = figure(
-        "Achieved", "occupancy", "of an SM's warp slots", listed=False, alone="Achieved occupancy"
+        "Achieved",
+        "occupancy",
+        "of an SM's warp slots",
+        listed=False,
+        alone="Achieved occupancy",
+        of=metrics.ACHIEVED_OCCUPANCY,
     )
-    theoretical_warps: float | None = figure("Theoretical, warps", listed=False, digits=2)
-    achieved_warps: float | None = figure("Achieved, warps", listed=False, digits=2)
+    theoretical_warps: float | None = figure(
+        "Theoretical, warps", listed=False, digits=2, of=metrics.THEORETICAL_WARPS
+    )
+    achieved_warps: float | None = figure(
+        "Achieved, warps", listed=False, digits=2, of=metrics.ACHIEVED_WARPS
+    )
     even_percent: float | None = figure(
         "Even split",
         "occupancy",
@@ -96,15 +110,17 @@ class LaunchOccupancy:
     block_limits: tuple[BlockLimit, ...] = ()
     blocks_per_sm: int = figure("Blocks of an SM", listed=False)
     losses: tuple[Loss, ...] = ()
-    waves: float | None = figure("Waves", "", "a small part in the last one leaves SMs idle", digits=2)
+    waves: float | None = figure(
+        "Waves", meaning="a small part in the last one leaves SMs idle", digits=2, of=metrics.WAVES_PER_SM
+    )
     full_waves: int | None = figure("Full waves")
     wave_blocks: int | None = figure("Blocks in a wave")
     last_wave_blocks: int | None = figure("Blocks in the last wave")
     block_cycles: float | None = figure("A block lives, cycles", digits=0)
     calculated: Occupancy | None = None
     agrees: bool | None = None
-    max_active_clusters: int | None = figure("Clusters that fit the GPU")
-    cluster_percent: float | None = figure("Cluster slots filled", "%")
+    max_active_clusters: int | None = figure("Clusters that fit the GPU", of=metrics.MAX_ACTIVE_CLUSTERS)
+    cluster_percent: float | None = figure("Cluster slots filled", "%", of=metrics.CLUSTER_OCCUPANCY)
     missing: NotCollected | None = None
 
     @property
@@ -146,14 +162,13 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     """
     if profile.workload != "kernel":
         return NotCollected(GROUP.required, _SINGLE_LAUNCHES.get(profile.workload, "--replay-mode kernel"))
-    theoretical = profile.number(metrics.THEORETICAL_OCCUPANCY)
+    found = collected(LaunchOccupancy, profile)
+    theoretical, achieved = found["theoretical_percent"], found["achieved_percent"]
     if theoretical is None or GROUP.missing(profile.metrics) is not None:
         return GROUP.not_collected(profile.metrics)
     admitted = {resource: blocks for resource, name in _LIMITS if (blocks := profile.whole(name)) is not None}
     blocks_per_sm = min(admitted.values())
-    achieved = profile.number(metrics.ACHIEVED_OCCUPANCY)
     sm_count = _sm_count(profile)
-    waves = profile.number(metrics.WAVES_PER_SM)
     full = last = wave_blocks = None
     blocks = profile.named(profile.launch.blocks, metrics.GRID_SIZE)
     even = None
@@ -163,18 +178,15 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         even = theoretical * _even_share(blocks, sm_count, blocks_per_sm)
     calculated = of_launch(profile)
     block_cycles = _block_cycles(profile, sm_count)
-    clustered = bool(profile.launch.cluster_size)
+    if not profile.launch.cluster_size:
+        found |= dict.fromkeys(("max_active_clusters", "cluster_percent"))
     return LaunchOccupancy(
-        theoretical_percent=theoretical,
-        achieved_percent=achieved,
-        theoretical_warps=profile.number(metrics.THEORETICAL_WARPS),
-        achieved_warps=profile.number(metrics.ACHIEVED_WARPS),
+        **found,
         block_limits=tuple(
             BlockLimit(resource, blocks == blocks_per_sm, blocks, _alone(calculated, resource, blocks))
             for resource, blocks in admitted.items()
         ),
         blocks_per_sm=blocks_per_sm,
-        waves=waves,
         full_waves=full,
         last_wave_blocks=last,
         wave_blocks=wave_blocks,
@@ -183,8 +195,6 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         block_cycles=block_cycles,
         calculated=calculated,
         agrees=None if calculated is None else _agrees(calculated, blocks_per_sm, theoretical),
-        max_active_clusters=profile.whole(metrics.MAX_ACTIVE_CLUSTERS) if clustered else None,
-        cluster_percent=profile.number(metrics.CLUSTER_OCCUPANCY) if clustered else None,
         missing=GROUP.incomplete(profile.metrics),
     )
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, figure
-from gemmprof.analysis.figure import total as sum_of
+from gemmprof.analysis.figure import derived, difference, figure, quotient
 from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
@@ -57,12 +56,7 @@ class SharedOperation:
             return None
         return self.wavefronts / (self.requests + self.matrix_requests)
 
-    @derived("Share of conflicts", "%", "of the wavefronts")
-    def share(self) -> float | None:
-        """Per cent of the wavefronts that conflicts added. None without wavefronts."""
-        if self.conflicts is None or not self.wavefronts:
-            return None
-        return 100 * self.conflicts / self.wavefronts
+    share = derived("Share of conflicts", "%", "of the wavefronts")(quotient("conflicts", "wavefronts", 100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +65,13 @@ class SharedAccess(by_line.Counted):
 
     Attributes:
         executed: warp-level executions of the instruction(s) that touch shared memory, None if not collected.
-        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
-    executed: int | None = figure("Executed")
-    wavefronts: int = figure("Wavefronts")
-    ideal: int = figure("Needed", "", "wavefronts without conflicts")
-    operation: str = ""
-
-    @derived("Too many")
-    def excess(self) -> int:
-        """Wavefronts beyond the ideal."""
-        return self.wavefronts - self.ideal
-
-    @derived("Passes per execution")
-    def n_way(self) -> float | None:
-        """Wavefronts an execution; None if nothing was executed."""
-        return self.wavefronts / self.executed if self.executed else None
+    executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
+    wavefronts: int = figure("Wavefronts", of=metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+    ideal: int = figure("Needed", "", "wavefronts without conflicts", of=metrics.SHARED_IDEAL_BY_ADDRESS)
+    excess = derived("Too many")(difference("wavefronts", "ideal"))
+    n_way = derived("Passes per execution")(quotient("wavefronts", "executed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +122,10 @@ class BankConflicts:
         own = [kind for kind in self.operations if not kind.part_of and kind.wavefronts]
         return True if own and all(kind.share is not None for kind in own) else None
 
-    @derived("Wavefronts beyond the ideal", listed=False)
-    def excess(self) -> int | None:
-        """Wavefronts beyond the ideal over all instructions, None without source counters."""
-        return None if self.wavefronts is None or self.ideal is None else self.wavefronts - self.ideal
-
-    @derived("Wavefronts beyond what the data needs", "%", listed=False)
-    def excess_share(self) -> float | None:
-        """Per cent of the wavefronts that are beyond the ideal."""
-        return 100 * self.excess / self.wavefronts if self.excess is not None and self.wavefronts else None
+    excess = derived("Wavefronts beyond the ideal", listed=False)(difference("wavefronts", "ideal"))
+    excess_share = derived("Wavefronts beyond what the data needs", "%", listed=False)(
+        quotient("excess", "wavefronts", 100)
+    )
 
     def excess_of(self, name: str) -> int | None:
         """Wavefronts beyond the ideal of the instructions of one kind, by their addresses; None if unknown."""
@@ -154,7 +133,7 @@ class BankConflicts:
             access.excess and not access.operation for access in self.instructions
         ):
             return None
-        return sum(access.excess for access in self.instructions if access.operation == name)
+        return sum(access.excess or 0 for access in self.instructions if access.operation == name)
 
     @property
     def worst(self) -> SharedOperation | None:
@@ -185,19 +164,19 @@ _PART_OF = {"ldmatrix": "load", "stmatrix": "store"}
 
 def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
     """Bank conflicts of one launch; `NotCollected` if neither hardware nor source counters are in the report."""
-    no_counters = GROUP.missing(profile.metrics)
-    instructions, lines = _accesses(profile)
-    no_source = by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) is None
-    if no_counters is not None and no_source:
-        return no_counters
-    operations = _operations(profile)
-    missing = no_counters
-    if no_source:
+    missing = GROUP.missing(profile.metrics)
+    by_address = by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+    if by_address is None:
+        if missing is not None:
+            return missing
         missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
+    instructions, lines = by_line.ranked(profile, SharedAccess, "wavefronts", "excess", "wavefronts")
     wavefronts, ideal = (
-        None if (counts := by_line.by_address(profile, name)) is None or not instructions else sum_of(counts)
+        by_line.whole(profile, name) if instructions else None
         for name in (metrics.SHARED_WAVEFRONTS_BY_ADDRESS, metrics.SHARED_IDEAL_BY_ADDRESS)
     )
+    cycles = metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES
+    operations = _operations(profile)
     return BankConflicts(
         operations,
         instructions,
@@ -205,18 +184,10 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         wavefronts,
         ideal,
         _estimated_speedup(profile, operations),
-        # By ncu's rule UncoalescedSharedAccess.
-        None
-        if wavefronts is None or ideal is None
-        else by_line.excess_estimate(
-            profile, metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES, wavefronts, ideal
-        ),
+        by_line.excess_estimate(profile, *cycles, wavefronts, ideal),  # by ncu's rule UncoalescedSharedAccess
         missing,
-        frozenset(
-            kind for kind, name in metrics.SHARED_WAVEFRONTS_OF.items() if profile.number(name) is not None
-        ),
-        not no_source
-        and not any((by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) or {}).values()),
+        by_line.kinds_counted(profile, metrics.SHARED_WAVEFRONTS_OF),
+        by_address is not None and not any(by_address.values()),
     )
 
 
@@ -253,27 +224,6 @@ def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperat
     shares = [operation.share or 0.0 for operation in operations if operation.name in ("load", "store")]
     worst = max(shares, default=0.0)
     return worst * throughput / 100.0 if throughput is not None and worst else None
-
-
-def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
-    """Instructions and lines that touch shared memory, most excess (then most wavefronts) first."""
-    wavefronts = by_line.by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
-    ideal = by_line.by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
-    if wavefronts is None or ideal is None:
-        return (), ()
-    executed = by_line.by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    kinds = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
-
-    def access(place: by_line.Place) -> SharedAccess:
-        return SharedAccess(
-            place,
-            place.total(executed),
-            place.total(wavefronts) or 0,
-            place.total(ideal) or 0,
-            by_line.operation_of(kinds, place.addresses),
-        )
-
-    return by_line.ranked(profile, wavefronts, access, lambda one: (one.excess, one.wavefronts))
 
 
 # Kinds whose instructions are told apart by `SharedAccess.operation`.

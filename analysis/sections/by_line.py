@@ -7,13 +7,15 @@ length. Lines are keyed by (file, line), so that line 12 of a header and line 12
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import repeat
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from gemmprof import metrics
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.figure import declared
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.reading.line_table import Call
 from gemmprof.model import Instruction, KernelProfile
@@ -51,9 +53,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted at one instruction, or at one line with all its instructions."""
+    """What was counted at one instruction, or at one line with all its instructions: metrics by address.
+
+    A figure whose type has no None was counted wherever there is a row at all.
+
+    Attributes:
+        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, several, or no memory).
+    """
 
     place: Place
+    operation: str = ""
 
     @property
     def label(self) -> str:
@@ -65,39 +74,62 @@ Found = TypeVar("Found", bound=Counted)
 
 
 def ranked(
-    profile: KernelProfile,
-    counts: Mapping[int, int],
-    make: Callable[[Place], Found],
-    weight: Callable[[Found], tuple[int, ...]],
+    profile: KernelProfile, kind: type[Found], count: str, *weights: str
 ) -> tuple[tuple[Found, ...], tuple[Found, ...]]:
-    """What there is to say of each instruction with a count above 0, and of each CUDA line; the heaviest first.
+    """What was counted at each instruction with a count above 0, and at each CUDA line; the heaviest first.
+
+    Both are empty where a figure that a row must have was not collected by instruction.
 
     Args:
-        counts: by absolute address.
+        count: the figure that says which instructions are meant.
+        weights: figures by which the rows are ordered.
     """
-    code = Code(profile)
-    touching = [address for address, count in counts.items() if count]
+    columns = {
+        name: first_by_address(profile, item.names) for name, item in declared(kind).items() if item.of
+    }
+    if any(columns[field.name] is None for field in fields(kind) if field.type == "int"):
+        return (), ()
+    code, codes = Code(profile), by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    touching = [address for address, executions in (columns[count] or {}).items() if executions]
+
+    def made(place: Place) -> Found:
+        values: dict[str, Any] = {name: place.total(column) for name, column in columns.items()}
+        return kind(place, operation_of(codes, place.addresses), **values)
 
     def in_order(places: Iterable[Place]) -> tuple[Found, ...]:
         # Of equals the one that stands first in the code, so that the order is the same in every run.
         return tuple(
-            sorted(map(make, places), key=lambda one: (*(-of for of in weight(one)), one.place.addresses))
+            sorted(
+                map(made, places),
+                key=lambda one: (*(-getattr(one, name) for name in weights), one.place.addresses),
+            )
         )
 
     return in_order(map(code.place, touching)), in_order(code.lines(touching))
 
 
 def excess_estimate(
-    profile: KernelProfile, active: str, elapsed: str, taken: int, ideal: int
+    profile: KernelProfile, active: str, elapsed: str, taken: int | None, ideal: int | None
 ) -> float | None:
     """Per cent of the runtime by ncu's rules on excess: its share x the share of cycles in which the unit was active.
 
-    None without a cycle count, and where nothing is in excess.
+    None without a cycle count or source counters, and where nothing is in excess.
     """
-    cycles, whole = profile.number(active), profile.number(elapsed)
-    if cycles is None or not whole or taken <= ideal:
+    cycles, elapsed_cycles = profile.number(active), profile.number(elapsed)
+    if cycles is None or not elapsed_cycles or taken is None or ideal is None or taken <= ideal:
         return None
-    return 100 * (cycles / whole) * ((taken - ideal) / taken)
+    return 100 * (cycles / elapsed_cycles) * ((taken - ideal) / taken)
+
+
+def whole(profile: KernelProfile, metric: str) -> int | None:
+    """The sum of a source metric over all instructions; None if it was not collected."""
+    counts = by_address(profile, metric)
+    return None if counts is None else sum_of(counts)
+
+
+def kinds_counted(profile: KernelProfile, names: Mapping[str, str]) -> frozenset[str]:
+    """The kinds of access whose metric the report has: one that did not occur is 0 then."""
+    return frozenset(kind for kind, name in names.items() if profile.number(name) is not None)
 
 
 def base_name(path: str) -> str:

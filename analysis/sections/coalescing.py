@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, figure
-from gemmprof.analysis.figure import total as sum_of
+from gemmprof.analysis.figure import derived, difference, figure, quotient
 from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
@@ -45,10 +44,9 @@ class GlobalOperation:
     l1_hit_rate: float | None = figure("L1 hit rate", "%")
     part_of: str = ""
 
-    @derived("Sectors per request", "", "4 is ideal for 4-byte elements of a full warp, 32 the worst")
-    def sectors_per_request(self) -> float | None:
-        """4 is ideal for 4-byte elements of a full warp, 32 the worst. None without requests."""
-        return self.sectors / self.requests if self.sectors is not None and self.requests else None
+    sectors_per_request = derived(
+        "Sectors per request", "", "4 is ideal for 4-byte elements of a full warp, 32 the worst"
+    )(quotient("sectors", "requests"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +56,18 @@ class GlobalAccess(by_line.Counted):
     Attributes:
         executed: warp-level executions of the instruction(s) that touch global memory, None if not collected.
         sectors: 32-byte sectors touched ("theoretical": before any cache).
-        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
-    executed: int | None = figure("Executed")
-    sectors: int = figure("Sectors")
-    ideal: int = figure("Needed", "", "sectors that the same bytes would fill side by side")
-    tag_requests: int | None = figure("Tag look-ups")
-    operation: str = ""
-
-    @derived("Too many")
-    def excess(self) -> int:
-        """Sectors beyond the ideal."""
-        return self.sectors - self.ideal
-
-    @derived("Per execution")
-    def sectors_per_request(self) -> float | None:
-        """Sectors an execution; None if nothing was executed."""
-        return self.sectors / self.executed if self.executed else None
+    executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
+    sectors: int = figure("Sectors", of=metrics.GLOBAL_SECTORS_BY_ADDRESS)
+    ideal: int = figure(
+        "Needed",
+        meaning="sectors that the same bytes would fill side by side",
+        of=metrics.GLOBAL_IDEAL_BY_ADDRESS,
+    )
+    tag_requests: int | None = figure("Tag look-ups", of=metrics.GLOBAL_TAGS_BY_ADDRESS)
+    excess = derived("Too many")(difference("sectors", "ideal"))
+    sectors_per_request = derived("Per execution")(quotient("sectors", "executed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +101,10 @@ class Coalescing:
             return True
         return False if self.sectors == 0 or self.counted.issuperset(_KINDS) else None
 
-    @derived("Sectors beyond the ideal", listed=False)
-    def excess(self) -> int | None:
-        """Sectors beyond the ideal over the whole launch."""
-        return None if self.sectors is None or self.ideal is None else self.sectors - self.ideal
-
-    @derived("Sectors beyond what the data needs", "%", listed=False, alone="Sectors beyond the ideal")
-    def excess_share(self) -> float | None:
-        """Per cent of all sectors that are beyond the ideal."""
-        return 100 * self.excess / self.sectors if self.excess is not None and self.sectors else None
+    excess = derived("Sectors beyond the ideal", listed=False)(difference("sectors", "ideal"))
+    excess_share = derived(
+        "Sectors beyond what the data needs", "%", listed=False, alone="Sectors beyond the ideal"
+    )(quotient("excess", "sectors", 100))
 
     def operation(self, name: str) -> GlobalOperation | None:
         """The kind of access with this name, or None if it did not occur."""
@@ -139,23 +126,26 @@ _TITLES = {
 
 def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
     """Coalescing of one launch; `NotCollected` if neither L1 nor source counters are in the report."""
-    no_counters = GROUP.missing(profile.metrics)
-    sectors = by_line.by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
-    ideal = by_line.by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
-    operations = _operations(profile)
-    counted = frozenset(
-        kind for kind, name in metrics.GLOBAL_REQUESTS_OF.items() if profile.number(name) is not None
-    )
+    missing = GROUP.missing(profile.metrics)
+    sectors = by_line.whole(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+    ideal = by_line.whole(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
     if sectors is None or ideal is None:
-        if no_counters is not None:
-            return no_counters
+        if missing is not None:
+            return missing
+        sectors = ideal = None
         missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
-        return Coalescing(operations, missing=missing, counted=counted)
-    instructions, lines = _accesses(profile, sectors, ideal)
-    sums = sum_of(sectors), sum_of(ideal)
-    # By ncu's rule UncoalescedGlobalAccess.
-    gain = by_line.excess_estimate(profile, metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES, *sums)
-    return Coalescing(operations, instructions, lines, *sums, gain, no_counters, counted)
+    instructions, lines = by_line.ranked(profile, GlobalAccess, "sectors", "excess", "sectors")
+    cycles = metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES
+    return Coalescing(
+        _operations(profile),
+        instructions,
+        lines,
+        sectors,
+        ideal,
+        by_line.excess_estimate(profile, *cycles, sectors, ideal),  # by ncu's rule UncoalescedGlobalAccess
+        missing,
+        by_line.kinds_counted(profile, metrics.GLOBAL_REQUESTS_OF),
+    )
 
 
 def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
@@ -200,24 +190,3 @@ def _bytes_used(profile: KernelProfile, operation: str) -> float | None:
     used = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(operation))
     limit = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(operation))
     return used if used and not (limit is not None and used > limit) else None
-
-
-def _accesses(
-    profile: KernelProfile, sectors: dict[int, int], ideal: dict[int, int]
-) -> tuple[tuple[GlobalAccess, ...], tuple[GlobalAccess, ...]]:
-    """Instructions and lines that touch global memory, most excess (then most sectors) first."""
-    executed = by_line.by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    tags = by_line.by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
-    kinds = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
-
-    def access(place: by_line.Place) -> GlobalAccess:
-        return GlobalAccess(
-            place,
-            place.total(executed),
-            place.total(sectors) or 0,
-            place.total(ideal) or 0,
-            place.total(tags),
-            by_line.operation_of(kinds, place.addresses),
-        )
-
-    return by_line.ranked(profile, sectors, access, lambda one: (one.excess, one.sectors))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, figure
-from gemmprof.analysis.sections.by_line import Counted, Place, by_address, first_by_address, ranked
+from gemmprof.analysis.figure import collected, derived, figure, quotient
+from gemmprof.analysis.sections.by_line import Counted, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "divergence"
@@ -22,14 +22,15 @@ class Branch(Counted):
         executed: warp-level executions of the branch instruction(s), None if not collected.
     """
 
-    executed: int | None = figure("Executed")
-    divergent: int = figure("Divergent", "", "executions after which threads of a warp went different ways")
-    threads_per_instruction: float | None = figure("Threads at the branch")
-
-    @derived("Share", "%")
-    def divergent_share(self) -> float | None:
-        """Per cent of the executions that diverged."""
-        return 100 * self.divergent / self.executed if self.executed else None
+    executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
+    divergent: int = figure(
+        "Divergent",
+        meaning="executions after which threads of a warp went different ways",
+        of=metrics.DIVERGENT_BRANCHES_BY_ADDRESS,
+    )
+    threads: int | None = figure("Threads", of=metrics.THREADS_BY_ADDRESS, shown=False)
+    threads_per_instruction = derived("Threads at the branch")(quotient("threads", "executed"))
+    divergent_share = derived("Share", "%")(quotient("divergent", "executed", 100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,28 @@ class Divergence:
         lines: the same per CUDA line.
     """
 
-    threads_per_instruction: float | None = figure("Threads per instruction", "", "of a warp's", listed=False)
+    threads_per_instruction: float | None = figure(
+        "Threads per instruction", meaning="of a warp's", listed=False, of=metrics.THREADS_PER_INSTRUCTION
+    )
     threads_per_instruction_predicated_on: float | None = figure(
-        "The same, predicated on", listed=False, alone="Active threads of an instruction"
+        "The same, predicated on",
+        listed=False,
+        alone="Active threads of an instruction",
+        of=metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON,
     )
     warp_size: int = 32
-    branches: float | None = figure("Branches executed")
-    divergent_branches: float | None = figure("Divergent branches")
+    branches: float | None = figure("Branches executed", of=metrics.BRANCHES)
+    divergent_branches: float | None = figure("Divergent branches", of=metrics.DIVERGENT_BRANCHES)
     branch_share: float | None = figure("Share of all instructions", "%")
-    uniform_share: float | None = figure("Uniform branch targets", "%", "100 where no branch splits a warp")
-    divergent_branches_per_scheduler: float | None = figure("Divergent branches per scheduler", listed=False)
+    uniform_share: float | None = figure(
+        "Uniform branch targets",
+        "%",
+        "100 where no branch splits a warp",
+        of=metrics.UNIFORM_BRANCHES_PERCENT,
+    )
+    divergent_branches_per_scheduler: float | None = figure(
+        "Divergent branches per scheduler", listed=False, of=metrics.DIVERGENT_BRANCHES_PER_SCHEDULER
+    )
     instructions: tuple[Branch, ...] = ()
     lines: tuple[Branch, ...] = ()
 
@@ -76,43 +89,19 @@ RESULT = Divergence
 
 def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     """Divergence of one launch; `NotCollected` if the report tells nothing of threads or branches."""
-    threads = profile.number(metrics.THREADS_PER_INSTRUCTION)
-    predicated_on = profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON)
-    branches = profile.first_number(metrics.BRANCHES)
-    fraction = profile.number(metrics.BRANCH_FRACTION)
-    uniform = profile.first_number(metrics.UNIFORM_BRANCHES_PERCENT)
-    divergent = profile.first_number(metrics.DIVERGENT_BRANCHES)
-    if threads is None and branches is None and uniform is None:
+    found = collected(Divergence, profile)
+    if all(found[name] is None for name in ("threads_per_instruction", "branches", "uniform_share")):
         return GROUP.not_collected(profile.metrics)
-    instructions, lines = _branches(profile)
+    if not found["uniform_share"] and not found["divergent_branches"]:
+        found["uniform_share"] = None
+    fraction = profile.number(metrics.BRANCH_FRACTION)
+    instructions, lines = ranked(profile, Branch, "divergent", "divergent")
     warp_size = profile.device.attributes.get("warp_size")
     return Divergence(
-        threads_per_instruction=threads,
-        threads_per_instruction_predicated_on=predicated_on,
+        **found,
         warp_size=warp_size if isinstance(warp_size, int) and warp_size > 0 else 32,
-        branches=branches,
         # ncu stores a fraction under a name and a unit that promise per cent.
         branch_share=None if fraction is None else 100 * fraction,
-        uniform_share=uniform if uniform or divergent else None,
-        divergent_branches=divergent,
-        divergent_branches_per_scheduler=profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
         instructions=instructions,
         lines=lines,
     )
-
-
-def _branches(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, ...]]:
-    """Branch instructions and lines that diverged, most often first."""
-    divergent = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
-    if divergent is None:
-        return (), ()
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
-
-    def branch(place: Place) -> Branch:
-        executions = place.total(executed)
-        active = place.total(threads)
-        average = active / executions if active is not None and executions else None
-        return Branch(place, executions, place.total(divergent) or 0, average)
-
-    return ranked(profile, divergent, branch, lambda one: (one.divergent,))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
-from gemmprof.analysis.figure import declared, derived, figure
+from gemmprof.analysis.figure import collected, declared, derived, figure
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import constants_set
 from gemmprof.model import KernelProfile, NotCollected
@@ -135,10 +135,20 @@ class InstructionMix:
     pipes: tuple[PipeUse, ...]
     ratios: Ratios
     executed: int = figure("Executed", "inst", "warp instructions", alone="Instructions executed")
-    executed_counter: int | None = figure("Executed, by its own counter", "", "counted in another pass")
-    issued: int | None = figure("Issued", "", "above those executed where an instruction was issued again")
-    executed_per_scheduler: float | None = figure("Executed per scheduler")
-    issued_per_scheduler: float | None = figure("Issued per scheduler")
+    executed_counter: int | None = figure(
+        "Executed, by its own counter", meaning="counted in another pass", of=metrics.INSTRUCTIONS_EXECUTED
+    )
+    issued: int | None = figure(
+        "Issued",
+        meaning="above those executed where an instruction was issued again",
+        of=metrics.INSTRUCTIONS_ISSUED,
+    )
+    executed_per_scheduler: float | None = figure(
+        "Executed per scheduler", of=metrics.INSTRUCTIONS_EXECUTED_PER_SCHEDULER
+    )
+    issued_per_scheduler: float | None = figure(
+        "Issued per scheduler", of=metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER
+    )
     thread_executed: int | None = figure("Thread instructions", "", "of threads that were predicated on")
     categories: tuple[tuple[str, int], ...] = ()
     """ncu's own, coarser categories with their executions; empty before ncu 2025."""
@@ -208,11 +218,8 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     total = sum_of(executed)
     working = _without_constants(profile, by_opcode)
     return InstructionMix(
+        **collected(InstructionMix, profile),
         executed=total,
-        executed_counter=profile.whole(metrics.INSTRUCTIONS_EXECUTED),
-        issued=profile.whole(metrics.INSTRUCTIONS_ISSUED),
-        executed_per_scheduler=profile.number(metrics.INSTRUCTIONS_EXECUTED_PER_SCHEDULER),
-        issued_per_scheduler=profile.number(metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER),
         thread_executed=None if threads is None else sum_of(threads),
         opcodes=by_opcode,
         modifiers=modifiers,

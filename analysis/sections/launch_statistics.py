@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import OF_LAUNCH, collected, figure
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -41,8 +41,8 @@ class Launch:
     shared_memory_config: int | None = figure("Shared memory configuration", "size")
     cluster_size: int | None = figure("Cluster size")
     waves_per_sm: float | None = figure("Waves per SM", "", "a small part in the last one leaves SMs idle")
-    stack_bytes: int | None = figure("Stack", "size")
-    tpc_count: int | None = figure("Pairs of SMs", "", "that the launch could use")
+    stack_bytes: int | None = figure("Stack", "size", of=metrics.STACK_SIZE)
+    tpc_count: int | None = figure("Pairs of SMs", meaning="that the launch could use", of=metrics.TPC_COUNT)
     sm_count: int | None = figure("SMs", listed=False)
     launches: int | None = 1
     """Launches that the figures are of; None for a range or graph whose report does not say."""
@@ -72,18 +72,11 @@ def analyse(profile: KernelProfile) -> Launch:
         threads_per_block=threads_per_block,
         threads=threads,
         warps_per_block=warps,
-        registers_per_thread=launch.registers_per_thread,
-        static_shared_memory=launch.static_shared_memory,
-        dynamic_shared_memory=launch.dynamic_shared_memory,
-        driver_shared_memory=launch.driver_shared_memory,
-        shared_memory_config=launch.shared_memory_config,
-        cluster_size=launch.cluster_size,
-        waves_per_sm=launch.waves_per_sm,
+        **{name: getattr(launch, name) for name in OF_LAUNCH},
+        **collected(Launch, profile),
         sm_count=profile.named(profile.device.sm_count, metrics.SM_COUNT) if sm_count is None else sm_count,
-        stack_bytes=profile.whole(metrics.STACK_SIZE),
         cache_config=profile.text(metrics.CACHE_CONFIG),
         cluster_scheduling_policy=profile.text(metrics.CLUSTER_SCHEDULING_POLICY),
-        tpc_count=profile.whole(metrics.TPC_COUNT),
         enabled_tpcs=profile.text(metrics.TPC_ENABLED),
         green_context=profile.whole(metrics.GREEN_CONTEXT),
         idle_lanes=warps * WARP - threads_per_block,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.analysis.sections.coalescing import async_copy_sectors
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
@@ -106,11 +106,15 @@ class MemoryChart:
     not_collected: tuple[str, ...] = ()
     remedy: str = GROUP.remedy
     busy_percent: float | None = figure(
-        "Memory busy", "%", "the busiest unit between the SMs and device memory"
+        "Memory busy", "%", "the busiest unit between the SMs and device memory", of=metrics.MEMORY_BUSY
     )
-    bandwidth_percent: float | None = figure("Busiest connection", "%")
-    pipes_busy_percent: float | None = figure("Memory pipes busy", "%", "the SMs' memory instruction pipes")
-    dram_bytes_per_second: float | None = figure("Device memory, both ways", "byte/s")
+    bandwidth_percent: float | None = figure("Busiest connection", "%", of=metrics.MEMORY_BANDWIDTH)
+    pipes_busy_percent: float | None = figure(
+        "Memory pipes busy", "%", "the SMs' memory instruction pipes", of=metrics.MEMORY_PIPES_BUSY
+    )
+    dram_bytes_per_second: float | None = figure(
+        "Device memory, both ways", "byte/s", of=metrics.DRAM_BYTES_PER_SECOND
+    )
 
     def unit(self, name: str) -> MemoryUnit | None:
         """The box with this name, or None."""
@@ -140,10 +144,7 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
         _units(profile),
         links,
         absent,
-        busy_percent=profile.number(metrics.MEMORY_BUSY),
-        bandwidth_percent=profile.number(metrics.MEMORY_BANDWIDTH),
-        pipes_busy_percent=profile.number(metrics.MEMORY_PIPES_BUSY),
-        dram_bytes_per_second=profile.number(metrics.DRAM_BYTES_PER_SECOND),
+        **collected(MemoryChart, profile),
     )
 
 

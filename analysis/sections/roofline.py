@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
-from gemmprof.analysis.figure import derived, figure, total
+from gemmprof.analysis.figure import derived, figure, quotient, total
 from gemmprof.analysis.opcodes import MatrixProduct
 from gemmprof.analysis.sections.by_line import by_address, constants_set
 from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
@@ -30,10 +30,6 @@ L2_BYTES_PER_CYCLE = 32  # bytes that one L2 slice sends to the crossbar in one 
 L1_BYTES_PER_CYCLE = 128  # bytes that one L1 writes back to registers in one active cycle
 
 
-def _percent(achieved: float | None, peak: float) -> float | None:
-    return None if achieved is None or peak <= 0 else 100 * achieved / peak
-
-
 @dataclass(frozen=True, slots=True)
 class ComputeRoof:
     """Peak rate of one kind of arithmetic, FLOP/s (operations/s for integer tensor types).
@@ -49,10 +45,7 @@ class ComputeRoof:
     only_constants: bool = False
     """True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)."""
 
-    @derived("Share of the peak", "%")
-    def percent(self) -> float | None:
-        """Achieved in per cent of the peak."""
-        return _percent(self.achieved, self.peak)
+    percent = derived("Share of the peak", "%")(quotient("achieved", "peak", 100))
 
     @property
     def computes(self) -> bool:
@@ -72,10 +65,7 @@ class MemoryRoof:
     peak: float = figure("Peak bandwidth", "byte/s")
     achieved: float | None = figure("Bandwidth", "byte/s")
 
-    @derived("Share of the peak bandwidth", "%")
-    def percent(self) -> float | None:
-        """Achieved in per cent of the peak."""
-        return _percent(self.achieved, self.peak)
+    percent = derived("Share of the peak bandwidth", "%")(quotient("achieved", "peak", 100))
 
     def ridge(self, compute: ComputeRoof) -> float:
         """Intensity (FLOP/byte) from which on this level no longer limits that arithmetic."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "scheduler"
@@ -19,36 +19,56 @@ class Scheduler:
 
     issued_per_cycle: float | None = figure(
         "Issued",
-        "",
-        "instructions a cycle, at most 1",
+        meaning="instructions a cycle, at most 1",
         listed=False,
         digits=2,
         alone="Instructions issued a cycle",
+        of=metrics.ISSUE_ACTIVE,
     )
-    one_or_more_eligible_percent: float | None = figure("Cycles that issue", "%", listed=False)
+    one_or_more_eligible_percent: float | None = figure(
+        "Cycles that issue", "%", listed=False, of=metrics.ISSUE_ACTIVE_PERCENT
+    )
     no_eligible_percent: float | None = figure(
-        "Cycles without a ready warp", "%", "empty issue slots", listed=False
+        "Cycles without a ready warp", "%", "empty issue slots", listed=False, of=metrics.ISSUE_IDLE_PERCENT
     )
-    active_warps: float | None = figure("Active", listed=False, digits=2)
+    active_warps: float | None = figure(
+        "Active", listed=False, digits=2, of=metrics.WARPS_ACTIVE_PER_SCHEDULER
+    )
     eligible_warps: float | None = figure(
         "Eligible",
-        "",
-        "below 1 the scheduler often has no choice",
+        meaning="below 1 the scheduler often has no choice",
         listed=False,
         digits=2,
         alone="Eligible warps",
+        of=metrics.WARPS_ELIGIBLE_PER_SCHEDULER,
     )
-    max_warps: float | None = figure("Warps that a scheduler can hold", listed=False)
-    theoretical_warps: float | None = figure("Allowed by the launch", listed=False, digits=2)
-    instructions_per_cycle_active: float | None = figure("Instructions per cycle, executed (active)")
-    instructions_per_cycle_elapsed: float | None = figure("Instructions per cycle, executed (elapsed)")
-    issued_instructions_per_cycle_active: float | None = figure("Instructions per cycle, issued (active)")
+    max_warps: float | None = figure(
+        "Warps that a scheduler can hold", listed=False, of=metrics.WARPS_MAX_PER_SCHEDULER
+    )
+    theoretical_warps: float | None = figure(
+        "Allowed by the launch", listed=False, digits=2, of=metrics.WARPS_THEORETICAL_PER_SCHEDULER
+    )
+    instructions_per_cycle_active: float | None = figure(
+        "Instructions per cycle, executed (active)", of=metrics.IPC_ACTIVE
+    )
+    instructions_per_cycle_elapsed: float | None = figure(
+        "Instructions per cycle, executed (elapsed)", of=metrics.IPC_ELAPSED
+    )
+    issued_instructions_per_cycle_active: float | None = figure(
+        "Instructions per cycle, issued (active)", of=metrics.ISSUED_IPC_ACTIVE
+    )
     cycles_per_issue: float | None = figure("Cycles per issue", "", "of a scheduler, 1 at best")
     issue_slots_busy_percent: float | None = figure(
-        "Issue slots busy", "%", "over elapsed cycles (over active ones before ncu 2025)"
+        "Issue slots busy",
+        "%",
+        "over elapsed cycles (over active ones before ncu 2025)",
+        of=(metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE),
     )
     sm_busy_percent: float | None = figure(
-        "SM busy", "%", "the busiest of issue slots and execution pipes, over the same cycles"
+        "SM busy",
+        "%",
+        "the busiest of issue slots and execution pipes, over the same cycles",
+        of=(metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE),
     )
     missing: NotCollected | None = None
 
@@ -58,41 +78,21 @@ RESULT = Scheduler
 
 def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     """Issue slots and warps per scheduler of one launch."""
-    number = profile.number
-    issued = number(metrics.ISSUE_ACTIVE)
-    busy = number(metrics.ISSUE_ACTIVE_PERCENT)
-    idle = number(metrics.ISSUE_IDLE_PERCENT)
+    found = collected(Scheduler, profile)
+    issued, busy = found["issued_per_cycle"], found["one_or_more_eligible_percent"]
+    # The section Occupancy alone tells of neither issue slots nor instructions.
+    if issued is None and busy is None and found["instructions_per_cycle_active"] is None:
+        return GROUP.not_collected(profile.metrics)
     # A scheduler issues at most one instruction a cycle, so the rate is the share of busy slots too.
-    if issued is not None:
-        busy = 100 * issued if busy is None else busy
-        idle = 100 * (1 - issued) if idle is None else idle
-    result = Scheduler(
-        issued_per_cycle=issued,
-        one_or_more_eligible_percent=busy,
-        no_eligible_percent=idle,
+    if issued is not None and busy is None:
+        found["one_or_more_eligible_percent"] = 100 * issued
+    if issued is not None and found["no_eligible_percent"] is None:
+        found["no_eligible_percent"] = 100 * (1 - issued)
+    # Of a graph ncu stores 1 there, whatever its launches allow.
+    if profile.workload != "kernel":
+        found["theoretical_warps"] = None
+    return Scheduler(
+        **found,
         cycles_per_issue=1 / issued if issued else None,
-        active_warps=number(metrics.WARPS_ACTIVE_PER_SCHEDULER),
-        eligible_warps=number(metrics.WARPS_ELIGIBLE_PER_SCHEDULER),
-        max_warps=number(metrics.WARPS_MAX_PER_SCHEDULER),
-        # Of a graph ncu stores 1 there, whatever its launches allow.
-        theoretical_warps=number(metrics.WARPS_THEORETICAL_PER_SCHEDULER)
-        if profile.workload == "kernel"
-        else None,
-        instructions_per_cycle_active=number(metrics.IPC_ACTIVE),
-        instructions_per_cycle_elapsed=number(metrics.IPC_ELAPSED),
-        issued_instructions_per_cycle_active=number(metrics.ISSUED_IPC_ACTIVE),
-        issue_slots_busy_percent=profile.first_number(
-            (metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE)
-        ),
-        sm_busy_percent=profile.first_number((metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE)),
         missing=GROUP.incomplete(profile.metrics),
     )
-    # The section Occupancy alone tells of neither issue slots nor instructions.
-    told = (
-        result.issued_per_cycle,
-        result.one_or_more_eligible_percent,
-        result.instructions_per_cycle_active,
-    )
-    if all(value is None for value in told):
-        return GROUP.not_collected(profile.metrics)
-    return result

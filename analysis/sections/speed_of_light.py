@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import declared, figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "speed_of_light"
@@ -53,23 +53,44 @@ class SpeedOfLight:
     """
 
     sm_percent: float | None = figure(
-        "Compute (SM)", "%", "of its peak rate", listed=False, alone="Compute throughput"
+        "Compute (SM)",
+        "%",
+        "of its peak rate",
+        listed=False,
+        alone="Compute throughput",
+        of=metrics.SM_THROUGHPUT,
     )
     memory_percent: float | None = figure(
-        "Memory", "%", "of its peak rate", listed=False, alone="Memory throughput"
+        "Memory",
+        "%",
+        "of its peak rate",
+        listed=False,
+        alone="Memory throughput",
+        of=metrics.MEMORY_THROUGHPUT,
     )
-    l1_percent: float | None = figure("L1/TEX", "%", "of its peak rate", listed=False)
-    l2_percent: float | None = figure("L2", "%", "of its peak rate", listed=False)
+    l1_percent: float | None = figure(
+        "L1/TEX", "%", "of its peak rate", listed=False, of=metrics.L1_THROUGHPUT
+    )
+    l2_percent: float | None = figure("L2", "%", "of its peak rate", listed=False, of=metrics.L2_THROUGHPUT)
     dram_percent: float | None = figure(
-        "Device memory", "%", "of its peak rate", listed=False, alone="Device memory throughput"
+        "Device memory",
+        "%",
+        "of its peak rate",
+        listed=False,
+        alone="Device memory throughput",
+        of=metrics.DRAM_THROUGHPUT,
     )
-    duration_ns: float | None = figure("Duration under the profiler", "ns", alone="Duration under ncu")
-    elapsed_cycles: float | None = figure("Cycles elapsed", "cycle", alone="Elapsed cycles")
+    duration_ns: float | None = figure(
+        "Duration under the profiler", "ns", alone="Duration under ncu", of=metrics.DURATION
+    )
+    elapsed_cycles: float | None = figure(
+        "Cycles elapsed", "cycle", alone="Elapsed cycles", of=metrics.ELAPSED_CYCLES
+    )
     sm_active_cycles: float | None = figure(
-        "SM active cycles", "", "below those elapsed where SMs had no block"
+        "SM active cycles", meaning="below those elapsed where SMs had no block", of=metrics.SM_ACTIVE_CYCLES
     )
-    sm_clock_hz: float | None = figure("SM clock", "hz")
-    dram_clock_hz: float | None = figure("Memory clock", "hz")
+    sm_clock_hz: float | None = figure("SM clock", "hz", of=metrics.SM_CLOCK)
+    dram_clock_hz: float | None = figure("Memory clock", "hz", of=metrics.DRAM_CLOCK)
     sm_breakdown: tuple[BreakdownEntry, ...] = ()
     """Largest first."""
     memory_breakdown: tuple[BreakdownEntry, ...] = ()
@@ -97,19 +118,12 @@ BALANCED_POINTS = 10.0  # compute and memory closer than this count as balanced
 
 def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
     """Throughputs, their breakdown and the bottleneck of one launch; one of the figures is enough for a result."""
-    sm = profile.number(metrics.SM_THROUGHPUT)
-    memory = profile.number(metrics.MEMORY_THROUGHPUT)
-    result = SpeedOfLight(
-        sm_percent=sm,
-        memory_percent=memory,
-        l1_percent=profile.number(metrics.L1_THROUGHPUT),
-        l2_percent=profile.number(metrics.L2_THROUGHPUT),
-        dram_percent=profile.number(metrics.DRAM_THROUGHPUT),
-        duration_ns=profile.number(metrics.DURATION),
-        elapsed_cycles=profile.number(metrics.ELAPSED_CYCLES),
-        sm_active_cycles=profile.number(metrics.SM_ACTIVE_CYCLES),
-        sm_clock_hz=profile.number(metrics.SM_CLOCK),
-        dram_clock_hz=profile.number(metrics.DRAM_CLOCK),
+    found = collected(SpeedOfLight, profile)
+    if all(value is None for value in found.values()):
+        return GROUP.not_collected(profile.metrics)
+    sm, memory = found["sm_percent"], found["memory_percent"]
+    return SpeedOfLight(
+        **found,
         sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
         memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
         bottleneck=None
@@ -117,8 +131,6 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         else classify(sm, memory, profile.launch.waves_per_sm),
         missing=GROUP.incomplete(profile.metrics),
     )
-    known = any(getattr(result, name) is not None for name in declared(SpeedOfLight))
-    return result if known else GROUP.not_collected(profile.metrics)
 
 
 def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
-from gemmprof.analysis.sections.by_line import Counted, Place, by_address, ranked
+from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.sections.by_line import Counted, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "spills"
@@ -27,8 +27,8 @@ class LocalAccess(Counted):
         sectors: 32-byte sectors touched, before any cache.
     """
 
-    executed: int | None = figure("Executed")
-    sectors: int = figure("Sectors")
+    executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
+    sectors: int = figure("Sectors", of=metrics.LOCAL_SECTORS_BY_ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,19 @@ class Spills:
         instructions, lines: where it happens, most sectors first; empty without source counters.
     """
 
-    loads: float = figure("Local loads", "", "warp instructions", listed=False)
-    stores: float = figure("Local stores", "", "warp instructions", listed=False)
-    load_sectors: float | None = figure("Sectors loaded")
-    store_sectors: float | None = figure("Sectors stored")
-    load_hit_rate: float | None = figure("L1 hit rate of loads", "%")
-    store_hit_rate: float | None = figure("L1 hit rate of stores", "%")
+    loads: float = figure("Local loads", meaning="warp instructions", listed=False, of=metrics.LOCAL_LOADS)
+    stores: float = figure("Local stores", meaning="warp instructions", listed=False, of=metrics.LOCAL_STORES)
+    load_sectors: float | None = figure("Sectors loaded", of=metrics.LOCAL_SECTORS_OF["load"])
+    store_sectors: float | None = figure("Sectors stored", of=metrics.LOCAL_SECTORS_OF["store"])
+    load_hit_rate: float | None = figure("L1 hit rate of loads", "%", of=metrics.LOCAL_HIT_RATE_OF["load"])
+    store_hit_rate: float | None = figure("L1 hit rate of stores", "%", of=metrics.LOCAL_HIT_RATE_OF["store"])
     spilling_requests: float | None = figure(
-        "Attributed to spilling by Nsight Compute", "", "the others are arrays in local memory"
+        "Attributed to spilling by Nsight Compute",
+        meaning="the others are arrays in local memory",
+        of=metrics.SPILLING_REQUESTS,
     )
-    spilling_loads: float | None = figure("of them loads")
-    spilling_stores: float | None = figure("of them stores")
+    spilling_loads: float | None = figure("of them loads", of=metrics.SPILLING_LOADS)
+    spilling_stores: float | None = figure("of them stores", of=metrics.SPILLING_STORES)
     share_of_l1_sectors: float | None = figure(
         "Share of the sectors at L1", "%", "local of local and global ones"
     )
@@ -74,28 +76,17 @@ RESULT = Spills
 
 def analyse(profile: KernelProfile) -> Spills | NotCollected:
     """Local-memory traffic of one launch; `NotCollected` without the counts of local loads and stores."""
-    loads = profile.first_number(metrics.LOCAL_LOADS)
-    stores = profile.first_number(metrics.LOCAL_STORES)
-    if loads is None or stores is None:
+    found = collected(Spills, profile)
+    if found["loads"] is None or found["stores"] is None:
         return GROUP.not_collected(profile.metrics)
-    instructions, lines = _accesses(profile)
-    local = [profile.number(metrics.LOCAL_SECTORS_OF[kind]) for kind in ("load", "store")]
-    everything = [*local, *(profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store"))]
-    return Spills(
-        loads,
-        stores,
-        local[0],
-        local[1],
-        # Without traffic ncu stores a rate of 0, which would read as "everything missed".
-        profile.number(metrics.LOCAL_HIT_RATE_OF["load"]) if loads else None,
-        profile.number(metrics.LOCAL_HIT_RATE_OF["store"]) if stores else None,
-        profile.number(metrics.SPILLING_REQUESTS),
-        profile.number(metrics.SPILLING_LOADS),
-        profile.number(metrics.SPILLING_STORES),
-        _share(local, everything),
-        instructions,
-        lines,
-    )
+    for kind in ("load", "store"):
+        if not found[f"{kind}s"]:  # ncu stores a rate of 0 then, which would read as "everything missed"
+            found[f"{kind}_hit_rate"] = None
+    local = [found["load_sectors"], found["store_sectors"]]
+    other = [profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store")]
+    instructions, lines = ranked(profile, LocalAccess, "sectors", "sectors")
+    share = _share(local, [*local, *other])
+    return Spills(**found, share_of_l1_sectors=share, instructions=instructions, lines=lines)
 
 
 def _share(part: list[float | None], whole: list[float | None]) -> float | None:
@@ -104,16 +95,3 @@ def _share(part: list[float | None], whole: list[float | None]) -> float | None:
     if len(known) < len(whole) or not sum(known):
         return None
     return 100 * sum(value or 0 for value in part) / sum(known)
-
-
-def _accesses(profile: KernelProfile) -> tuple[tuple[LocalAccess, ...], tuple[LocalAccess, ...]]:
-    """Instructions and lines that touch local memory, most sectors first."""
-    sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
-    if sectors is None:
-        return (), ()
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-
-    def access(place: Place) -> LocalAccess:
-        return LocalAccess(place, place.total(executed), place.total(sectors) or 0)
-
-    return ranked(profile, sectors, access, lambda one: (one.sectors,))

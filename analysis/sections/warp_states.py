@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.analysis.sections.by_line import by_address
 from gemmprof.gpu.arch import has
 from gemmprof.model import Instruction, KernelProfile, NotCollected
@@ -291,14 +291,21 @@ class WarpStates:
         "cycle",
         "of one warp",
         alone="Cycles between two instructions of a warp",
+        of=metrics.CYCLES_PER_ISSUE,
     )
     cycles_per_executed_instruction: float | None = figure(
-        "Cycles per executed instruction", "", "of one warp"
+        "Cycles per executed instruction", meaning="of one warp", of=metrics.CYCLES_PER_EXECUTED
     )
-    threads_per_instruction: float | None = figure("Threads per instruction", "", "of 32")
-    threads_per_instruction_not_predicated: float | None = figure("The same, predicated on")
-    sample_count: int | None = figure("Samples", listed=False)
-    sampling_interval_cycles: int | None = figure("Cycles between samples", listed=False)
+    threads_per_instruction: float | None = figure(
+        "Threads per instruction", meaning="of 32", of=metrics.THREADS_PER_INSTRUCTION
+    )
+    threads_per_instruction_not_predicated: float | None = figure(
+        "The same, predicated on", of=metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON
+    )
+    sample_count: int | None = figure("Samples", listed=False, of=metrics.SAMPLE_COUNT)
+    sampling_interval_cycles: int | None = figure(
+        "Cycles between samples", listed=False, of=metrics.SAMPLING_INTERVAL_CYCLES
+    )
     missing: NotCollected | None = None
 
     @property
@@ -338,14 +345,9 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     ]
     states.sort(key=lambda state: (-state.share, state.reason.key))
     return WarpStates(
-        cycles_per_issued_instruction=latency,
-        cycles_per_executed_instruction=profile.number(metrics.CYCLES_PER_EXECUTED),
-        threads_per_instruction=profile.number(metrics.THREADS_PER_INSTRUCTION),
-        threads_per_instruction_not_predicated=profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON),
+        **collected(WarpStates, profile),
         states=tuple(states),
         groups=_grouped(states),
-        sample_count=profile.whole(metrics.SAMPLE_COUNT),
-        sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
         missing=GROUP.incomplete(profile.metrics),
     )
 

@@ -330,7 +330,7 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
 
 def _in_excess(result: Coalescing | BankConflicts, unit: str, most: int) -> Iterator[Row]:
     """The places with most excess, in sectors or wavefronts."""
-    for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
+    for access in [one for one in (result.lines or result.instructions) if (one.excess or 0) > 0][:most]:
         total = formatting.number(getattr(access, unit))
         yield place_text(access.place), formatting.number(access.excess), f"{unit} in excess of {total}"
 
