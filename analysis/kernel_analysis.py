@@ -90,11 +90,6 @@ class Results(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in _analyses_by_name()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and dict(self) == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return repr(dict(self))
 

@@ -137,18 +137,15 @@ def figure(record: KernelRecord, name: str) -> Range | None:
     direct = record.metrics.get(DIRECT.get(name, ""))
     if direct is not None:
         return direct
-    if name in record.measures.values:
-        value = record.measures.values[name]
-        return Range(value, value, value)
-    if name in record.metrics:
+    value = record.measures.values.get(name)
+    if value is None and name in record.metrics:
         return record.metrics[name]
-    if name == LOCAL:
+    if value is None and name == LOCAL:
         # Not counted while it ran: whether the code has such instructions at all is known from the code.
         code = disassembled(record).code
         if code is not None and code.instructions:
-            count = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
-            return Range(count, count, count)
-    return None
+            value = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
+    return None if value is None else Range.of([value])
 
 
 def _of_one_launch(name: str, record: KernelRecord) -> bool:

@@ -98,7 +98,7 @@ def _launched_otherwise(gone: Sequence[KernelRecord], new: Sequence[KernelRecord
         if _is_family(left)
         for position, right in enumerate(of_name.get(left.name, ()))
     ]
-    return (Match(left, right, "launch") for left, right in _best(scored))
+    return (Match(left, right, "launch") for left, right, _ in _best(scored))
 
 
 def _is_family(record: KernelRecord) -> bool:
@@ -128,13 +128,8 @@ def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Itera
             if _may_be_renamed(left, right, alike):
                 score = (alike, left.grid == right.grid, left.block == right.block, left.nvtx == right.nvtx)
                 scored.append((score, -position, left, right))
-    for left, right in _best(scored):
-        alike = likeness(left_codes[_place(gone, left)], right_codes[_place(new, right)])
+    for left, right, (alike, *_) in _best(scored):
         yield Match(left, right, "renamed", alike)
-
-
-def _place(records: Sequence[KernelRecord], wanted: KernelRecord) -> int:
-    return next(at for at, record in enumerate(records) if record is wanted)
 
 
 def _may_be_renamed(left: KernelRecord, right: KernelRecord, alike: float) -> bool:
@@ -147,26 +142,19 @@ def _may_be_renamed(left: KernelRecord, right: KernelRecord, alike: float) -> bo
     same_launch = left.grid == right.grid and left.block == right.block
     if alike >= (ALIKE if same_launch else ALIKE_ELSEWHERE):
         return True
-    return _but_for_numbers(left.name) == _but_for_numbers(right.name)
-
-
-def _but_for_numbers(name: str) -> str:
-    """A full name with its numbers and truth values left open: ``tile<128, 8>(float *)`` is one with ``tile<64, 8>``.
-
-    Other types or functors as arguments make another kernel.
-    """
-    return _NUMBER.sub("#", name)
+    # ``tile<128, 8>(float *)`` is one with ``tile<64, 8>``; other types or functors make another kernel.
+    return _NUMBER.sub("#", left.name) == _NUMBER.sub("#", right.name)
 
 
 def _best(
     scored: Sequence[tuple[tuple[float, ...], int, KernelRecord, KernelRecord]],
-) -> Iterable[tuple[KernelRecord, KernelRecord]]:
-    """Pairs with the highest scores, each record once."""
+) -> Iterable[tuple[KernelRecord, KernelRecord, tuple[float, ...]]]:
+    """Pairs with the highest scores, each record once, and their scores."""
     taken: set[tuple[str, ...]] = set()
-    for _, _, left, right in sorted(scored, key=lambda item: item[:2], reverse=True):
+    for score, _, left, right in sorted(scored, key=lambda item: item[:2], reverse=True):
         if left.key not in taken and right.key not in taken:
             taken |= {left.key, right.key}
-            yield left, right
+            yield left, right, score
 
 
 def rungs(side: Side) -> tuple[Match, ...]:

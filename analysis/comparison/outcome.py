@@ -14,7 +14,7 @@ from gemmprof.analysis.comparison.control import Control
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.matching import match as paired
 from gemmprof.analysis.comparison.noise import usual_noise
-from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between, measures
+from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between
 from gemmprof.analysis.comparison.reasons import (
     Reason,
     changed_counters,
@@ -23,8 +23,8 @@ from gemmprof.analysis.comparison.reasons import (
     same_code,
     what_changed,
 )
-from gemmprof.analysis.comparison.records import KernelRecord, batches, origin_of
-from gemmprof.analysis.comparison.sides import Side, disassembled
+from gemmprof.analysis.comparison.records import KernelRecord, batches
+from gemmprof.analysis.comparison.sides import Side, disassembled, of_launches
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.amounts import brief
 from gemmprof.base.errors import UsageError
@@ -294,19 +294,9 @@ def compare_launches(
 
 
 def _of_launch(label: str, analysis: KernelAnalysis, timing: Timing | None) -> KernelRecord:
-    profile = analysis.profile
     seconds = None if timing is None else timing.median
-    return KernelRecord(
-        profile.name,
-        label,
-        profile.launch.grid,
-        profile.launch.block,
-        profile.family,
-        1,
-        (),
-        origin_of(profile),
-        measures=replace(measures(analysis), seconds=seconds),
-    )
+    record = of_launches(label, analysis.profile.family, [analysis.profile], analysis, "")
+    return replace(record, times=(), measures=replace(record.measures, seconds=seconds))
 
 
 def _elsewhere(matches: Sequence[Match], control: Control) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gemmprof.analysis.inputs.named_figures import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.warp_states import WarpStates
+from gemmprof.analysis.sections.warp_states import ISSUING, WarpStates
 
 SAME_WITHIN = 0.005  # changes up to this size (see `Change.magnitude`) count as none
 
@@ -50,9 +50,9 @@ class Change:
     @property
     def verdict(self) -> str:
         """``better``, ``worse``, ``same``, ``changed`` (neither direction is a goal) or ``unknown``."""
-        if self.before is None or self.after is None:
+        difference = self.difference
+        if difference is None:
             return "unknown"
-        difference = self.after - self.before
         if self.magnitude <= SAME_WITHIN:
             return "same"
         if self.better == NOT_JUDGED:
@@ -96,13 +96,14 @@ class Measures:
 
 def measures(analysis: KernelAnalysis) -> Measures:
     """The quantities of one analysed launch."""
-    states, conflicts = analysis.get(WarpStates), analysis.get(BankConflicts)
-    stalls = _cycles(states) if isinstance(states, WarpStates) else {}
+    states = analysis.field(WarpStates, "states") or ()
+    stalled = {one.reason: one.cycles_per_issue for one in states if one.reason.group != ISSUING}
+    cycles = {reason: found for reason, found in stalled.items() if found is not None}
     return Measures(
         figures(analysis),
-        {key: cycles for key, (cycles, _) in stalls.items()},
-        {key: title for key, (_, title) in stalls.items()},
-        isinstance(conflicts, BankConflicts) and bool(conflicts.uses_shared_memory),
+        {reason.key: found for reason, found in cycles.items()},
+        {reason.key: reason.title for reason in cycles},
+        bool(analysis.field(BankConflicts, "uses_shared_memory")),
     )
 
 
@@ -147,12 +148,3 @@ def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
             yield Change(
                 f"stall_{key}", title, "stalls", "cycle", values[0], values[1], LESS_IS_BETTER, latency
             )
-
-
-def _cycles(states: WarpStates) -> dict[str, tuple[float, str]]:
-    """Key to (cycles per issue, title) of the states in which a warp is stalled."""
-    return {
-        state.reason.key: (state.cycles_per_issue, state.reason.title)
-        for state in states.states
-        if state.cycles_per_issue is not None and state.reason.group != "issuing"
-    }

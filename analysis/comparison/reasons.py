@@ -17,8 +17,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import KernelRecord, Range, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.base.errors import GemmprofError
+from gemmprof.analysis.reading.report import one_launch
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
 
@@ -156,17 +155,19 @@ def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
 
 def clock_change(before: KernelRecord, after: KernelRecord) -> float | None:
     """Change of the SM clock, 0.01 for 1 % faster; None where a side does not say."""
-    clocks = [[value for times in record.times for value in times.sm_hz] for record in (before, after)]
+    clocks = [_of_all(record, "sm_hz") for record in (before, after)]
     return median(clocks[1]) / median(clocks[0]) - 1 if all(clocks) else None
+
+
+def _of_all(record: KernelRecord, clock: str) -> list[float]:
+    """A clock of all launches of all processes."""
+    return [value for times in record.times for value in getattr(times, clock)]
 
 
 def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
     parts = []
     for title, attribute in (("SM clock", "sm_hz"), ("memory clock", "memory_hz")):
-        sides = [
-            [value for times in record.times for value in getattr(times, attribute)]
-            for record in (before, after)
-        ]
+        sides = [_of_all(record, attribute) for record in (before, after)]
         if not all(sides):
             continue
         left, right = (median(side) for side in sides)
@@ -324,12 +325,8 @@ def _per_cent(share: float) -> str:
 @cache
 def findings_at(path: str, index: int) -> tuple[Prediction, ...] | None:
     """The findings of a launch of a report, the most to save first; None where nothing can be said of it."""
-    try:
-        with ReportReader(path) as reader:
-            profile = next(reader.profiles(source=True, units=True, only={index}))
-    except (GemmprofError, StopIteration):
-        return None
-    found = explain(profile)
-    if not (found.limit or found.findings):
+    profile = one_launch(path, index, source=True, units=True)
+    found = None if profile is None else explain(profile)
+    if found is None or not (found.limit or found.findings):
         return None
     return tuple(Prediction(one.cause, one.saves, one.saves_low, one.saves_high) for one in found.findings)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison import records as recorded
-from gemmprof.analysis.comparison.quantify import Measures, measures
+from gemmprof.analysis.comparison.quantify import measures
 from gemmprof.analysis.inputs.families import census
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.reading.report import ReportReader, code_digests
+from gemmprof.analysis.reading.report import ReportReader, code_digests, one_launch
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
@@ -122,19 +122,15 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[rec
         apart = [*told_apart[middle.family]]
         if each_launch and seen[key[:-1]] > 0:
             apart.append(f"({key[-1]})")
-        record = _of_launches(identity.label, key, launches, analysis, digest)
+        record = of_launches(identity.label, key, launches, analysis, digest)
         found.append(replace(record, nvtx=middle.nvtx, family=identity.number, apart=" ".join(apart)))
     return found
 
 
-def _of_launches(
-    label: str,
-    key: tuple[str, ...],
-    launches: Sequence[KernelProfile],
-    middle: KernelAnalysis,
-    digest: str,
+def of_launches(
+    label: str, key: tuple[str, ...], launches: Sequence[KernelProfile], middle: KernelAnalysis, digest: str
 ) -> recorded.KernelRecord:
-    """The launches of one kernel in one process, with the quantities of one of them."""
+    """The launches of one kernel in one process, with the quantities of one of them, whose code has this digest."""
     profile = middle.profile
     return recorded.KernelRecord(
         name=profile.name,
@@ -150,7 +146,9 @@ def _of_launches(
         metrics=recorded.ranges_of(launches),
         measures=measures(middle),
         rules=tuple(dict.fromkeys(rule.rule for rule in profile.rules)),
-        findings=_findings(middle),
+        findings=tuple(
+            dict.fromkeys(rule.rule for rule in profile.rules if rule.severity in RULES_THAT_FIND)
+        ),
         place=(profile.report, profile.index),
     )
 
@@ -183,11 +181,6 @@ def _middle(launches: Sequence[KernelProfile]) -> KernelProfile:
     timed = [launch for launch in launches if launch.number(m.DURATION) is not None]
     ordered = sorted(timed, key=lambda launch: launch.number(m.DURATION) or 0.0)
     return ordered[(len(ordered) - 1) // 2] if ordered else launches[0]
-
-
-def _findings(analysis: KernelAnalysis) -> tuple[str, ...]:
-    rules = [rule.rule for rule in analysis.profile.rules if rule.severity in RULES_THAT_FIND]
-    return tuple(dict.fromkeys(rules))
 
 
 def _merged(parts: Sequence[Sequence[recorded.KernelRecord]]) -> tuple[recorded.KernelRecord, ...]:
@@ -238,28 +231,24 @@ def _of_stage(
     stage = run.record_of(result).stage
     label = f"{stage.number} {stage.title}, {result.problem.label}"
     key = ("stage", str(stage.number), result.problem.key)
-    timing = None
-    if (timed := result.timing) is not None:
-        timing = recorded.Times(timed=(timed.median, timed.p10, timed.p90), repetitions=timed.repetitions)
     versions = dict(run.info.versions)
     if analysis is None:
-        times = (timing,) if timing is not None else ()
         origin = recorded.Origin(run.info.device, versions=versions)
+        times = (recorded.Times(),) if result.timing is not None else ()
         record = recorded.KernelRecord(label, label, (), (), key, 0, times, origin)
-        return replace(
-            record, measures=Measures(seconds=timing.timed[0] if timing and timing.timed else None)
-        )
-    profile = analysis.profile
-    digest = digests.get((profile.report, profile.index), "")
-    record = _of_launches(label, key, [profile], analysis, digest)
-    (launch,) = record.times
-    if timing is not None:
-        launch = replace(launch, timed=timing.timed, repetitions=timing.repetitions)
+    else:
+        profile = analysis.profile
+        digest = digests.get((profile.report, profile.index), "")
+        record = of_launches(label, key, [profile], analysis, digest)
+        versions |= profile.session.versions
+        record = replace(record, origin=replace(record.origin, versions=versions))
+    if (timed := result.timing) is None:
+        return record
+    percentiles = (timed.median, timed.p10, timed.p90)
     return replace(
         record,
-        times=(launch,),
-        origin=replace(record.origin, versions={**versions, **profile.session.versions}),
-        measures=replace(record.measures, seconds=timing.timed[0] if timing and timing.timed else None),
+        times=(replace(record.times[0], timed=percentiles, repetitions=timed.repetitions),),
+        measures=replace(record.measures, seconds=timed.median),
     )
 
 
@@ -293,10 +282,5 @@ def _instructions(place: tuple[str, int] | None) -> tuple[Instruction, ...]:
     """The code of a launch; () where there is no report or it cannot be read."""
     if place is None:
         return ()
-    path, index = place
-    try:
-        with ReportReader(path) as reader:
-            profile = next(reader.profiles(source=True, instances=False, rules=False, only={index}))
-    except (GemmprofError, StopIteration):
-        return ()
-    return profile.source.instructions
+    profile = one_launch(*place, source=True, instances=False, rules=False)
+    return () if profile is None else profile.source.instructions

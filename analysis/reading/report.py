@@ -447,6 +447,15 @@ def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str
     return found
 
 
+def one_launch(path: str, index: int, **read: bool) -> KernelProfile | None:
+    """A launch of a report, read as `ReportReader.profiles` says; None where it cannot be read."""
+    try:
+        with ReportReader(path) as reader:
+            return next(reader.profiles(only={index}, **read))
+    except (GemmprofError, StopIteration):
+        return None
+
+
 def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
     """Unit of every metric that some launch of the report may have, '' if it has none.
 

@@ -79,11 +79,6 @@ class InstanceTable(Mapping[str, Instances]):
     def __contains__(self, name: object) -> bool:
         return name in self._values
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and dict(self) == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def _column(column: messages.Column) -> Sequence[MetricValue] | None:
     """What stands in a column; None if values of several kinds do, whose order it does not keep."""
