@@ -278,16 +278,15 @@ def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
 
 
 def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:
-    ordered = sorted(executed.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         OpcodeCount(
-            opcode=opcode,
-            executed=sum_of(executed, [opcode]),
-            thread_executed=None if threads is None or opcode not in threads else sum_of(threads, [opcode]),
-            instruction_class=opcodes.info(opcode).instruction_class,
-            meaning=opcodes.info(opcode).meaning,
+            opcode,
+            opcodes.info(opcode).instruction_class,
+            opcodes.info(opcode).meaning,
+            sum_of(executed, [opcode]),
+            None if threads is None or opcode not in threads else sum_of(threads, [opcode]),
         )
-        for opcode, _ in ordered
+        for opcode in sorted(executed, key=lambda opcode: (-executed[opcode], opcode))
     )
 
 
@@ -345,24 +344,24 @@ def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...],
             item.executed for item in counts if item.opcode in names and item.instruction_class != "move"
         )
 
-    def per(dividend: int, divisor: int) -> float | None:
-        return dividend / divisor if divisor else None
+    def share(part: int) -> float:
+        return part / total if total else 0.0
 
-    multiply_adds = executed(*opcodes.FUSED_MULTIPLY_ADD)
-    math = sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
+    found: dict[str, float | None] = {}
     main = _main_arithmetic(counts)
-    main_executed = executed(main) if main else 0
+    for space, loads in (("shared", ("LDS", "LDSM")), ("global", ("LDG", "LDGSTS"))):
+        loaded = executed(*loads)
+        found[f"main_per_{space}_load"] = executed(main) / loaded if main and loaded else None
+        found[f"ffma_per_{space}_load"] = executed("FFMA") / loaded if loaded else None
+        found[f"bytes_per_{space}_load"] = _mean_bytes(modifiers, loads)
     return Ratios(
-        main_opcode=main,
-        main_share=main_executed / total if total else 0.0,
-        main_per_shared_load=per(main_executed, executed("LDS", "LDSM")) if main else None,
-        main_per_global_load=per(main_executed, executed("LDG", "LDGSTS")) if main else None,
-        ffma_per_shared_load=per(executed("FFMA"), executed("LDS", "LDSM")),
-        ffma_per_global_load=per(executed("FFMA"), executed("LDG", "LDGSTS")),
-        fma_share=multiply_adds / total if total else 0.0,
-        math_share=math / total if total else 0.0,
-        bytes_per_shared_load=_mean_bytes(modifiers, ("LDS", "LDSM")),
-        bytes_per_global_load=_mean_bytes(modifiers, ("LDG", "LDGSTS")),
+        main,
+        main_share=share(executed(main)) if main else 0.0,
+        math_share=share(
+            sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
+        ),
+        fma_share=share(executed(*opcodes.FUSED_MULTIPLY_ADD)),
+        **found,
     )
 
 

@@ -18,7 +18,7 @@ from gemmprof import metrics
 from gemmprof.analysis.figure import traced
 from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
 from gemmprof.analysis.sections import by_line
-from gemmprof.model import KernelProfile, LineTable, NotCollected
+from gemmprof.model import Instruction, KernelProfile, LineTable, NotCollected
 
 NAME = "source_view"
 TITLE = "Source"
@@ -304,14 +304,9 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     base = profile.source.function_address or (addresses[0] if addresses else 0)
     sass = []
     for index, (address, counters) in enumerate(zip(addresses, tables.each(addresses), strict=True)):
-        instruction = known.get(address)
-        code = (
-            ("", None, None)
-            if instruction is None
-            else (instruction.sass, instruction.file, instruction.line)
-        )
-        access = tables.access(address)
-        sass.append(SassLine(index, address, address - base, *code, counters, *access))
+        code = known.get(address) or Instruction(address, "")
+        where = (code.sass, code.file, code.line)
+        sass.append(SassLine(index, address, address - base, *where, counters, *tables.access(address)))
     lines = _lines(profile, addresses, tables)
     return SourceView(
         sass=tuple(sass),

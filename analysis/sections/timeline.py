@@ -305,10 +305,11 @@ def _on_grid(
     stalls.sort(key=lambda lane: -lane.mean)
     bursts = [] if blocks is None else _bursts(blocks, profile.device.sm_count)
     in_step = blocks is not None and _in_step(blocks, bursts, profile.device.sm_count)
-    phases = _phases(profile, lanes, share, bursts, in_step=in_step, sample=interval / duration)
-    ends = {phase.name: phase for phase in phases}
-    tail, fill = ends.get("tail"), ends.get("filling")
-    pauses = _pauses(lanes)
+    found = {lane.key: np.array(lane.values) for lane in lanes}
+    phases = _phases(profile, found, share, bursts, in_step=in_step, sample=interval / duration)
+    named = {phase.name: phase for phase in phases}
+    tail, fill = named.get("tail"), named.get("filling")
+    pauses = _pauses(found.get("tensor"))
     return Timeline(
         duration_ns=duration,
         interval_ns=interval,
@@ -317,7 +318,7 @@ def _on_grid(
         bursts=float(len(bursts)) if in_step else None,
         tail_percent=None if share is None else 100 * tail.share if tail is not None else 0.0,
         tail_costs_percent=None if share is None else tail.costs_percent if tail is not None else 0.0,
-        even_end_saves_percent=_even_end(lanes, share, phases) if within >= ENOUGH else None,
+        even_end_saves_percent=_even_end(found.get("issue"), share, named) if within >= ENOUGH else None,
         fill_costs_percent=fill.costs_percent if fill is not None else None,
         tensor_pauses=None if pauses is None else float(len(pauses)),
         tensor_pauses_percent=None if not pauses else 100 * sum(b - a for a, b in pauses) / columns,
@@ -442,15 +443,14 @@ def _in_step(blocks: Array, bursts: Sequence[tuple[int, int]], sms: int | None) 
     return alike and sizes[-1] <= (1 + ALIKE) * usual and (len(sizes) == 1 or usual >= sms / 2)
 
 
-def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
+def _pauses(tensor: Array | None) -> list[tuple[int, int]] | None:
     """Stretches in which tensor cores that are busy before and behind do less than three quarters as much.
 
     None where they are not what the kernel keeps busy (half of the time above half of their peak).
     """
-    lane = next((lane for lane in lanes if lane.key == "tensor"), None)
-    if lane is None or len(lane.values) < 20:
+    if tensor is None or len(tensor) < 20:
         return None
-    values = np.nan_to_num(np.array(lane.values))
+    values = np.nan_to_num(tensor)
     usual = float(np.median(values))
     if usual < 50.0:
         return None
@@ -459,27 +459,26 @@ def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
     return [(a, b) for a, b in _runs(values < 0.75 * usual) if a and b < last and b - a <= last // 10]
 
 
-def _even_end(lanes: Sequence[Lane], share: Array | None, phases: Sequence[Phase]) -> float | None:
+def _even_end(issue: Array | None, share: Array | None, phases: Mapping[str, Phase]) -> float | None:
     """Per cent of the time that would be saved if the SMs worked to the end as they do where most have work.
 
     Work is instructions issued: where few SMs keep a memory as busy as all do, nothing is lost. None where the launch
     does more than one thing, so that instructions are no measure of work.
     """
-    lane = next((lane for lane in lanes if lane.key == "issue"), None)
-    steady = next((phase for phase in phases if phase.name == "steady"), None)
+    steady = phases.get("steady")
     if (
-        lane is None
+        issue is None
         or share is None
         or steady is None
-        or any(phase.name in ("prologue", "epilogue") for phase in phases)
+        or not phases.keys().isdisjoint(("prologue", "epilogue"))
     ):
         return None
-    issued = np.nan_to_num(np.array(lane.values))
+    issued = np.nan_to_num(issue)
     begin, end = (round(share * len(issued)) for share in (steady.begin, steady.end))
     working = np.nan_to_num(share[begin:end])
     if not working.mean() > 0 or not issued[begin:end].mean() > 0:
         return None
-    if all(phase.name != "tail" for phase in phases):
+    if "tail" not in phases:
         return 0.0
     level = float(issued[begin:end].mean() / working.mean() * np.quantile(working, 0.9))
     return float(100 * max(0.0, (1 - issued[begin:] / level).sum() / len(issued)))
@@ -487,7 +486,7 @@ def _even_end(lanes: Sequence[Lane], share: Array | None, phases: Sequence[Phase
 
 def _phases(
     profile: KernelProfile,
-    lanes: Sequence[Lane],
+    found: Mapping[str, Array],
     share: Array | None,
     bursts: Sequence[tuple[int, int]],
     *,
@@ -499,10 +498,9 @@ def _phases(
     A persistent kernel (one wave of blocks) that keeps the tensor cores busy begins and ends with a prologue and an
     epilogue: SMs have work, the tensor cores none.
     """
-    found = {lane.key: np.array(lane.values) for lane in lanes}
-    columns = len(next(iter(found.values()))) if found else 0
-    if not columns:
+    if not found:
         return ()
+    columns = len(next(iter(found.values())))
     first, last, blur = 0, columns, SHORTEST * sample
     ends: list[Phase] = []
     begin: list[Phase] = []

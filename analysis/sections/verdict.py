@@ -64,15 +64,19 @@ class Verdict:
         return " ".join(sentence for sentence in (self.closeness, self.waiting, self.advice) if sentence)
 
 
-@dataclass(frozen=True, slots=True)
 class _Findings:
     """The results that the verdict looks at; None where there is none."""
 
-    light: SpeedOfLight | None
-    roofs: Roofline | None
-    states: WarpStates | None
-    scheduler: Scheduler | None
-    mix: InstructionMix | None
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        def result(name: str, kind: type[Found]) -> Found | None:
+            found = results.get(name)
+            return found if isinstance(found, kind) else None
+
+        self.light = result(speed_of_light.NAME, SpeedOfLight)
+        self.roofs = result(roofline.NAME, Roofline)
+        self.states = result(warp_states.NAME, WarpStates)
+        self.scheduler = result(scheduler.NAME, Scheduler)
+        self.mix = result(instruction_mix.NAME, InstructionMix)
 
     @property
     def stall(self) -> StateShare | None:
@@ -117,18 +121,7 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
         results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
         explanation: what to change first, which the last sentence names.
     """
-
-    def result(name: str, kind: type[Found]) -> Found | None:
-        found = results.get(name)
-        return found if isinstance(found, kind) else None
-
-    findings = _Findings(
-        light=result(speed_of_light.NAME, SpeedOfLight),
-        roofs=result(roofline.NAME, Roofline),
-        states=result(warp_states.NAME, WarpStates),
-        scheduler=result(scheduler.NAME, Scheduler),
-        mix=result(instruction_mix.NAME, InstructionMix),
-    )
+    findings = _Findings(results)
     return Verdict(
         _limited_by(findings, explanation), _closeness(findings), _waiting(findings), _advice(explanation)
     )
@@ -154,10 +147,10 @@ def _closeness(findings: _Findings) -> str:
     light = findings.light
     if light is not None:
         reached = [
-            f"{side} reaches {percent:.1f} % of its peak{_busy(findings.unit(breakdown))}"
-            for side, percent, breakdown in (
-                ("compute", light.sm_percent, light.sm_breakdown),
-                ("memory", light.memory_percent, light.memory_breakdown),
+            f"{side} reaches {percent:.1f} % of its peak" + (f" (busiest: {unit})" if unit else "")
+            for side, percent, unit in (
+                ("compute", light.sm_percent, findings.unit(light.sm_breakdown)),
+                ("memory", light.memory_percent, findings.unit(light.memory_breakdown)),
             )
             if percent is not None
         ]
@@ -167,16 +160,15 @@ def _closeness(findings: _Findings) -> str:
     point = None if findings.roofs is None else _main_point(findings.roofs)
     if point is not None:
         unit = "OP/s" if "int" in point.compute.key else "FLOP/s"
+        level = point.memory.label
+        if point.memory.level in (roofline.DRAM, roofline.SHARED):  # the others begin with an abbreviation
+            level = _lower_first(level)
         sentences.append(
-            f"At {significant(point.intensity)} operations per byte of {_level(point)} it does "
+            f"At {significant(point.intensity)} operations per byte of {level} it does "
             f"{scaled(point.achieved, unit)} of {point.compute.label}, {point.percent:.1f} % of what the "
             f"{point.bound} roof allows there."
         )
     return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
-
-
-def _busy(unit: str) -> str:
-    return f" (busiest: {unit})" if unit else ""
 
 
 def _main_point(roofs: Roofline) -> RooflinePoint | None:
@@ -188,23 +180,16 @@ def _main_point(roofs: Roofline) -> RooflinePoint | None:
     return max(points, key=lambda point: point.percent, default=None)
 
 
-def _level(point: RooflinePoint) -> str:
-    words = point.memory.level in (roofline.DRAM, roofline.SHARED)  # the others begin with an abbreviation
-    return _lower_first(point.memory.label) if words else point.memory.label
-
-
 def _waiting(findings: _Findings) -> str:
     sentences = []
     stall, states, scheduler = findings.stall, findings.states, findings.scheduler
     if states is not None and stall is not None:
         what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
-        cycles = states.cycles_per_issued_instruction
+        cycles, share = states.cycles_per_issued_instruction, f"{100 * stall.share:.0f} %"
         if cycles is not None and stall.cycles_per_issue is not None:
-            sentences.append(
-                f"A warp issues every {cycles:.1f} cycles; {100 * stall.share:.0f} % of its time it {what}."
-            )
+            sentences.append(f"A warp issues every {cycles:.1f} cycles; {share} of its time it {what}.")
         else:
-            sentences.append(f"In {100 * stall.share:.0f} % of the samples a warp {what}.")
+            sentences.append(f"In {share} of the samples a warp {what}.")
     if scheduler is not None and scheduler.no_eligible_percent is not None:
         warps = (
             f", with {scheduler.active_warps:.1f} of {scheduler.max_warps:.0f} possible warps resident"
