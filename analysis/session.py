@@ -298,10 +298,7 @@ def load_session(
     """
     inputs = _listed(paths)
     with few_collections(), unpacked_once():
-        found = _find(inputs)
-        return _load(
-            inputs, found, _select(found.reports, selection), selection, source=source, listed=listed
-        )
+        return _load(inputs, selection, source=source, listed=listed)
 
 
 def selected_reports(
@@ -319,7 +316,7 @@ def selected_reports(
         failures = list(found.failures)
         if not found.reports and not failures:
             failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
-        chosen = _select(found.reports, selection).positions
+        chosen, _ = _select(found.reports, selection)
     return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
 
 
@@ -409,24 +406,21 @@ def _check(run: Run, name: str, report: Path) -> None:
         check(report, kept, record_of(frame.read, frame.size))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Positions of the launches to read, by path of the report; None: all that it holds, or as many as are whole."""
-
-    positions: dict[str, set[int] | None]
-    known: Census | None = None
-    """All launches of the inputs, where they were looked at."""
-
-
-def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
+def _select(
+    reports: Sequence[_Report], selection: Selection
+) -> tuple[dict[str, set[int] | None], Census | None]:
     """Which launches are meant.
+
+    Returns:
+        positions of the launches to read, by path of the report (None: all that it holds, or as many as are whole), and
+        all launches of the inputs, where they were looked at.
 
     Raises:
         UsageError: if reports could be read and nothing in them matches.
     """
     chosen: dict[str, set[int] | None] = {str(report.path): None for report in reports}
     if not selection:
-        return _Chosen(chosen)
+        return chosen, None
     profiles: list[KernelProfile] = []
     stages: dict[Place, str] = {}
     unread = set()
@@ -455,7 +449,7 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
         raise nothing_selected(selection, Counter(profile.name for profile in profiles))
     for path in chosen.keys() - unread:
         chosen[path] = {candidate.index for candidate in kept if candidate.report == path}
-    return _Chosen(chosen, known)
+    return chosen, known
 
 
 def listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfile]:
@@ -475,22 +469,14 @@ def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> di
     return found
 
 
-def _load(
-    inputs: Sequence[Path],
-    found: _Found,
-    chosen: _Chosen,
-    selection: Selection,
-    *,
-    source: bool,
-    listed: bool,
-) -> Session:
+def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed: bool) -> Session:
+    found = _find(inputs)
+    chosen, known = _select(found.reports, selection)
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
     wanted = [
-        (report, only)
-        for report in found.reports
-        if (only := chosen.positions[str(report.path)]) is None or only
+        (report, only) for report in found.reports if (only := chosen[str(report.path)]) is None or only
     ]
     lots = [lots_of(report.path, only) for report, only in wanted]
     made = each(
@@ -523,7 +509,7 @@ def _load(
         tuple(failures),
         by_launch if only_run else {},
         str(selection),
-        chosen.known,
+        known,
         listed,
     )
     if only_run is None or not selection:
@@ -546,24 +532,12 @@ def lots_of(path: Path, only: Collection[int] | None) -> list[Collection[int] | 
 def _read_lot(
     path: Path, only: Collection[int] | None, source: bool, listed: bool, explained: bool, many: bool
 ) -> list[KernelAnalysis]:
-    """Some launches of a report, analysed and, where that is wanted, explained."""
-    if listed:
-        from gemmprof.analysis.kernel_analysis import analyse
-
-        return [analyse(profile) for profile in listing(path, only)]
-    analysed = list(_analysed(path, source=source, only=only, many=many))
-    if explained:
-        for analysis in analysed:
-            analysis.take_explanation(analysis.explanation)
-    return analysed
-
-
-def _analysed(
-    path: Path, *, source: bool, only: Collection[int] | None, many: bool
-) -> Iterator[KernelAnalysis]:
-    """The launches of one report, analysed one at a time; with many, only what pages show is kept."""
+    """Some launches of a report, analysed and, where that is wanted, explained; of many what pages show is kept."""
     from gemmprof.analysis.kernel_analysis import analyse
 
+    if listed:
+        return [analyse(profile) for profile in listing(path, only)]
+    found: list[KernelAnalysis] = []
     with ReportReader(path) as reader:
         many = many or (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (
@@ -571,7 +545,10 @@ def _analysed(
         )
         for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
-            yield analysis.slim() if many else analysis
+            found.append(analysis.slim() if many else analysis)
+    for analysis in found if explained else ():
+        _ = analysis.explanation  # which the analysis keeps
+    return found
 
 
 def _title(inputs: Sequence[Path]) -> str:

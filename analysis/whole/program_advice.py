@@ -136,19 +136,15 @@ class Advice:
     sampled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    cause: str
-    says: str
-    change: str
-    gains: Mapping[int, Gain]
-
-
 class Launches:
-    """The launches of a program in their order, with what the rules ask of each."""
+    """The launches of a program in their order, with what the rules ask of each.
 
-    def __init__(self, sums: Sums) -> None:
-        self.sums = sums
+    Args:
+        ids: the id of the family of the launch at a position.
+    """
+
+    def __init__(self, sums: Sums, ids: Callable[[int], str]) -> None:
+        self.sums, self.ids = sums, ids
         self.profiles = sums.profiles
         self.kinds = [kind_of(profile.name) for profile in sums.profiles]
         self.owners = [owner_of(profile) for profile in sums.profiles]
@@ -162,6 +158,14 @@ class Launches:
         for run in self.runs(lambda at: self.owners[at].key == "torch" and self.kinds[at] == "elementwise"):
             if any(_OPTIMIZER_NAME.search(self.profiles[at].name) for at in run):
                 yield from run
+
+    def proposal(self, cause: str, says: str, change: str, gains: Mapping[int, Gain]) -> Proposal:
+        """One change with what it saves in all."""
+        members = sorted(gains)
+        families = dict.fromkeys(map(self.ids, sorted(members, key=lambda at: -self.sums.times[at])))
+        span = self.sums.span(TITLES.get(cause, cause), members)
+        shares = _share(gains.values(), self.sums.total)
+        return Proposal(cause, says, change, *shares, span, tuple(families), gains=gains)
 
     def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
         """Stretches of launches that follow one another in a report and all belong."""
@@ -206,7 +210,7 @@ def _gain(saves: float, low: float = 0.7, high: float = 1.2) -> Gain:
     return Gain(saves, low * saves, high * saves)
 
 
-def _optimizer(known: Launches) -> Iterator[_Draft]:
+def _optimizer(known: Launches) -> Iterator[Proposal]:
     """An optimiser in many launches, which torch has in a few: by the arrays that its steps move one after another."""
     members = sorted(known.optimizer)
     if len(members) < ALIKE or any(_FUSED_OPTIMIZER.search(known.profiles[at].name) for at in members):
@@ -221,7 +225,7 @@ def _optimizer(known: Launches) -> Iterator[_Draft]:
     )
     left = max(1, math.ceil(tensors / TENSORS_A_LAUNCH), math.ceil(elements / CHUNK / CHUNKS_A_LAUNCH))
     traffic = min(MOST_FUSED, max(0.0, 1.0 - OPTIMIZER_ARRAYS / (ARRAYS * each)))
-    yield _Draft(
+    yield known.proposal(
         "optimizer",
         f"{known.words(members)}: fused, it would be about {left}.",
         "Give the optimiser fused=True (torch.optim.AdamW(…, fused=True); foreach=True at the least): one pass over "
@@ -230,7 +234,7 @@ def _optimizer(known: Launches) -> Iterator[_Draft]:
     )
 
 
-def _chains(known: Launches) -> Iterator[_Draft]:
+def _chains(known: Launches) -> Iterator[Proposal]:
     """Runs of torch's small kernels, which torch.compile makes one kernel each; a reduction ends one."""
 
     def small(at: int) -> bool:
@@ -247,7 +251,7 @@ def _chains(known: Launches) -> Iterator[_Draft]:
         gains |= known.in_one(run, after, min(MOST_FUSED, max(0.0, 1.0 - moved)))
     if not gains:
         return
-    yield _Draft(
+    yield known.proposal(
         "compile",
         f"{known.words(gains)}: compiled, they would be about {left}.",
         "torch.compile(model): each chain of elementwise operations, norms and sums becomes one kernel that reads and "
@@ -256,7 +260,7 @@ def _chains(known: Launches) -> Iterator[_Draft]:
     )
 
 
-def _neighbours(known: Launches) -> Iterator[_Draft]:
+def _neighbours(known: Launches) -> Iterator[Proposal]:
     """Kernels of one's own on the same grid, one behind the other, each moving about what it computes on."""
 
     def plain(at: int) -> bool:
@@ -276,7 +280,7 @@ def _neighbours(known: Launches) -> Iterator[_Draft]:
                 gains[at] = Gain(gain.saves, 0.5 * gain.saves, max(1.2 * gain.saves, most))
             names |= {a.function_name: None, b.function_name: None}
     if gains:
-        yield _Draft(
+        yield known.proposal(
             "elementwise",
             f"{known.words(gains)}: {', '.join(list(names)[:4])} run one behind the other on one grid.",
             "Where one reads what the other writes, do both in one kernel: the array between them is neither written "
@@ -285,7 +289,7 @@ def _neighbours(known: Launches) -> Iterator[_Draft]:
         )
 
 
-def _attention(known: Launches) -> Iterator[_Draft]:
+def _attention(known: Launches) -> Iterator[Proposal]:
     """A softmax between two products, with nothing but elementwise kernels: attention with its scores in memory."""
     between: set[int] = set()
     products: set[int] = set()
@@ -302,7 +306,7 @@ def _attention(known: Launches) -> Iterator[_Draft]:
     gains = {at: Gain(0.85 * times[at], 0.5 * times[at], times[at]) for at in between}
     # With the scores in registers the products may gain, too; how much nothing tells.
     gains |= {at: Gain(0.0, 0.0, 0.4 * times[at]) for at in products}
-    yield _Draft(
+    yield known.proposal(
         "attention",
         f"{known.words(sorted(between))}, between the products: attention is written out, and its "
         "scores go through memory each time.",
@@ -323,13 +327,13 @@ def _product(known: Launches, at: int, step: int) -> int | None:
     return None
 
 
-def _layout(known: Launches) -> Iterator[_Draft]:
+def _layout(known: Launches) -> Iterator[Proposal]:
     """cuDNN's conversions between channels first and last."""
     found = [
         at for at, p in enumerate(known.profiles) if re.search(r"n[ch]hwc?ToN[ch]", p.name, re.IGNORECASE)
     ]
     if found:
-        yield _Draft(
+        yield known.proposal(
             "layout",
             f"{known.words(found)}: cuDNN converts between channels first and last.",
             "Keep the network in channels-last: model.to(memory_format=torch.channels_last), and its input the same.",
@@ -338,7 +342,7 @@ def _layout(known: Launches) -> Iterator[_Draft]:
         )
 
 
-def _copies(known: Launches) -> Iterator[_Draft]:
+def _copies(known: Launches) -> Iterator[Proposal]:
     """``torch.cat`` of something large: it copies what was there before as well."""
     found = [
         at
@@ -346,7 +350,7 @@ def _copies(known: Launches) -> Iterator[_Draft]:
         if "CatArrayBatchedCopy" in profile.name and known.fills(at)
     ]
     if found:
-        yield _Draft(
+        yield known.proposal(
             "copies",
             f"{known.words(found)}: torch.cat copies what was there before.",
             "Write into a buffer of the full size instead (a static cache): only what is new is written.",
@@ -359,7 +363,7 @@ def _copies(known: Launches) -> Iterator[_Draft]:
         )
 
 
-def _alike(known: Launches) -> Iterator[_Draft]:
+def _alike(known: Launches) -> Iterator[Proposal]:
     """Launches of one kernel on one small grid in a row, outside the optimiser: a loop that could be one launch."""
     loops: list[list[int]] = []
     for run in known.runs(
@@ -387,7 +391,7 @@ def _alike(known: Launches) -> Iterator[_Draft]:
                 0.93 * share * time, max(0.0, 1.0 - alone / len(loop)) * 0.7 * time, share * time
             )
     if gains:
-        yield _Draft(
+        yield known.proposal(
             "batch",
             f"{known.words(gains)}: launches of one kernel in a row, each too small for the GPU.",
             "If they do not depend on one another, do them in one launch: a batched call, or the index of the piece "
@@ -396,7 +400,7 @@ def _alike(known: Launches) -> Iterator[_Draft]:
         )
 
 
-def _products(known: Launches) -> Iterator[_Draft]:
+def _products(known: Launches) -> Iterator[Proposal]:
     """Own matrix products on the tensor cores, far below what tuned ones reach."""
     gains: dict[int, Gain] = {}
     for at, profile in enumerate(known.profiles):
@@ -410,7 +414,7 @@ def _products(known: Launches) -> Iterator[_Draft]:
     if not gains:
         return
     triton = any(known.owners[at].key == "triton" for at in gains)
-    yield _Draft(
+    yield known.proposal(
         "product",
         f"{known.words(gains)}: the tensor cores work at less than {ratio(SLOW_PRODUCT, 0)} of their "
         "rate, where tuned products of this size reach more than half.",
@@ -421,7 +425,7 @@ def _products(known: Launches) -> Iterator[_Draft]:
     )
 
 
-def _precision(known: Launches) -> Iterator[_Draft]:
+def _precision(known: Launches) -> Iterator[Proposal]:
     """Libraries' products in FP32 without tensor cores, known by their names."""
     gains = {}
     for at, profile in enumerate(known.profiles):
@@ -434,7 +438,7 @@ def _precision(known: Launches) -> Iterator[_Draft]:
     cudnn = any(known.owners[at].key == "cudnn" for at in gains)
     convolutions = "; convolutions: torch.backends.cudnn.allow_tf32" if cudnn else ""
     if gains:
-        yield _Draft(
+        yield known.proposal(
             "precision",
             f"{known.words(gains)}: matrix products in FP32 without tensor cores.",
             'torch.set_float32_matmul_precision("high") where the ten bits of TF32 suffice, or BF16 by autocast '
@@ -458,7 +462,7 @@ def _blocks_each(profile: KernelProfile) -> int:
     return max(1, int(min(limits, default=1)))
 
 
-def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]:
+def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposal]:
     """Short kernels of one's own that are launched again and again, most of whose time no multiprocessor works."""
     often = Counter(profile.family for profile in known.profiles)
     found: dict[FamilyKey, list[int]] = {}
@@ -468,7 +472,7 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]
             found.setdefault(profile.family, []).append(at)
     gains = {at: gain for group in found.values() for at, gain in known.in_one(group, 1, 0.0).items()}
     if gains:
-        yield _Draft(
+        yield known.proposal(
             "launch_overhead",
             f"{counted(len(found), 'kernel')}, {known.words(gains)}.",
             "Do more in one launch: fuse them with one another or with their neighbours, or give each more data at "
@@ -477,14 +481,16 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]
         )
 
 
-Rule = Callable[[Launches], Iterator[_Draft]]
+Rule = Callable[[Launches], Iterator[Proposal]]
 # What is inferred from launches that follow one another.
 OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
 OF_EACH: tuple[Rule, ...] = (_layout, _copies, _products, _precision)
 
 
-def _in_common(known: Launches, explained: Iterable[Family], claimed: Mapping[int, Gain]) -> Iterator[_Draft]:
-    """The first finding of each family, one draft a cause; without launches in which other advice saves as much."""
+def _in_common(
+    known: Launches, explained: Iterable[Family], claimed: Mapping[int, Gain]
+) -> Iterator[Proposal]:
+    """The first finding of each family, one a cause; without launches in which other advice saves as much."""
     found: dict[str, list[tuple[float, Finding, Family]]] = {}
     gains: dict[str, dict[int, Gain]] = {}
     for family in explained:
@@ -503,7 +509,7 @@ def _in_common(known: Launches, explained: Iterable[Family], claimed: Mapping[in
     for cause, members in found.items():
         members.sort(key=lambda one: -one[0])
         kernels = len({family.name for _, _, family in members})
-        yield _Draft(
+        yield known.proposal(
             cause,
             f"{counted(kernels, 'kernel')}, {known.words(gains[cause])}.",
             members[0][1].change,
@@ -519,18 +525,16 @@ def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -
     """
     if len(sums.profiles) < 2 or not sums.total:
         return Advice()
-    known = Launches(sums)
+    known = Launches(sums, ids)
     sampled = any(_CHOSEN.search(profile.session.command_line) for profile in sums.profiles[:1])
     rules = OF_EACH if sampled else (*OF_THE_ORDER, *OF_EACH)
-    drafts = [draft for rule in rules for draft in rule(known)]
+    found = [one for rule in rules for one in rule(known)]
     claimed: dict[int, Gain] = {}
-    for draft in drafts:
-        _larger(claimed, draft.gains)
-    drafts += [*_launching(known, claimed), *_in_common(known, explained, claimed)]
-    proposals = sorted(
-        (_proposal(known, draft, ids) for draft in drafts), key=lambda one: (-one.saves, one.cause)
-    )
-    kept = tuple(one for one in proposals if one.saves >= LEAST)
+    for one in found:
+        _larger(claimed, one.gains)
+    found += [*_launching(known, claimed), *_in_common(known, explained, claimed)]
+    found.sort(key=lambda one: (-one.saves, one.cause))
+    kept = tuple(one for one in found if one.saves >= LEAST)
     return Advice(kept, together(kept, sums.total) if len(kept) > 1 else None, sampled)
 
 
@@ -549,26 +553,6 @@ def _larger(into: dict[int, Gain], gains: Mapping[int, Gain]) -> None:
 
 
 def _share(gains: Iterable[Gain], total: float) -> tuple[float, float, float]:
-    listed = list(gains)
-    saves, low, high = (
-        min(1.0, sum(values) / total)
-        for values in ([g.saves for g in listed], [g.low for g in listed], [g.high for g in listed])
-    )
+    listed = [(gain.saves, gain.low, gain.high) for gain in gains] or [(0.0, 0.0, 0.0)]
+    saves, low, high = (min(1.0, sum(values) / total) for values in zip(*listed, strict=True))
     return saves, low, high
-
-
-def _proposal(known: Launches, draft: _Draft, ids: Callable[[int], str]) -> Proposal:
-    saves, low, high = _share(draft.gains.values(), known.sums.total)
-    about = sorted(draft.gains)
-    by_time = sorted(about, key=lambda at: -known.sums.times[at])
-    return Proposal(
-        draft.cause,
-        draft.says,
-        draft.change,
-        saves,
-        low,
-        high,
-        known.sums.span(TITLES.get(draft.cause, draft.cause), about),
-        tuple(dict.fromkeys(map(ids, by_time))),
-        gains=draft.gains,
-    )
