@@ -190,7 +190,7 @@ def _step(
     """One operator of `_Traced`; with its neutral number nothing is written down."""
 
     def computed(self: _Traced, other: Any) -> Any:
-        if neutral is not None and _is(other, neutral):
+        if type(other) in (int, float) and other == neutral:
             return self
         left, right = (other, self) if reverse else (self, other)
         return self._with(of(_plain(left), _plain(right)), sign, left, right)
@@ -267,10 +267,6 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, TracedInt) else value
 
 
-def _is(other: object, neutral: int) -> bool:
-    return type(other) in (int, float) and other == neutral
-
-
 def _operand(value: object, least: int) -> str:
     if isinstance(value, _Traced):
         return f"({value.formula})" if value.rank < least else value.formula
@@ -325,20 +321,8 @@ def with_formulas(profile: KernelProfile) -> KernelProfile:
         launch,
         **{
             name: traced(value, metric)
-            for name, metric in OF_LAUNCH.items()
+            for name, metric in (*metrics.OF_LAUNCH.items(), ("waves_per_sm", metrics.WAVES_PER_SM))
             if (value := getattr(launch, name)) is not None
         },
     )
     return _TracedProfile(**fields)
-
-
-# What the launch itself says, and the metric that says the same.
-OF_LAUNCH = {
-    "registers_per_thread": metrics.REGISTERS_PER_THREAD,
-    "static_shared_memory": metrics.SHARED_MEMORY_STATIC,
-    "dynamic_shared_memory": metrics.SHARED_MEMORY_DYNAMIC,
-    "driver_shared_memory": metrics.SHARED_MEMORY_DRIVER,
-    "shared_memory_config": metrics.SHARED_MEMORY_CONFIG,
-    "cluster_size": metrics.CLUSTER_SIZE,
-    "waves_per_sm": metrics.WAVES_PER_SM,
-}

@@ -148,11 +148,6 @@ def figure(record: KernelRecord, name: str) -> Range | None:
     return None if value is None else Range.of([value])
 
 
-def _of_one_launch(name: str, record: KernelRecord) -> bool:
-    """Whether a figure is known of the middle launch only, and may differ from launch to launch."""
-    return name in record.measures.values and name not in EXACT and DIRECT.get(name) not in record.metrics
-
-
 def _has_finding(finding: str, record: KernelRecord) -> bool | None:
     """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's; None if nobody looked."""
     if finding in CAUSES:
@@ -374,7 +369,9 @@ def _answer(part: language.Comparison | language.HasFinding | language.Match, ke
         change = _percent(left.middle, right.middle)
         words += f" ({change:+.2f} %)" if left.middle else ""
     distance, largest = abs(right.middle - left.middle), max(abs(left.middle), abs(right.middle))
-    if _of_one_launch(name, after) and 0 < distance <= ONE_LAUNCH_WITHIN * largest:
+    # Known of the middle launch only, and it may differ from launch to launch.
+    one_launch = name in after.measures.values and name not in EXACT and DIRECT.get(name) not in after.metrics
+    if one_launch and 0 < distance <= ONE_LAUNCH_WITHIN * largest:
         return _Answer(None, f"{words}, within what one launch of each side may differ by")
     apart = left.high < right.low or right.high < left.low or left.middle == right.middle
     if not apart and compare(change, part.value):

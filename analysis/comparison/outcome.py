@@ -363,7 +363,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
     notes = []
     before, after = one.match.before, one.match.after
     assert before is not None and after is not None
-    cycles, clock = _cycles_change(before, after), clock_change(before, after)
+    was, now, clock = _cycles(before), _cycles(after), clock_change(before, after)
+    cycles = None if was is None or now is None else math.expm1(now - was)
     if verdict in ("slower", "faster") and one.code_same and one.counters_same and one.match.how != "ladder":
         if judgement.equivalent:
             verdict = "same"
@@ -459,11 +460,6 @@ def _cycles(record: KernelRecord) -> float | None:
     """Logarithm of the elapsed cycles of all launches; None where they were not collected."""
     centres = [statistics.Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
     return sum(centres) / len(centres) if centres else None
-
-
-def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:
-    left, right = _cycles(before), _cycles(after)
-    return None if left is None or right is None else math.expm1(right - left)
 
 
 def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -79,7 +79,8 @@ class _Level:
 def _level(series: Series, start: int, stop: int) -> _Level:
     rows = series.numbers[start:stop]
     typical = changepoints.medians(rows)
-    texts = {name: _mode(text for text in series.texts[name][start:stop] if text) for name in TEXTS}
+    counted = {name: Counter(filter(None, series.texts[name][start:stop])) for name in TEXTS}
+    texts = {name: max(of, key=of.__getitem__, default="") for name, of in counted.items()}
     return _Level(texts, typical, changepoints.medians(np.abs(rows - typical)))
 
 
@@ -125,11 +126,6 @@ def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
         moved = np.flatnonzero((size > COUNTER_CHANGE) & (np.abs(now - was) > 3 * own))
     chosen = sorted((at for at in moved.tolist() if at >= len(CLOCKS)), key=lambda at: -size[at])
     return [f"{names[at].replace('_', ' ')} {number(was[at])} became {number(now[at])}" for at in chosen]
-
-
-def _mode(values: Iterable[str]) -> str:
-    counted = Counter(values)
-    return counted.most_common(1)[0][0] if counted else ""
 
 
 # --- Many series ------------------------------------------------------------------------------------------------------

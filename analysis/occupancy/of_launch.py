@@ -168,7 +168,10 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         return GROUP.not_collected(profile.metrics)
     admitted = {resource: blocks for resource, name in _LIMITS if (blocks := profile.whole(name)) is not None}
     blocks_per_sm = min(admitted.values())
-    sm_count = _sm_count(profile)
+    # What the launch could use: under green contexts it differs from what the device has.
+    sm_count = profile.whole(metrics.SM_COUNT)
+    if sm_count is None:
+        sm_count = profile.named(profile.device.sm_count, metrics.SM_COUNT)
     full = last = wave_blocks = None
     blocks = profile.named(profile.launch.blocks, metrics.GRID_SIZE)
     even = None
@@ -194,7 +197,10 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         losses=_losses(profile, theoretical, achieved, even, sm_count, blocks_per_sm, block_cycles),
         block_cycles=block_cycles,
         calculated=calculated,
-        agrees=None if calculated is None else _agrees(calculated, blocks_per_sm, theoretical),
+        agrees=None
+        if calculated is None
+        else calculated.blocks_per_sm == blocks_per_sm
+        and abs(calculated.theoretical_percent - theoretical) < 1e-6,
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -224,17 +230,6 @@ def _alone(calculated: Occupancy | None, resource: str, blocks: int) -> int | No
         return None
     more = calculated.block_limits.get(resource)
     return more if more is not None and more > blocks else None
-
-
-def _agrees(calculated: Occupancy, blocks_per_sm: int, theoretical: float) -> bool:
-    same_occupancy = abs(calculated.theoretical_percent - theoretical) < 1e-6
-    return calculated.blocks_per_sm == blocks_per_sm and same_occupancy
-
-
-def _sm_count(profile: KernelProfile) -> int | None:
-    """SMs that the launch could use; the launch's own count differs from the device's under green contexts."""
-    count = profile.whole(metrics.SM_COUNT)
-    return profile.named(profile.device.sm_count, metrics.SM_COUNT) if count is None else count
 
 
 def _even_share(blocks: int, sm_count: int, blocks_per_sm: int) -> float:

@@ -324,12 +324,7 @@ def _launch(
     return LaunchStatistics(
         grid=grid,
         block=block,
-        registers_per_thread=whole(m.REGISTERS_PER_THREAD),
-        static_shared_memory=whole(m.SHARED_MEMORY_STATIC),
-        dynamic_shared_memory=whole(m.SHARED_MEMORY_DYNAMIC),
-        driver_shared_memory=whole(m.SHARED_MEMORY_DRIVER),
-        shared_memory_config=whole(m.SHARED_MEMORY_CONFIG),
-        cluster_size=whole(m.CLUSTER_SIZE),
+        **{field: whole(metric) for field, metric in m.OF_LAUNCH.items()},
         waves_per_sm=float(waves) if isinstance(waves, (int, float)) and 0 <= waves < 1e15 else None,
         stream=stream,
         context=context,

@@ -321,7 +321,10 @@ class ReportReader:
         elif source and not instances:
             instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
-        order = self._order()
+        try:
+            order = Order(self.frame)
+        except WireError as error:
+            raise damaged(self.path, "a source in it cannot be read", str(error)) from None
         lookup = Lookup(self.frame)
         # The native reader works on the units, and on the code of the next launches, while this process decodes values
         # and its caller looks at the launch before.
@@ -380,12 +383,6 @@ class ReportReader:
             if digest:
                 found[profile.index] = digest
         return found
-
-    def _order(self) -> Order:
-        try:
-            return Order(self.frame)
-        except WireError as error:
-            raise damaged(self.path, "a source in it cannot be read", str(error)) from None
 
     def _results(
         self, decoder: ResultDecoder, order: Order, only: Collection[int] | None

@@ -153,30 +153,24 @@ def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
     copies = has("asynchronous copies", profile.device.compute_capability)
     for name, title in _TITLES.items():
         requests = profile.number(metrics.GLOBAL_REQUESTS_OF[name])
-        if requests:
-            operations.append(
-                GlobalOperation(
-                    name,
-                    title if copies else title.replace(", LDGSTS", ""),
-                    requests,
-                    _sectors(profile, name),
-                    _bytes_used(profile, name),
-                    _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(name)),
-                    _number(profile, metrics.GLOBAL_HIT_RATE_OF.get(name)),
-                    part_of="load" if name == "async_copy" else "",
-                )
+        if not requests:
+            continue
+        copied = name == "async_copy"
+        used = profile.number(metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(name, ""))
+        limit = profile.number(metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(name, ""))
+        operations.append(
+            GlobalOperation(
+                name,
+                title if copies else title.replace(", LDGSTS", ""),
+                requests,
+                async_copy_sectors(profile) if copied else profile.number(metrics.GLOBAL_SECTORS_OF[name]),
+                used if used and not (limit is not None and used > limit) else None,
+                limit,
+                profile.number(metrics.GLOBAL_HIT_RATE_OF.get(name, "")),
+                "load" if copied else "",
             )
+        )
     return tuple(operations)
-
-
-def _number(profile: KernelProfile, metric: str | None) -> float | None:
-    return None if metric is None else profile.number(metric)
-
-
-def _sectors(profile: KernelProfile, operation: str) -> float | None:
-    if operation == "async_copy":
-        return async_copy_sectors(profile)
-    return profile.number(metrics.GLOBAL_SECTORS_OF[operation])
 
 
 def async_copy_sectors(profile: KernelProfile) -> float | None:
@@ -184,9 +178,3 @@ def async_copy_sectors(profile: KernelProfile) -> float | None:
     ways = [profile.number(name) for name in metrics.ASYNC_COPY_SECTORS]
     known = [sectors for sectors in ways if sectors is not None]
     return sum(known) if len(known) == len(ways) else None
-
-
-def _bytes_used(profile: KernelProfile, operation: str) -> float | None:
-    used = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(operation))
-    limit = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(operation))
-    return used if used and not (limit is not None and used > limit) else None

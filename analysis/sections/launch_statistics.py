@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import OF_LAUNCH, collected, figure
+from gemmprof.analysis.figure import collected, figure
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -72,7 +72,8 @@ def analyse(profile: KernelProfile) -> Launch:
         threads_per_block=threads_per_block,
         threads=threads,
         warps_per_block=warps,
-        **{name: getattr(launch, name) for name in OF_LAUNCH},
+        **{name: getattr(launch, name) for name in metrics.OF_LAUNCH},
+        waves_per_sm=launch.waves_per_sm,
         **collected(Launch, profile),
         sm_count=profile.named(profile.device.sm_count, metrics.SM_COUNT) if sm_count is None else sm_count,
         cache_config=profile.text(metrics.CACHE_CONFIG),

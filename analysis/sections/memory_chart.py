@@ -134,12 +134,15 @@ RESULT = MemoryChart
 def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     """The memory chart of one launch; `NotCollected` if no link has a counter."""
     every = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
-    capability = profile.device.compute_capability
-    candidates = tuple(link for link in every if _known(link) or _exists(link, capability))
-    links = tuple(link for link in candidates if _known(link))
+    links = tuple(link for link in every if _known(link))
     if not links:
         return GROUP.not_collected(profile.metrics)
-    absent = tuple(f"{link.source}→{link.target} {link.label}" for link in candidates if not _known(link))
+    capability = profile.device.compute_capability
+    absent = tuple(
+        f"{link.source}→{link.target} {link.label}"
+        for link in every
+        if not _known(link) and _exists((link.source, link.target, link.label), capability)
+    )
     return MemoryChart(
         _units(profile),
         links,
@@ -164,10 +167,9 @@ _NEEDS = {
 }
 
 
-def _exists(link: MemoryLink, capability: tuple[int, int]) -> bool:
-    """Whether the GPU has what a link is of."""
-    needed = (_NEEDS.get(name) for name in (link.source, link.target, link.label))
-    return all(feature is None or has(feature, capability) for feature in needed)
+def _exists(names: Iterable[str], capability: tuple[int, int]) -> bool:
+    """Whether the GPU has all of these boxes and kinds of link."""
+    return all(has(_NEEDS[name], capability) for name in names if name in _NEEDS)
 
 
 def _known(link: MemoryLink) -> bool:
@@ -208,7 +210,7 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
         MemoryUnit("system", "System memory"),
         MemoryUnit("peer", "Peer memory"),
     )
-    return tuple(unit for unit in units if unit.name not in _NEEDS or has(_NEEDS[unit.name], capability))
+    return tuple(unit for unit in units if _exists((unit.name,), capability))
 
 
 def _busiest_part(profile: KernelProfile, prefix: str) -> str:
@@ -293,7 +295,7 @@ def _touches_shared_memory(profile: KernelProfile) -> bool | None:
     counts = [
         profile.number(metrics.SHARED_WAVEFRONTS_OF[kind])
         for kind in ("load", "store", "atomic", "async_copy")
-        if kind not in _NEEDS or has(_NEEDS[kind], profile.device.compute_capability)
+        if _exists((kind,), profile.device.compute_capability)
     ]
     if has("wgmma", profile.device.compute_capability):
         operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])

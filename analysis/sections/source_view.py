@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import traced
+from gemmprof.analysis.figure import difference, quotient, traced
 from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
 from gemmprof.analysis.sections import by_line
 from gemmprof.model import Instruction, KernelProfile, LineTable, NotCollected
@@ -62,22 +62,17 @@ class Counters(NamedTuple):
     @property
     def shared_excess(self) -> int | None:
         """Wavefronts that bank conflicts added."""
-        if self.shared_wavefronts is None or self.shared_ideal is None:
-            return None
-        return self.shared_wavefronts - self.shared_ideal
+        return difference("shared_wavefronts", "shared_ideal")(self)
 
     @property
     def global_excess(self) -> int | None:
         """Sectors beyond what the bytes need."""
-        if self.global_sectors is None or self.global_ideal is None:
-            return None
-        return self.global_sectors - self.global_ideal
+        return difference("global_sectors", "global_ideal")(self)
 
     @property
     def threads_predicated_on_per_instruction(self) -> float | None:
         """Average active threads of a warp, those switched off by a predicate not counted; None if nothing ran."""
-        count = self.threads_predicated_on
-        return count / self.executed if count is not None and self.executed else None
+        return quotient("threads_predicated_on", "executed")(self)
 
 
 # Where each counter's values by address are; of divergent branches under either name.

@@ -382,6 +382,16 @@ def counters(present: Iterable[str]) -> Iterator[str]:
 # What tells the launches of a program apart and how much each matters; one pass collects it.
 COUNT = (DURATION, SHARED_MEMORY_DYNAMIC)
 
+# What `LaunchStatistics` holds of them, by its field.
+OF_LAUNCH = {
+    "registers_per_thread": REGISTERS_PER_THREAD,
+    "static_shared_memory": SHARED_MEMORY_STATIC,
+    "dynamic_shared_memory": SHARED_MEMORY_DYNAMIC,
+    "driver_shared_memory": SHARED_MEMORY_DRIVER,
+    "shared_memory_config": SHARED_MEMORY_CONFIG,
+    "cluster_size": CLUSTER_SIZE,
+}
+
 LAUNCH = MetricGroup(
     sections=("LaunchStats",),
     expected=(
