@@ -68,9 +68,7 @@ def label(name: str) -> str:
 
 def _distinct(found: dict[str, str]) -> dict[str, str]:
     """The labels, with the full name where two kernels would share one."""
-    count: dict[str, int] = {}
-    for label in found.values():
-        count[label] = count.get(label, 0) + 1
+    count = Counter(found.values())
     return {name: label if count[label] == 1 else name for name, label in found.items()}
 
 
@@ -78,27 +76,21 @@ def _split(name: str) -> tuple[str, str]:
     """The name without return type, parameters and the casts of its numbers, and the parameters."""
     end = len(name)
     depth = 0
-    for position, character, opens, closes in _brackets(name):
-        if opens:
-            if depth == 0 and character == "(" and not name.startswith("(anonymous", position):
-                end = position
-                break
-            depth += 1
-        elif closes:
-            depth -= 1
+    for position, character in _brackets(name):
+        if depth == 0 and character == "(" and not name.startswith("(anonymous", position):
+            end = position
+            break
+        depth += 1 if character in _OPENING else -1
     body = _CAST.sub("", name[:end].removeprefix("void ").strip())
     return body or name, name[end:]
 
 
 def _head(body: str) -> str:
     """The text before the first template argument."""
-    return next(
-        (body[:position] for position, character, opens, _ in _brackets(body) if opens and character == "<"),
-        body,
-    )
+    return next((body[:position] for position, character in _brackets(body) if character == "<"), body)
 
 
-def _brackets(text: str) -> Iterable[tuple[int, str, bool, bool]]:
+def _brackets(text: str) -> Iterable[tuple[int, str]]:
     """Every bracket with its place; not those of operators: ``operator<``, ``operator->``, ``<unnamed>``."""
     position = 0
     while position < len(text):
@@ -110,10 +102,9 @@ def _brackets(text: str) -> Iterable[tuple[int, str, bool, bool]]:
         if text.startswith("<unnamed>", position):
             position += 9
             continue
-        if character in _OPENING:
-            yield position, character, True, False
-        elif character in _CLOSING and not (character == ">" and text[position - 1 : position] == "-"):
-            yield position, character, False, True
+        is_arrow = character == ">" and text[position - 1 : position] == "-"
+        if character in _OPENING or (character in _CLOSING and not is_arrow):
+            yield position, character
         position += 1
 
 
@@ -121,18 +112,18 @@ def _parse(text: str) -> _Name:
     """The name as pieces; brackets that do not match are text."""
     stack: list[tuple[str, list[_Name], list[str | _Group]]] = [("", [], [])]
     last = 0
-    events = {position: (opens, closes) for position, _, opens, closes in _brackets(text)}
+    brackets = {position for position, _ in _brackets(text)}
     for position, character in enumerate(text):
-        opens, closes = events.get(position, (False, False))
-        if not (opens or closes or (character == "," and len(stack) > 1)):
+        if position not in brackets and not (character == "," and len(stack) > 1):
             continue
         opening, items, pieces = stack[-1]
+        closes = character in _CLOSING
         if closes and _OPENING.get(opening) != character:
             continue
         if text[last:position]:
             pieces.append(text[last:position])
         last = position + 1
-        if opens:
+        if character in _OPENING:
             stack.append((character, [], []))
         elif closes:
             items.append(_trimmed(pieces))
@@ -157,23 +148,10 @@ def _trimmed(pieces: Sequence[str | _Group]) -> _Name:
     return tuple(piece for piece in first if piece != "")
 
 
-def _text(name: _Name) -> str:
-    """The whole name again."""
-    return "".join(
-        piece
-        if isinstance(piece, str)
-        else piece.opening + ", ".join(map(_text, piece.items)) + _OPENING[piece.opening]
-        for piece in name
-    )
-
-
 def _within(name: _Name, room: int) -> str:
     """The name whole where it is short, else with its innermost arguments left out, as few as need be."""
-    for depth in range(12, -1, -1):
-        shown = _to_depth(name, depth)
-        if len(shown) <= room or depth == 0:
-            return shown
-    return _text(name)
+    shown = (_to_depth(name, depth) for depth in range(12, 0, -1))
+    return next((text for text in shown if len(text) <= room), _to_depth(name, 0))
 
 
 def _to_depth(name: _Name, depth: int) -> str:

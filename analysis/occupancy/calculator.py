@@ -161,13 +161,11 @@ def occupancy(
             does not exist or is too small for one block. The message names limit and architecture.
     """
     limits = limits_of(compute_capability)
-    asked = (
-        _whole("threads per block", threads_per_block),
-        _whole("registers per thread", registers_per_thread),
-        _whole("bytes of shared memory per block", shared_memory_per_block),
-        _whole("barriers per block", block_barriers),
-        _whole("blocks per cluster", cluster_size),
-    )
+    threads_per_block = _whole("threads per block", threads_per_block)
+    registers_per_thread = _whole("registers per thread", registers_per_thread)
+    shared_memory_per_block = _whole("bytes of shared memory per block", shared_memory_per_block)
+    block_barriers = _whole("barriers per block", block_barriers)
+    cluster_size = _whole("blocks per cluster", cluster_size)
     if shared_memory_config is None:
         config = limits.shared_memory_configs[0]
     else:
@@ -178,9 +176,21 @@ def occupancy(
             f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
             remedies=[f"its configurations are {known} bytes"],
         )
-    if not _is_legal(limits, *asked):
-        raise _beyond_a_limit(limits, *asked)
-    threads_per_block, registers_per_thread, shared_memory_per_block, block_barriers, cluster_size = asked
+    for what, value, low, high in (
+        ("threads per block", threads_per_block, 1, limits.max_threads_per_block),
+        ("registers per thread", registers_per_thread, 1, limits.max_registers_per_thread),
+        (
+            "bytes of shared memory per block",
+            shared_memory_per_block,
+            0,
+            most_shared_memory_per_block(limits),
+        ),
+        ("barriers per block", block_barriers, 0, MAX_BARRIERS_PER_BLOCK),
+    ):
+        if not low <= value <= high:
+            raise _beyond(limits, what, value, low, high)
+    if cluster_size != 1 and not (limits.clusters and 1 <= cluster_size <= MAX_CLUSTER_SIZE):
+        raise _no_such_cluster(limits, cluster_size)
 
     # A warp's registers come in units of 256 (CUDA C++ Programming Guide, "Hardware multithreading").
     warps = -(-threads_per_block // limits.warp_size)
@@ -208,19 +218,6 @@ def occupancy(
         registers_per_warp,
         registers_per_warp * warps,
         shared,
-    )
-
-
-def _is_legal(
-    limits: ArchLimits, threads: int, registers: int, shared: int, barriers: int, cluster_size: int
-) -> bool:
-    """Whether a device of the architecture accepts the values."""
-    return (
-        1 <= threads <= limits.max_threads_per_block
-        and 1 <= registers <= limits.max_registers_per_thread
-        and 0 <= shared <= most_shared_memory_per_block(limits)
-        and 0 <= barriers <= MAX_BARRIERS_PER_BLOCK
-        and (cluster_size == 1 or (limits.clusters and 1 <= cluster_size <= MAX_CLUSTER_SIZE))
     )
 
 
@@ -280,35 +277,28 @@ def smallest_config(limits: ArchLimits, allocated_bytes: int) -> int | None:
     return min((config for config in limits.shared_memory_configs if config >= allocated_bytes), default=None)
 
 
-def _beyond_a_limit(
-    limits: ArchLimits, threads: int, registers: int, shared: int, barriers: int, cluster_size: int
-) -> OccupancyError:
-    """The error for the first value that is out of bounds."""
-    where = f"compute capability {limits.label} allows"
-    most = most_shared_memory_per_block(limits)
-    for what, value, low, high in (
-        ("threads per block", threads, 1, limits.max_threads_per_block),
-        ("registers per thread", registers, 1, limits.max_registers_per_thread),
-        ("bytes of shared memory per block", shared, 0, most),
-        ("barriers per block", barriers, 0, MAX_BARRIERS_PER_BLOCK),
-    ):
-        if value > high:
-            found = ""
-            if what.startswith("bytes") and limits.reserved_shared_memory_per_block:
-                found = (
-                    f"{limits.max_shared_memory_per_block:,} bytes per block, "
-                    f"of which the driver keeps {limits.reserved_shared_memory_per_block:,}"
-                )
-            return OccupancyError(f"{value:,} {what}: {where} at most {high:,}", found=found)
-        if value < low:
-            return OccupancyError(f"{value:,} {what}: {where} {low:,} to {high:,}")
+def _beyond(limits: ArchLimits, what: str, value: int, low: int, high: int) -> OccupancyError:
+    """The error for a value that is out of bounds."""
+    where = f"{value:,} {what}: compute capability {limits.label} allows"
+    if value < low or what.endswith("cluster"):
+        return OccupancyError(f"{where} {low:,} to {high:,}")
+    found = ""
+    if what.startswith("bytes") and limits.reserved_shared_memory_per_block:
+        found = (
+            f"{limits.max_shared_memory_per_block:,} bytes per block, "
+            f"of which the driver keeps {limits.reserved_shared_memory_per_block:,}"
+        )
+    return OccupancyError(f"{where} at most {high:,}", found=found)
+
+
+def _no_such_cluster(limits: ArchLimits, cluster_size: int) -> OccupancyError:
     if not limits.clusters:
         first = next(row.label for row in LIMITS.values() if row.clusters)
         return OccupancyError(
             f"{cluster_size:,} blocks per cluster: compute capability {limits.label} has no thread block clusters",
             remedies=[f"clusters exist from {first} on"],
         )
-    return OccupancyError(f"{cluster_size:,} blocks per cluster: {where} 1 to {MAX_CLUSTER_SIZE}")
+    return _beyond(limits, "blocks per cluster", cluster_size, 1, MAX_CLUSTER_SIZE)
 
 
 def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: int) -> OccupancyError:

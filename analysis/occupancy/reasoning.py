@@ -249,11 +249,9 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
 
 def _registers_for(present: Occupancy, blocks: int) -> int | None:
     """The most registers per thread with which the registers admit ``blocks``."""
-    for registers in range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1):
-        after = _changed(present, registers_per_thread=registers)
-        if after is not None and after.block_limits["registers"] >= blocks:
-            return registers
-    return None
+    fewer = range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1)
+    answers = ((registers, _changed(present, registers_per_thread=registers)) for registers in fewer)
+    return next((n for n, after in answers if after and after.block_limits["registers"] >= blocks), None)
 
 
 def _shared_memory_for(present: Occupancy, blocks: int) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
+from gemmprof.analysis.occupancy.calculator import RESOURCES, Occupancy, occupancy
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import parse_compute_capability
 
@@ -45,7 +45,6 @@ _ANSWERS = (
     "registers_left",
     "shared_memory_left",
 )
-_RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
 
 
 def occupancy_table(
@@ -81,15 +80,11 @@ def occupancy_table(
         OccupancyError: for a missing column, arrays of different lengths, values that are no whole numbers, and with
             ``invalid="raise"`` for the first impossible configuration (the message names its row).
     """
-    given = {
-        "compute_capability": compute_capability,
-        "threads_per_block": threads_per_block,
-        "registers_per_thread": registers_per_thread,
-        "shared_memory_per_block": shared_memory_per_block,
-        "shared_memory_config": shared_memory_config,
-        "block_barriers": block_barriers,
-    }
-    table = _table(configurations, given)
+    given = (
+        *(compute_capability, threads_per_block, registers_per_thread),
+        *(shared_memory_per_block, shared_memory_config, block_barriers),
+    )
+    table = _table(configurations, dict(zip(INPUTS, given, strict=True)))
     labels = table.index
 
     @cache
@@ -122,7 +117,7 @@ def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame
     }
     columns["limiters"] = ["|".join(one) if one is not None else None for one in columns["limiters"]]
     columns |= {
-        f"limit_{name}": [one and one.block_limits.get(name) for one in answers] for name in _RESOURCES
+        f"limit_{name}": [one and one.block_limits.get(name) for one in answers] for name in RESOURCES
     }
     kinds: dict[str, Any] = dict.fromkeys(columns, "float64" if None in answers else "int64")
     # Every combination of limiters, so that two tables have one type.

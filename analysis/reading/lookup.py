@@ -445,8 +445,6 @@ class Lookup:
                 answer = reader("").ask(request)
                 if not request["pcs"] or _is_disassembled(answer["sass"]):
                     return answer
-            except NativeReaderMissing as error:
-                problem = str(error)
             except NativeReaderError as error:
                 problem = str(error)
             other = ncu_python_directory()

@@ -98,10 +98,6 @@ def unpacked_once() -> Iterator[None]:
             _kept.reset(token)
 
 
-def _identity(packed: os.stat_result) -> tuple[int, ...]:
-    return packed.st_dev, packed.st_ino, packed.st_size, packed.st_mtime_ns, packed.st_ctime_ns
-
-
 def _again(file: BinaryIO) -> BinaryIO:
     return os.fdopen(os.dup(file.fileno()), "rb", buffering=0)
 
@@ -118,7 +114,8 @@ def open_unpacked(path: Path) -> BinaryIO:
     file = _open_regular(path)
     if kept is None:
         return _unpacked(path, file)
-    identity = _identity(os.fstat(file.fileno()))
+    packed = os.fstat(file.fileno())
+    identity = (packed.st_dev, packed.st_ino, packed.st_size, packed.st_mtime_ns, packed.st_ctime_ns)
     if (known := kept.find(identity)) is not None:
         file.close()
         return known
