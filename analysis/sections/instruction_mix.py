@@ -356,7 +356,7 @@ def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...],
         found[f"bytes_per_{space}_load"] = _mean_bytes(modifiers, loads)
     return Ratios(
         main,
-        main_share=share(executed(main)) if main else 0.0,
+        main_share=share(executed(main) if main else 0),
         math_share=share(
             sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
         ),
