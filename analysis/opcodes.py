@@ -163,14 +163,6 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     )
 
 
-_CONSTANT = re.compile(r"^\s*(?:@!?U?P\w+\s+)?HFMA2[.\w]*\s+R\w+,\s*-RZ,\s*RZ,")
-
-
-def sets_a_constant(sass: str) -> bool:
-    """True for ``HFMA2 R2, -RZ, RZ, 1.875, 0``: compilers set registers this way, it computes nothing."""
-    return _CONSTANT.match(sass) is not None
-
-
 _WIDTHS = {
     **{"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32},
     **{"F64": 8, "F32X2": 8, "F32X4": 16},  # atomics name the type of what they add

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
@@ -53,7 +53,6 @@ class Result:
     created: int | None = None
 
 
-@dataclass(slots=True)
 class ResultDecoder:
     """Decodes the results of one report, one after the other.
 
@@ -61,21 +60,15 @@ class ResultDecoder:
         rules: False to leave out Nsight Compute's advice, which is checked all the same.
     """
 
-    report: str
-    strings: list[str]
-    instances: bool | Collection[str] = True
-    rules: bool = True
-    _metrics: MetricDecoder = field(init=False)
-    _devices: dict[tuple[MetricValue | None, ...], Device] = field(default_factory=dict)
-    _attributes: tuple[str, ...] = ()
-    _older: tuple[tuple[str, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        self._metrics = MetricDecoder(self.strings, self.instances)
-        prefix = m.DEVICE_ATTRIBUTE_PREFIX
-        known = set(self.strings)
-        self._older = tuple((older, name) for older, name in m.OLDER_NAMES.items() if older in known)
-        self._attributes = tuple(name for name in self.strings if name.startswith(prefix))
+    def __init__(
+        self, report: str, strings: list[str], instances: bool | Collection[str] = True, rules: bool = True
+    ) -> None:
+        self.report, self.rules = report, rules
+        self._metrics = MetricDecoder(strings, instances)
+        self._devices: dict[tuple[MetricValue | None, ...], Device] = {}
+        known = set(strings)
+        self._older = [(older, name) for older, name in m.OLDER_NAMES.items() if older in known]
+        self._attributes = [name for name in strings if name.startswith(m.DEVICE_ATTRIBUTE_PREFIX)]
 
     def results(self, found: Iterable[tuple[bytes, str, int, SessionDetails]]) -> Iterator[Result]:
         """Decode result messages: of each its bytes, kind and position in the report, and the session that it is of.

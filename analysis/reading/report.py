@@ -12,10 +12,10 @@ import gc
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import is_doubtful
@@ -61,18 +61,14 @@ _NOISE = 1e-9  # relative difference of sums that adding in another order makes
 NAMED = 3  # so many contradictions of one kind are named; then only counted
 
 
-@dataclass(slots=True)
 class Order:
     """What the order of a report's launches tells, followed launch by launch."""
 
-    frame: Frame
-    _calls: dict[tuple[int, int], int] = field(default_factory=dict)
-    _created: dict[int, int] = field(default_factory=dict)
-    _sources: dict[int, set[int]] = field(default_factory=dict)
-    _of_process: dict[int, tuple[str, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._sources = _code_before(self.frame)
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self._sources = frame, _code_before(frame)
+        self._calls: dict[tuple[int, int], int] = {}
+        self._created: dict[int, int] = {}
+        self._of_process: dict[int, tuple[str, ...]] = {}
 
     def doubts(self, result: Result, item: Item) -> tuple[str, ...]:
         """What is wrong with the place of this launch, and with the report around it."""
@@ -150,7 +146,6 @@ def _code_before(frame: Frame) -> dict[int, set[int]]:
     return found
 
 
-@dataclass(slots=True)
 class Values:
     """What the values of a launch say against each other.
 
@@ -158,34 +153,28 @@ class Values:
         names: all metrics that a launch of the report may have.
     """
 
-    names: Iterable[str]
-    _families: list[tuple[str, ...]] = field(default_factory=list)
-    _counts: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        bases = dict.fromkeys(name[:-4] for name in self.names if name.endswith(ROLL_UPS))
+    def __init__(self, names: Collection[str]) -> None:
+        bases = dict.fromkeys(name[:-4] for name in names if name.endswith(ROLL_UPS))
         self._families = [tuple(base + roll_up for roll_up in ROLL_UPS) for base in bases]
-        self._counts = [name for name in self.names if name.startswith(m.SUMS_OF_INSTANCES)]
+        self._counts = [name for name in names if name.startswith(m.SUMS_OF_INSTANCES)]
 
     def doubts(self, profile: KernelProfile) -> tuple[str, ...]:
         """What is wrong with the values of this launch."""
         found: list[str] = []
         if profile.workload == "kernel":
             found += _launch_doubts(profile)
-            counts = (
-                [name for name in self._counts if _is_wrong_sum(profile, name)] if profile.instances else []
-            )
+            counted = self._counts if profile.instances else ()
+            counts = [name for name in counted if _is_wrong_sum(profile, name)]
             found += _some(counts, "counts are not the sum of their values by instruction")
         families = [names for names in self._families if not _in_order(profile.metrics, names)]
         shown = [f"{names[0][:-4]} (min, avg, max, sum)" for names in families]
         return (*found, *_some(shown, "roll-ups are not in their order"))
 
 
-def _some(names: Iterable[str], what: str) -> Iterable[str]:
-    listed = list(names)
-    if listed:
-        more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-        yield f"{what}: {', '.join(listed[:NAMED])}{more}"
+def _some(names: Sequence[str], what: str) -> Iterable[str]:
+    if names:
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"{what}: {', '.join(names[:NAMED])}{more}"
 
 
 def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
@@ -394,14 +383,10 @@ class ReportReader:
         wanted = [
             (index, item) for index, item in enumerate(self.frame.workloads) if only is None or index in only
         ]
+        sessions = self._sessions
         results = decoder.results(
-            (
-                self.frame.read(item.start, item.end),
-                item.kind,
-                index,
-                self._sessions.get(item.process) or SessionDetails(),
-            )
-            for index, item in wanted
+            (self.frame.read(at.start, at.end), at.kind, index, sessions.get(at.process) or SessionDetails())
+            for index, at in wanted
         )
         for index, item in wanted:
             if only is not None and index and index - 1 not in only:
@@ -410,12 +395,7 @@ class ReportReader:
                 result = next(results)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
-            found = (
-                *of_report,
-                *order.doubts(result, item),
-                *result.profile.doubts,
-                *values.doubts(result.profile),
-            )
+            found = (*of_report, *order.doubts(result, item), *values.doubts(result.profile))
             yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
 
     def _follow(self, order: Order, item: Item) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -111,7 +110,6 @@ def metric_value(value: messages.Value) -> MetricValue | None:
     return None if kind is None else getattr(value, kind)
 
 
-@dataclass(slots=True)
 class MetricDecoder:
     """Decodes the metrics of the results of one report.
 
@@ -119,17 +117,13 @@ class MetricDecoder:
         instances: True for the instance values of every metric, False for none, or the names of the metrics.
     """
 
-    strings: Sequence[str]
-    instances: bool | Collection[str] = True
-    _all: frozenset[str] = field(init=False)
-    _known: dict[bytes, _Decoded] = field(default_factory=dict)
-    """Metrics as decoded: most of what is not plain depends on the launch's shape, the same in many launches."""
-    _layouts: dict[tuple[int, ...], tuple[tuple[str, ...], bool]] = field(default_factory=dict)
-    _seen: int = 0
-    _held: int = 0
-
-    def __post_init__(self) -> None:
-        self._all = frozenset(self.strings)
+    def __init__(self, strings: Sequence[str], instances: bool | Collection[str] = True) -> None:
+        self.strings = strings
+        self._wanted = frozenset(strings) if instances is True else instances or ()
+        # As decoded: most of what is not plain depends on the launch's shape, the same in many launches.
+        self._known: dict[bytes, _Decoded] = {}
+        self._layouts: dict[tuple[int, ...], tuple[tuple[str, ...], bool]] = {}
+        self._seen = self._held = 0
 
     def decode(
         self, launches: Sequence[Sequence[bytes]]
@@ -172,9 +166,8 @@ class MetricDecoder:
         # A metric of two sections, or of several runs of the program (application replay), stands there twice:
         # ncu_report takes what stands last and nothing of the others.
         scalars = dict(zip(names, values, strict=True))
-        wanted = self._all if self.instances is True else self.instances or ()
         instances = InstanceTable(
-            {names[place]: several for place, several in elements.items() if names[place] in wanted}
+            {names[place]: several for place, several in elements.items() if names[place] in self._wanted}
         )
         if not unique:
             last = dict(zip(names, range(len(names)), strict=True))

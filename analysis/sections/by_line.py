@@ -173,7 +173,8 @@ def constants_set(profile: KernelProfile, metric: str) -> int | None:
     if counts is None or not profile.source.instructions:
         return None
     code = profile.source.instructions
-    return sum_of(counts, [one.address for one in code if opcodes.sets_a_constant(one.sass)])
+    halves = ((one.address, opcodes.parse(one.sass)) for one in code if "HFMA2" in one.sass)
+    return sum_of(counts, [address for address, sass in halves if sass.moves_a_constant])
 
 
 def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:

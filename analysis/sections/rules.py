@@ -49,14 +49,8 @@ def analyse(profile: KernelProfile) -> Advice | NotCollected:
     """The advice that the report holds, strongest first; `NotCollected` if it holds no rule result at all."""
     if not profile.rules:
         return NotCollected((), f"{GROUP.remedy} --apply-rules yes")
-    return Advice(
-        tuple(
-            sorted(
-                (item for item in profile.rules if bool(item.message or item.title or item.tables)),
-                key=_strength,
-            )
-        )
-    )
+    said = (item for item in profile.rules if item.message or item.title or item.tables)
+    return Advice(tuple(sorted(said, key=_strength)))
 
 
 def _strength(item: RuleResult) -> tuple[float, int, int]:

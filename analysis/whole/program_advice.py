@@ -196,18 +196,14 @@ class Launches:
     def in_one(self, run: Sequence[int], left: float, traffic: float) -> dict[int, Gain]:
         """What a run saves where ``left`` launches do its work and move ``traffic`` less, as a share."""
         gone = 1.0 - left / len(run)
-        return {
-            at: _gain(
-                self.launching(at) * gone
-                + (self.sums.times[at] - self.launching(at)) * (traffic if self.fills(at) else gone)
-            )
-            for at in run
-        }
-
-
-def _gain(saves: float, low: float = 0.7, high: float = 1.2) -> Gain:
-    """With an interval of so many times the saving: how far models of traffic alone were off on single kernels."""
-    return Gain(saves, low * saves, high * saves)
+        gains = {}
+        for at in run:
+            launching = self.launching(at)
+            moving = self.sums.times[at] - launching
+            saves = launching * gone + moving * (traffic if self.fills(at) else gone)
+            # How far models of traffic alone were off on single kernels.
+            gains[at] = Gain(saves, 0.7 * saves, 1.2 * saves)
+        return gains
 
 
 def _optimizer(known: Launches) -> Iterator[Proposal]:
