@@ -12,7 +12,7 @@ from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import collected, declared, derived, figure
 from gemmprof.analysis.figure import total as sum_of
-from gemmprof.analysis.sections.by_line import constants_set
+from gemmprof.analysis.sections.by_line import by_address, constants_set
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "instruction_mix"
@@ -208,7 +208,7 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     if executed is None:
         absent = (metrics.EXECUTED_PER_OPCODE,)
         return NotCollected(absent, GROUP.remedy_for(absent))
-    finer = {metric: _finer(profile, metric) for metric in _BY_ADDRESS}
+    finer = {metric: finer_counts(profile, metric) for metric in _BY_ADDRESS}
     threads = finer[metrics.THREADS_PER_OPCODE]
     by_opcode = _opcode_counts(executed, threads)
     modifiers = _opcode_counts(
@@ -239,24 +239,22 @@ _BY_ADDRESS = {
 }
 
 
-def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+def finer_counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
     """Count by opcode of a metric: as collected, else summed over the instructions of the source; None without both.
 
     The two are equal to the last execution in every recorded report that has both.
     """
     counts = counts_by_opcode(profile, metric)
-    by_address, keep_modifiers = _BY_ADDRESS[metric]
-    instances = profile.instances.get(by_address)
-    if counts is not None or instances is None or not profile.source.instructions:
+    source, keep_modifiers = _BY_ADDRESS[metric]
+    if counts is not None or source not in profile.instances or not profile.source.instructions:
         return counts
-    texts = {instruction.address: instruction.sass for instruction in profile.source.instructions}
-    counts = {}
-    for address, value in instances.items():
-        opcode = opcodes.opcode_of(texts.get(address, "")) if isinstance(address, int) else ""
-        if opcode and not isinstance(value, str) and value:
+    values, counts = by_address(profile, source) or {}, {}
+    for instruction in profile.source.instructions:
+        opcode = opcodes.opcode_of(instruction.sass)
+        if opcode and (value := values.get(instruction.address)):
             key = opcode if keep_modifiers else opcode.partition(".")[0]
-            counts[key] = counts.get(key, 0) + int(value)
-    return profile.named(counts, by_address)
+            counts[key] = counts.get(key, 0) + value
+    return profile.named(counts, source)
 
 
 def counts_by_opcode(profile: KernelProfile, metric: str) -> dict[str, int] | None:

@@ -95,10 +95,7 @@ class MemoryChart:
         links: links for which the report has a counter, idle ones included.
         not_collected: links without any counter in this report, as ``source→target label``.
         remedy: ncu options that collect the whole chart.
-        busy_percent: "Mem Busy", the busiest unit between the SMs and device memory, per cent of peak.
-        bandwidth_percent: "Max Bandwidth", the busiest connection between them, per cent of peak.
-        pipes_busy_percent: "Mem Pipes Busy", the SM's memory instruction pipes, per cent of peak.
-        dram_bytes_per_second: device memory's throughput, both directions.
+        busy_percent, bandwidth_percent, pipes_busy_percent: ncu's "Mem Busy", "Max Bandwidth" and "Mem Pipes Busy".
     """
 
     units: tuple[MemoryUnit, ...]

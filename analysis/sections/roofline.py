@@ -13,7 +13,8 @@ from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import derived, figure, quotient, total
 from gemmprof.analysis.opcodes import MatrixProduct
-from gemmprof.analysis.sections.by_line import by_address, constants_set
+from gemmprof.analysis.sections.by_line import constants_set
+from gemmprof.analysis.sections.instruction_mix import finer_counts
 from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
 from gemmprof.gpu.arch import LIMITS, has_tensor_cores
 from gemmprof.model import KernelProfile, NotCollected
@@ -325,18 +326,8 @@ def _busy_rate(profile: KernelProfile, product: MatrixProduct) -> float:
 
 def _executed_with_modifiers(profile: KernelProfile) -> Iterable[tuple[str, float]]:
     """Opcodes with their modifiers, and how often warps executed them; nothing where it was not counted."""
-    by_opcode = profile.instances.get(metrics.EXECUTED_PER_MODIFIER)
-    if by_opcode is not None:
-        found = {str(key): int(count) for key, count in by_opcode.items() if not isinstance(count, str)}
-        counts = profile.named(found, metrics.EXECUTED_PER_MODIFIER)
-        return [(opcode, total(counts, [opcode])) for opcode in counts]
-    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    if executed is None:
-        return ()
-    places: dict[str, list[int]] = {}
-    for line in profile.source.instructions:
-        places.setdefault(opcodes.opcode_of(line.sass), []).append(line.address)
-    return [(opcode, total(executed, addresses)) for opcode, addresses in places.items()]
+    counts = finer_counts(profile, metrics.EXECUTED_PER_MODIFIER) or {}
+    return [(opcode, total(counts, [opcode])) for opcode in counts]
 
 
 def _tensor_roofs_by_instruction(profile: KernelProfile) -> Iterable[ComputeRoof]:
