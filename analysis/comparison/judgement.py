@@ -131,12 +131,6 @@ class Mixture:
             low, high = (middle, high) if self.tail(middle) > two_sided else (low, middle)
         return high
 
-    @property
-    def error(self) -> float:
-        """The standard deviation of the whole."""
-        pairs = zip(self.weights, self.errors, strict=True)
-        return math.sqrt(math.fsum(weight * error * error for weight, error in pairs))
-
     def scaled(self, factor: float) -> Mixture:
         """The same, so many times as wide."""
         return Mixture(self.weights, tuple(factor * error for error in self.errors))
@@ -311,11 +305,6 @@ class Estimate:
         """Chance of a change at least this large although nothing changed."""
         return self.noise.tail(self.change)
 
-    @property
-    def error(self) -> float:
-        """Standard error of the change."""
-        return self.noise.error
-
     def widened(self, factor: float) -> Estimate:
         """The same with so many times the noise."""
         return replace(self, noise=self.noise.scaled(factor))
@@ -331,9 +320,7 @@ class Judgement:
         change: the best estimate, after/before - 1.
         low, high: its interval, corrected for the number of kernels.
         detectable: the smallest slowdown that data like these show with a probability of 95 %.
-        probability: chance of a change at least this large although nothing changed (one kernel, uncorrected).
-        own_share: see `Estimate`.
-        paired, unsteady: see `Estimate`.
+        estimate: what it rests on, of this kernel alone.
         equivalent: whether it is surely smaller than the margin, whatever the verdict.
     """
 
@@ -344,10 +331,7 @@ class Judgement:
     low: float
     high: float
     detectable: float
-    probability: float
-    own_share: float
-    paired: bool
-    unsteady: bool = False
+    estimate: Estimate
     equivalent: bool = False
 
 
@@ -571,9 +555,6 @@ def _judgement(one: Estimate, level: float, margin: float) -> Judgement:
         math.expm1(one.change - width),
         math.expm1(one.change + width),
         math.expm1(width + one.noise.quantile(2 * (1 - POWER))),
-        one.probability,
-        one.own_share,
-        one.paired,
-        one.unsteady,
+        one,
         equivalent,
     )

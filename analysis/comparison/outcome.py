@@ -391,11 +391,11 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
             )
     if verdict in ("slower", "faster") and not one.reasons:
         notes += _not_collected(one)
-    if judgement.own_share == 0:
+    if judgement.estimate.own_share == 0:
         notes.append(_of_single_launches(one))
-    if judgement.unsteady:
+    if judgement.estimate.unsteady:
         notes.append("the launches of a process drift or change between modes: the interval allows for it")
-    if judgement.paired:
+    if judgement.estimate.paired:
         notes.append("compared launch by launch: they do different work in an order that repeats")
     if one.match.how in ("launch", "renamed", "chosen", "only"):
         notes += _launched_otherwise(before, after)

@@ -137,6 +137,6 @@ def _details(kernel: Compared) -> DiffDetails:
         seconds_before=kernel.seconds[0],
         seconds_after=kernel.seconds[1],
         detectable=judgement and judgement.detectable,
-        probability=judgement and judgement.probability,
+        probability=judgement and judgement.estimate.probability,
         note="; ".join(filter(None, (kernel.said, kernel.note))),
     )
