@@ -196,7 +196,7 @@ class TestVerdicts:
         found = verdict(before, after)
         assert found.verdict == "slower" and not found.estimate.unsteady
         # Two in a row: the process stayed there.
-        assert verdict(before, [after[0], *after[2:6], after[1], *after[6:]]).estimate.estimate.unsteady
+        assert verdict(before, [after[0], *after[2:6], after[1], *after[6:]]).estimate.unsteady
 
     def test_sides_of_other_numbers_of_launches_are_no_change(self) -> None:
         alarms = sum(
