@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from gemmprof.base.expressions import Access, Addresses, Copy, OperandRead
 from gemmprof.kernels import tiles
-from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product
-from gemmprof.model import Stage
+from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product, rung
 
-_HOPPER = ("9.0a",)
+hopper = partial(rung, architectures=("9.0a",))  # a stage of the instructions that one architecture alone has
 
 _ROW_A, _COLUMN_A = "t / (BK / 8)", "t % (BK / 8) * 8"
 _ROW_B, _COLUMN_B = "t / (BN / 8)", "t % (BN / 8) * 8"
@@ -179,155 +179,109 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
     )
 
 
-STAGES: tuple[Stage, ...] = (
-    Stage(
-        number=0,
-        name="cublas",
-        title="cuBLAS",
-        idea="NVIDIA's library through torch.mm: the yardstick.",
-        yardstick=True,
-    ),
-    Stage(
-        number=1,
-        name="hgemm_warptiled",
-        title="Warp tiling",
-        idea="16-bit elements become float32 on their way to shared memory: half the traffic, no tensor cores.",
-        source="hgemm/hgemm_warptiled.cu",
+STAGES = tiles.rungs(
+    "hgemm",
+    tiles.yardstick("NVIDIA's library through torch.mm: the yardstick."),
+    rung(
+        "hgemm_warptiled",
+        "Warp tiling",
+        "16-bit elements become float32 on their way to shared memory: half the traffic, no tensor cores.",
         remark="Arithmetic on the FP32 pipe decides, so 16 bits gain nothing here: as fast as FP32's warp tiling.",
         parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
         addresses=float_tiles(),
     ),
-    Stage(
-        number=2,
-        name="hgemm_wmma",
-        title="WMMA",
-        idea="A warp multiplies 16 x 16 x 16 fragments on the tensor cores, through CUDA C++'s own words.",
-        source="hgemm/hgemm_wmma.cu",
+    rung(
+        "hgemm_wmma",
+        "WMMA",
+        "A warp multiplies 16 x 16 x 16 fragments on the tensor cores, through CUDA C++'s own words.",
         parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "PAD": 8},
         addresses=fragment_tiles(),
     ),
-    Stage(
-        number=3,
-        name="hgemm_mma",
-        title="mma.sync, ldmatrix",
-        idea="mma.sync with fragments that ldmatrix loads from XOR-swizzled tiles; sums go straight to C.",
-        source="hgemm/hgemm_mma.cu",
+    rung(
+        "hgemm_mma",
+        "mma.sync, ldmatrix",
+        "mma.sync with fragments that ldmatrix loads from XOR-swizzled tiles; sums go straight to C.",
         parameters={"BM": 128, "BN": 256, "BK": 32, "WM": 64, "WN": 64},
         addresses=swizzled_tiles(),
     ),
-    Stage(
-        number=4,
-        name="hgemm_async_copy",
-        title="Asynchronous copies",
-        idea="cp.async keeps STAGES - 1 tiles on their way past the registers while one is multiplied.",
-        source="hgemm/hgemm_async_copy.cu",
+    rung(
+        "hgemm_async_copy",
+        "Asynchronous copies",
+        "cp.async keeps STAGES - 1 tiles on their way past the registers while one is multiplied.",
         parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "STAGES": 4},
         addresses=swizzled_tiles(asynchronous=True),
     ),
-    Stage(
-        number=5,
-        name="hgemm_wgmma",
-        title="wgmma, TMA",
-        idea="Four warps multiply 64 rows by BN columns straight from shared memory; the copy engine brings the tiles.",
-        source="hgemm/hgemm_wgmma.cu",
+    hopper(
+        "hgemm_wgmma",
+        "wgmma, TMA",
+        "Four warps multiply 64 rows by BN columns straight from shared memory; the copy engine brings the tiles.",
         parameters={"BM": 128, "BN": 128, "BK": 64, "STAGES": 3},
-        architectures=_HOPPER,
         addresses=wgmma_tiles(),
     ),
-    Stage(
-        number=6,
-        name="hgemm_specialized",
-        title="Warp specialisation",
-        idea="One warpgroup copies, two multiply; two barriers a stage tie them, none of the whole block.",
-        source="hgemm/hgemm_specialized.cu",
+    hopper(
+        "hgemm_specialized",
+        "Warp specialisation",
+        "One warpgroup copies, two multiply; two barriers a stage tie them, none of the whole block.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4},
-        architectures=_HOPPER,
         addresses=wgmma_tiles(producer=True),
     ),
-    Stage(
-        number=7,
-        name="hgemm_clusters",
-        title="Persistent clusters",
-        idea="Blocks stay and walk the tiles in an order made for L2; pairs of them share B by multicast.",
-        source="hgemm/hgemm_clusters.cu",
+    hopper(
+        "hgemm_clusters",
+        "Persistent clusters",
+        "Blocks stay and walk the tiles in an order made for L2; pairs of them share B by multicast.",
         remark="Most is gained where K is short: the next operands arrive while sums are stored.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-        architectures=_HOPPER,
         addresses=wgmma_tiles(producer=True, cluster=2),
     ),
-    Stage(
-        number=8,
-        name="hgemm_staged",
-        title="Staged store",
-        idea="stmatrix lays packed sums into shared memory, and the copy engine stores them while warps pack the next.",
-        source="hgemm/hgemm_staged.cu",
+    hopper(
+        "hgemm_staged",
+        "Staged store",
+        "stmatrix lays packed sums into shared memory, and the copy engine stores them while warps pack the next.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-        architectures=_HOPPER,
     ),
-    Stage(
-        number=9,
-        name="hgemm_in_turn",
-        title="Consumers in turn",
-        idea="Each of the two consumer warpgroups computes tiles of its own: one stores while the other multiplies.",
-        source="hgemm/hgemm_in_turn.cu",
+    hopper(
+        "hgemm_in_turn",
+        "Consumers in turn",
+        "Each of the two consumer warpgroups computes tiles of its own: one stores while the other multiplies.",
         parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-        architectures=_HOPPER,
     ),
-    Stage(
-        number=10,
-        name="hgemm_stream_k",
-        title="Stream-K",
-        idea="The last tiles are cut along K into equal pieces, one for each pair of blocks: all SMs end together.",
-        source="hgemm/hgemm_stream_k.cu",
+    hopper(
+        "hgemm_stream_k",
+        "Stream-K",
+        "The last tiles are cut along K into equal pieces, one for each pair of blocks: all SMs end together.",
         parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-        architectures=_HOPPER,
     ),
-    Stage(
-        number=11,
-        name="hgemm_tiles",
-        title="Tiles by shape",
-        idea="Four tiles of 64 to 128 rows, and the one whose time is expected to be shortest, cut along K or not.",
-        source="hgemm/hgemm_tiles.cu",
+    hopper(
+        "hgemm_tiles",
+        "Tiles by shape",
+        "Four tiles of 64 to 128 rows, and the one whose time is expected to be shortest, cut along K or not.",
         parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-        architectures=_HOPPER,
     ),
-    Stage(
-        number=12,
-        name="hgemm_split_k",
-        title="Split K",
-        idea="Up to 8 blocks of a cluster share a tile along K and add their sums through distributed shared memory.",
-        source="hgemm/hgemm_split_k.cu",
+    hopper(
+        "hgemm_split_k",
+        "Split K",
+        "Up to 8 blocks of a cluster share a tile along K and add their sums through distributed shared memory.",
         parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-        architectures=_HOPPER,
     ),
-    Stage(
-        number=13,
-        name="hgemm_fastest",
-        title="Fastest on Hopper",
-        idea="Consumers in turn, C stored by the copy engine, K split in clusters or tiles cut, tiles by shape.",
-        source="hgemm/hgemm_fastest.cu",
+    hopper(
+        "hgemm_fastest",
+        "Fastest on Hopper",
+        "Consumers in turn, C stored by the copy engine, K split in clusters or tiles cut, tiles by shape.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-        architectures=_HOPPER,
     ),
 )
 
 # The 8-bit ladder: FP8 operands (e4m3) with a scale each, float32 sums, C in 16 bits or float32.
-FP8_STAGES: tuple[Stage, ...] = (
-    Stage(
-        number=0,
-        name="cublas",
-        title="cuBLAS",
-        idea="NVIDIA's library through torch._scaled_mm, sums kept in float32 (use_fast_accum=False): the yardstick.",
-        yardstick=True,
+FP8_STAGES = tiles.rungs(
+    "fp8",
+    tiles.yardstick(
+        "NVIDIA's library through torch._scaled_mm, sums kept in float32 (use_fast_accum=False): the yardstick."
     ),
-    Stage(
-        number=1,
-        name="fp8gemm_promoted",
-        title="Promoted sums",
-        idea="wgmma of e4m3 adds over 128 of K, then its sums go to float32 ones: twice BF16's rate, 24 bits.",
-        source="fp8/fp8gemm_promoted.cu",
+    hopper(
+        "fp8gemm_promoted",
+        "Promoted sums",
+        "wgmma of e4m3 adds over 128 of K, then its sums go to float32 ones: twice BF16's rate, 24 bits.",
         remark="B is best stored transposed, as wgmma reads it; in row-major order it is copied first.",
         parameters={"BM": 128, "BN": 192, "BK": 128, "STAGES": 5, "GROUP": 8},
-        architectures=("9.0a",),
     ),
 )

@@ -1,4 +1,4 @@
-"""Building blocks for the addresses that stages declare: what several of them do alike, in tile letters.
+"""Building blocks of the ladders' tables: rungs, and the addresses that they declare, in tile letters.
 
 `gemmprof.base.expressions` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
 (step along K, row of A).
@@ -7,14 +7,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gemmprof.base.expressions import Access, Addresses
+from gemmprof.model import Stage
 
 Operand = Literal["A", "B"]
 TILE = ("BM", "BN", "BK")
 OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"
+
+
+def yardstick(idea: str) -> Stage:
+    """What the others of a ladder are measured against."""
+    return Stage(0, "cublas", "cuBLAS", idea, yardstick=True)
+
+
+def rung(name: str, title: str, idea: str, **more: Any) -> Stage:
+    """A stage whose number and source `rungs` gives it; ``source`` where it is not the file of its name."""
+    return Stage(0, name, title, idea, **{"source": name, **more})
+
+
+def rungs(folder: str, *stages: Stage) -> tuple[Stage, ...]:
+    """The stages of a ladder, numbered, with their sources in a folder of ``kernels/``."""
+    return tuple(
+        replace(stage, number=number, source=stage.source and f"{folder}/{stage.source}.cu")
+        for number, stage in enumerate(stages)
+    )
 
 
 @dataclass(frozen=True, slots=True)

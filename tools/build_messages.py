@@ -11,6 +11,7 @@ differ.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -36,7 +37,10 @@ def generated() -> dict[Path, str]:
             head = f"# Written by tools/build_messages.py from {proto.name}.\n"
             for name in (f"{proto.stem}_pb2.py", f"{proto.stem}_pb2.pyi"):
                 written = Path(folder) / proto.parent.relative_to(ROOT) / name
-                found[proto.parent / name] = head + written.read_text(encoding="utf-8")
+                text = written.read_text(encoding="utf-8")
+                # Where each message stands in the descriptor: only `CopyToProto` of a protobuf without C asks for it.
+                text = re.sub(r"(?m)^if _descriptor\._USE_C_DESCRIPTORS == False:\n(?:  .*\n)+", "", text)
+                found[proto.parent / name] = head + text
     return found
 
 

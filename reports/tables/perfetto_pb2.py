@@ -20,22 +20,4 @@ DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dreports/tables
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'reports.tables.perfetto_pb2', _globals)
-if _descriptor._USE_C_DESCRIPTORS == False:
-  DESCRIPTOR._options = None
-  _globals['_TRACE']._serialized_start=52
-  _globals['_TRACE']._serialized_end=107
-  _globals['_TRACEPACKET']._serialized_start=110
-  _globals['_TRACEPACKET']._serialized_end=292
-  _globals['_TRACKEVENT']._serialized_start=295
-  _globals['_TRACKEVENT']._serialized_end=574
-  _globals['_TRACKEVENT_TYPE']._serialized_start=486
-  _globals['_TRACKEVENT_TYPE']._serialized_end=574
-  _globals['_DEBUGANNOTATION']._serialized_start=576
-  _globals['_DEBUGANNOTATION']._serialized_end=629
-  _globals['_TRACKDESCRIPTOR']._serialized_start=632
-  _globals['_TRACKDESCRIPTOR']._serialized_end=808
-  _globals['_PROCESSDESCRIPTOR']._serialized_start=810
-  _globals['_PROCESSDESCRIPTOR']._serialized_end=864
-  _globals['_COUNTERDESCRIPTOR']._serialized_start=866
-  _globals['_COUNTERDESCRIPTOR']._serialized_end=904
 # @@protoc_insertion_point(module_scope)
