@@ -49,18 +49,14 @@ class StageBuild:
         source_hash: hash of the source, its headers and its parameters (not of flags or compiler).
         parameters: what it was compiled with: the catalog's, or what `gemmprof tune` found here.
         compiled: whether this build compiled it; False if the cache had it.
-        seconds: how long the compiler took, also where that was an earlier build.
-        kernels: resources of each kernel on each architecture.
+        note: what was noted when it was compiled, maybe by an earlier build.
     """
 
     name: str
     source_hash: str
     parameters: Mapping[str, int]
     compiled: bool
-    seconds: float
-    kernels: tuple[KernelResources, ...] = field(repr=False)
-    sass: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By architecture, a digest of the machine code; empty where there was no cuobjdump."""
+    note: compiler.Compiled = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
         """The stage's main kernel (`main_kernel`), of several tiles the one with most registers.
@@ -68,9 +64,7 @@ class StageBuild:
         Raises:
             BuildError: if it was not built for this architecture (``sm_90``).
         """
-        chosen = [
-            k for k in self.kernels if architecture is None or k.architecture.rstrip("af") == architecture
-        ]
+        chosen = [k for k in self.note.kernels if architecture in (None, k.architecture.rstrip("af"))]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
         return main_kernels(chosen)[0]
@@ -155,7 +149,13 @@ def build(
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.banner,
         stages={
-            v.name: _stage_build(notes[v.name], v, made.plan.units[v.name][0], v.name in made.compiled)
+            v.name: StageBuild(
+                v.name,
+                made.plan.units[v.name][0].source_hash,
+                dict(v.parameters),
+                v.name in made.compiled,
+                notes[v.name],
+            )
             for v in made.plan.variants
         },
         compiled=made.compiled,
@@ -288,15 +288,3 @@ def _link(cache: Path, plan: _Plan) -> None:
         (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
         torch = (f"-L{plan.torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10")
         compiler.link(cache, plan.nvcc, plan.everything, folder / library.name, library.name, *torch)
-
-
-def _stage_build(record: compiler.Compiled, variant: Variant, unit: Unit, compiled: bool) -> StageBuild:
-    return StageBuild(
-        variant.name,
-        unit.source_hash,
-        dict(variant.parameters),
-        compiled,
-        record.seconds,
-        record.kernels,
-        record.sass,
-    )

@@ -27,9 +27,14 @@ LIBRARY_NAME = "candidate.so"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A compiled variant: its library, and what the assembler said of its kernels."""
+    """A compiled variant.
 
-    library: Path
+    Attributes:
+        library: its path, or what stands for it where the compiler runs elsewhere.
+        kernels: what the assembler said of them.
+    """
+
+    library: Any
     kernels: tuple[KernelResources, ...]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gemmprof.base.expressions import Addresses, Copy
 from gemmprof.kernels import tiles
 from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, fetch, put, rung, use, write
@@ -9,7 +11,7 @@ from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, fetch, pu
 _ROWS = "row * BK + column"  # a tile of A as it lies in global memory
 _TIMES_A, _TIMES_B = "BM * BK / THREADS", "BK * BN / THREADS"  # one element a load
 _FOUR_B = "t / (BN / 4)", "t % (BN / 4) * 4"  # four columns a thread
-_FOUR = {"elements": 4, "executions": "BK * BN / (4 * THREADS)"}
+_FOUR: dict[str, Any] = {"elements": 4, "executions": "BK * BN / (4 * THREADS)"}
 
 _COPIED = tiles.Layout(place_a="row * (BM + PAD) + column", code_a="{k} * LDA + {at}")
 # cp.async: four bytes of A (8 columns x 4 rows a warp, transposed by the copy), sixteen of B.

@@ -35,9 +35,6 @@ from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
-
-if TYPE_CHECKING:
-    from gemmprof.kernels.build import BuildResult
     from gemmprof.profiler.cluster.cluster_site import ClusterSite
 
     Site = Here | ClusterSite
@@ -247,7 +244,7 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
         resources.registers_per_thread,
         resources.static_shared_memory,
         resources.spill_bytes,
-        made.sass.get(resources.architecture, ""),
+        made.note.sass.get(resources.architecture, ""),
     )
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
-from gemmprof.kernels.candidates import compile_candidate
+from gemmprof.kernels.candidates import Candidate, compile_candidate
 from gemmprof.kernels.targets import require_nvcc
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.profiling import Profiling
-from gemmprof.profiler.site import Compiled, LocalPlaces, Machine, Work
+from gemmprof.profiler.site import LocalPlaces, Machine, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -91,14 +91,9 @@ class LocalCompilers:
         """The build of this machine's nvcc."""
         return require_nvcc().banner
 
-    def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
+    def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
         """Compile a variant, or find it in the cache."""
-        return self.pool.submit(_compiled, variant, architecture)
-
-
-def _compiled(variant: Variant, architecture: str) -> Compiled:
-    candidate = compile_candidate(variant, architecture)
-    return Compiled(candidate.kernels, str(candidate.library))
+        return self.pool.submit(compile_candidate, variant, architecture)
 
 
 def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:

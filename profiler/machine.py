@@ -14,16 +14,10 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_text
+from gemmprof.gpu import toolchain
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
-from gemmprof.gpu.toolchain import (
-    Tool,
-    find_ncu,
-    find_nvcc,
-    find_torch,
-    ncu_python_directory,
-    parse_version,
-)
+from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc, find_torch, parse_version
 from gemmprof.model.answers import Check
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
@@ -69,11 +63,8 @@ def check_counters(gpu: Gpu | None) -> Check:
     parameters = _read(DRIVER_PARAMETERS)
     capabilities = effective_capabilities(_read(PROCESS_STATUS) or "")
     permitted = counters_permitted(parameters, capabilities, driver)
-    held = [
-        name
-        for name, bit in (("CAP_SYS_ADMIN", CAP_SYS_ADMIN), ("CAP_PERFMON", CAP_PERFMON))
-        if capabilities >> bit & 1
-    ]
+    known = {"CAP_SYS_ADMIN": CAP_SYS_ADMIN, "CAP_PERFMON": CAP_PERFMON}
+    held = [name for name, bit in known.items() if capabilities >> bit & 1]
     restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters or "", re.MULTILINE)
     setting = (
         f"RmProfilingAdminOnly: {restricted.group(1)}"
@@ -103,17 +94,11 @@ def check_driver(gpu: Gpu | None, torch_cuda: str | None) -> Check:
         return Check("driver", False, "no driver answers", ("install the NVIDIA driver, then reboot",))
     needed = minimum_driver(torch_cuda)
     version = parse_version(gpu.driver)
-    if needed is not None and version and version[0] < needed:
-        return Check(
-            "driver",
-            False,
-            f"{gpu.driver}, but torch's CUDA {torch_cuda} needs {needed} or newer",
-            (
-                "upgrade the NVIDIA driver",
-                f"or install a torch built for an older CUDA than {torch_cuda} (https://pytorch.org/get-started)",
-            ),
-        )
-    return Check("driver", True, gpu.driver)
+    if needed is None or not version or version[0] >= needed:
+        return Check("driver", True, gpu.driver)
+    older = f"or install a torch built for an older CUDA than {torch_cuda} (https://pytorch.org/get-started)"
+    found = f"{gpu.driver}, but torch's CUDA {torch_cuda} needs {needed} or newer"
+    return Check("driver", False, found, ("upgrade the NVIDIA driver", older))
 
 
 def minimum_driver(cuda: str | None) -> int | None:
@@ -129,22 +114,15 @@ def check_nvcc(gpu: Gpu | None) -> Check:
     """Is there a CUDA compiler that knows the GPU?"""
     nvcc = find_nvcc()
     if nvcc is None:
-        return Check(
-            "nvcc",
-            False,
-            "no nvcc in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin",
-            ("install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or set CUDA_HOME",),
-        )
+        remedy = "install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or set CUDA_HOME"
+        return Check("nvcc", False, "no nvcc in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin", (remedy,))
     found = f"{nvcc.version_text} ({nvcc.path})"
     limits = LIMITS.get(gpu.compute_capability) if gpu is not None else None
     if limits is not None and nvcc.version and nvcc.version < limits.oldest_nvcc:
-        need = ".".join(str(part) for part in limits.oldest_nvcc)
-        capability = limits.label
+        need = ".".join(map(str, limits.oldest_nvcc))
+        remedy = f"install CUDA {need} or newer, or set CUDA_HOME to one that is installed"
         return Check(
-            "nvcc",
-            False,
-            f"{found} cannot compile for compute capability {capability}",
-            (f"install CUDA {need} or newer, or set CUDA_HOME to one that is installed",),
+            "nvcc", False, f"{found} cannot compile for compute capability {limits.label}", (remedy,)
         )
     return Check("nvcc", True, found)
 
@@ -154,12 +132,9 @@ def check_host_compiler() -> Check:
     named = os.environ.get("CXX")
     compiler = shutil.which(named) if named else shutil.which("c++") or shutil.which("g++")
     if compiler is None:
-        return Check(
-            "C++ compiler",
-            False,
-            f"$CXX names {named}, which is not there" if named else "no c++ or g++ on PATH",
-            ("install one that nvcc supports: apt install g++ (or set CXX)",),
-        )
+        found = f"$CXX names {named}, which is not there" if named else "no c++ or g++ on PATH"
+        remedy = "install one that nvcc supports: apt install g++ (or set CXX)"
+        return Check("C++ compiler", False, found, (remedy,))
     return Check("C++ compiler", True, compiler)
 
 
@@ -176,7 +151,7 @@ def check_ncu_report() -> Check:
     """Can the reports that this ncu writes be read here?"""
     module = _package_version("ncu-report")
     ncu = find_ncu()
-    shipped = ncu_python_directory(ncu.path) if ncu else None
+    shipped = toolchain.ncu_python_directory(ncu.path) if ncu else None
     if module is None and shipped is None:
         return Check("ncu-report", False, "not installed", ("pip install ncu-report",))
     if module is None:
@@ -200,12 +175,8 @@ def check_torch(version: str | None, cuda: str | None) -> Check:
     if version is None:
         return Check("torch", False, "not installed", ("pip install '.[gpu]' in the checkout of gemmprof",))
     if cuda is None:
-        return Check(
-            "torch",
-            False,
-            f"{version}, built without CUDA",
-            ("install a CUDA build: https://pytorch.org/get-started/locally",),
-        )
+        remedy = "install a CUDA build: https://pytorch.org/get-started/locally"
+        return Check("torch", False, f"{version}, built without CUDA", (remedy,))
     return Check("torch", True, f"{version} for CUDA {cuda}")
 
 
@@ -222,15 +193,9 @@ def check_space(folder: Path) -> Check:
 def check_nvml() -> Check:
     """Is nvidia-ml-py there? Without it the SM clock during timing is not recorded."""
     version = _package_version("nvidia-ml-py")
-    if version is None:
-        return Check(
-            "nvidia-ml-py",
-            False,
-            "not installed: SM clocks are not recorded",
-            ("pip install nvidia-ml-py",),
-            needed=False,
-        )
-    return Check("nvidia-ml-py", True, version, needed=False)
+    found = version or "not installed: SM clocks are not recorded"
+    remedies = () if version else ("pip install nvidia-ml-py",)
+    return Check("nvidia-ml-py", version is not None, found, remedies, needed=False)
 
 
 def versions(gpu: Gpu, ncu: Tool | None) -> dict[str, str]:

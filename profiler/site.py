@@ -21,7 +21,8 @@ from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
 from gemmprof.gpu.devices import Gpu
-from gemmprof.gpu.toolchain import KernelResources, Tool
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.kernels.candidates import Candidate
 from gemmprof.model import Card
 
 START_SECONDS = 180.0  # how long a child may take to load torch and to make a CUDA context
@@ -59,19 +60,6 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A compiled candidate.
-
-    Attributes:
-        kernels: what the assembler said of them.
-        library: its path, or what stands for it where the compiler runs elsewhere.
-    """
-
-    kernels: tuple[KernelResources, ...]
-    library: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """A request with the seconds that a child may take for it.
 
@@ -81,12 +69,12 @@ class Request:
 
     record: Mapping[str, Any]
     seconds: float
-    candidate: Compiled | None = None
+    candidate: Candidate | None = None
 
     @property
     def local(self) -> dict[str, Any]:
         """What a child on this machine is asked."""
-        return {**self.record, **({"library": self.candidate.library} if self.candidate else {})}
+        return {**self.record, **({"library": str(self.candidate.library)} if self.candidate else {})}
 
 
 class NotBegun(Exception):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from gemmprof.base.errors import GemmprofError
-from gemmprof.children.line_worker import serve
+from gemmprof.children.line_worker import serve_worker
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.kernels.plugin import install_named
 from gemmprof.model import Problem
@@ -44,6 +44,9 @@ class Worker:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         import torch
 
+        if not torch.cuda.is_available():
+            raise RuntimeError(no_device_message())
+        install_named()
         self._seed = int(settings["seed"])
         self._budget = float(settings["time_budget"])
         self._device = torch.device("cuda", 0)
@@ -112,24 +115,5 @@ def _first_lines(error: Exception) -> str:
     return "; ".join(lines[:2]) or type(error).__name__
 
 
-def main() -> None:
-    """Answer requests until standard input ends."""
-    worker: Worker | None = None
-
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
-        nonlocal worker
-        if worker is not None:
-            return worker.do(request)
-        import torch
-
-        if not torch.cuda.is_available():
-            return {"status": "failed", "detail": no_device_message()}
-        install_named()
-        worker = Worker(request)
-        return worker.facts()
-
-    serve(answer)
-
-
 if __name__ == "__main__":
-    main()
+    serve_worker(Worker, Worker.do)

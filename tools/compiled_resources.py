@@ -41,7 +41,7 @@ def table(built: BuildResult) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["stage", *COLUMNS])
     for name, stage in built.stages.items():
-        for kernel in stage.kernels:
+        for kernel in stage.note.kernels:
             writer.writerow([name, *(getattr(kernel, attribute) for attribute in COLUMNS.values())])
     return text.getvalue()
 
@@ -51,7 +51,7 @@ def sass_table(built: BuildResult) -> str:
     lines = [
         f"{name},{architecture},{code}"
         for name, stage in built.stages.items()
-        for architecture, code in stage.sass.items()
+        for architecture, code in stage.note.sass.items()
     ]
     return "\n".join(["stage,architecture,sass", *lines, ""])
 

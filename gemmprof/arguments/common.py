@@ -69,18 +69,28 @@ def metrics_named(options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(name for text in options.metrics or () for name in text.split(",") if name)
 
 
-def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
-    """The paths to read, and a sentence saying which were chosen where the user named none ('' if some were)."""
+def chosen_inputs(options: argparse.Namespace, *, quiet: bool = False) -> list[Path]:
+    """The paths to read; which were chosen where the user named none is said on stderr."""
     from pathlib import Path
 
     if options.inputs:
-        return [Path(item) for item in options.inputs], ""
+        return [Path(item) for item in options.inputs]
     from gemmprof.runs.directory import newest_run_directory, recorded_run_directory
 
     newest = newest_run_directory()
-    if newest is not None:
-        return [newest], f"Using the newest run here: {newest}"
-    return [recorded_run_directory()], "Using the recorded run that ships with gemmprof (no run found here)."
+    found = (
+        f"the newest run here: {newest}"
+        if newest
+        else "the recorded run that ships with gemmprof (no run found here)."
+    )
+    if not quiet:
+        say(f"Using {one_line(found)}")
+    return [newest or recorded_run_directory()]
+
+
+def say(text: str) -> None:
+    """Tell a person something, on stderr so that it never mixes with data."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session:
@@ -101,10 +111,7 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     from gemmprof.analysis.session import load_session
 
     wanted = selection(options)
-    paths, notice = chosen_inputs(options)
-    if notice:
-        print(one_line(notice), file=sys.stderr)
-    session = load_session(paths, selection=wanted, listed=listed)
+    session = load_session(chosen_inputs(options), selection=wanted, listed=listed)
     if trace := getattr(options, "trace", None):
         from dataclasses import replace
 
@@ -152,13 +159,13 @@ def name_doubts(options: argparse.Namespace, session: Session) -> None:
     if len(notes) > DOUBTS_SHOWN:
         notes[DOUBTS_SHOWN:] = [f"doubtful: {len(notes) - DOUBTS_SHOWN} reasons more"]
     for note in (*notes, *(f"no SASS: {reason}" for reason in unread)):
-        print(f"{who(options)}: {one_line(note)}", file=sys.stderr)
+        say(f"{who(options)}: {one_line(note)}")
 
 
 def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:
     """Say on stderr which files were not read, and why."""
     for failure in failures:
-        print(f"{who(options)}: not read: {failure}", file=sys.stderr)
+        say(f"{who(options)}: not read: {failure}")
 
 
 def read_all(options: argparse.Namespace, session: Session) -> int:
@@ -252,8 +259,8 @@ def placed(path: Path) -> str:
 
 
 def announce(path: Path) -> None:
-    """Say what was written, on stderr so that it never mixes with data."""
-    print(f"Wrote {one_line(placed(path))}", file=sys.stderr)
+    """Say what was written."""
+    say(f"Wrote {one_line(placed(path))}")
 
 
 def rendered(options: argparse.Namespace, session: Session, folder: Path) -> Path | None:
@@ -264,7 +271,7 @@ def rendered(options: argparse.Namespace, session: Session, folder: Path) -> Pat
         folder.mkdir(parents=True, exist_ok=True)
         return render(session, folder, processes=2)
     except (GemmprofError, OSError) as error:
-        print(f"{who(options)}: the pages cannot be rendered: {error}", file=sys.stderr)
+        say(f"{who(options)}: the pages cannot be rendered: {error}")
         return None
 
 

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from gemmprof.base import system
+from gemmprof.base.errors import GemmprofError
 from gemmprof.base.foreign_files import open_file
 
 LONGEST_WORDS = 4096  # bytes of a dead worker's standard error that are looked at
@@ -33,6 +34,16 @@ ORPHAN_SECONDS = 0.5  # how often a worker looks whether whoever started it stil
 
 # Variable that tells a worker who started it: asked later, the system may already name who adopted it.
 MASTER = "GEMMPROF_MASTER"
+
+
+class Facts(Protocol):
+    """A worker, which knows what it works on."""
+
+    def facts(self) -> dict[str, Any]:
+        """What whoever asks wants to know first."""
+
+
+T = TypeVar("T", bound=Facts)
 
 
 class WorkerError(Exception):
@@ -208,6 +219,27 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         answers.write(json.dumps(answer(json.loads(line))) + "\n")
+
+
+def serve_worker(
+    make: Callable[[dict[str, Any]], T], do: Callable[[T, dict[str, Any]], dict[str, Any]]
+) -> None:
+    """The end of a worker that its first request, the settings, makes; it is answered with its ``facts``.
+
+    What gemmprof or CUDA raise is an answer, too: ``failed``, with the ``detail``.
+    """
+    made: list[T] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            if made:
+                return do(made[0], request)
+            made.append(make(request))
+            return made[0].facts()
+        except (GemmprofError, RuntimeError) as error:
+            return {"status": "failed", "detail": str(error)}
+
+    serve(answer)
 
 
 def end_with_master() -> None:

@@ -277,7 +277,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
         raise UsageError("--against and --with both name a side", remedies=["give one of them"])
     if options.against is not None:
         if not inputs:
-            inputs = [str(path) for path in common.chosen_inputs(options)[0]]
+            inputs = [str(path) for path in common.chosen_inputs(options, quiet=True)]
         kept = load_baseline(options.against, options.baselines, selection)
         return kept, side(inputs, options.after)
     if options.other is not None:
@@ -293,10 +293,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
         )
     if len(inputs) == 2:
         return side(inputs[:1], options.before), side(inputs[1:], options.after)
-    paths, notice = common.chosen_inputs(options)
-    if notice:
-        print(notice, file=sys.stderr)
-    named = [str(path) for path in paths]
+    named = [str(path) for path in common.chosen_inputs(options)]
     before = side(named, options.before)
     by_position = any(position_in(text) is not None for text in (options.before, options.after))
     return before, side(named, options.after) if by_position and not before.stages else None

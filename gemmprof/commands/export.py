@@ -27,13 +27,11 @@ What was not collected is null. Reports of any size are written slice by slice i
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gemmprof.arguments import common, dataset_options
 from gemmprof.arguments.declared import FORCE, INPUTS, READ_THERE, READING_PLACE, values
 from gemmprof.base.errors import UsageError
-from gemmprof.base.printable import one_line
 from gemmprof.reports.tables import TABLES
 
 DEFAULT_FOLDER = "gemmprof-tables"
@@ -77,10 +75,7 @@ def run(options: argparse.Namespace) -> int:
                 raise common.exists_already(folder / f"{name}.{options.format}")
     for name in tables if folder.is_dir() else ():
         common.new_output(folder / f"{name}.{options.format}", force=options.force)
-    inputs, notice = common.chosen_inputs(options)
-    if notice:
-        print(one_line(notice), file=sys.stderr)
-    reports, failures = selected_reports(inputs, common.selection(options))
+    reports, failures = selected_reports(common.chosen_inputs(options), common.selection(options))
     if not reports:
         raise failures[0]
     with without_modules("pandas"):
@@ -102,11 +97,8 @@ def _write_dataset(options: argparse.Namespace) -> int:
                 "or choose --format parquet",
             ],
         )
-    inputs, notice = common.chosen_inputs(options)
-    if notice:
-        print(one_line(notice), file=sys.stderr)
     folder = Path(options.output or DEFAULT_FOLDER)
-    failed = dataset_options.refresh(folder, inputs, options)
+    failed = dataset_options.refresh(folder, common.chosen_inputs(options), options)
     common.announce(folder)
     return common.exit_code(failed)
 

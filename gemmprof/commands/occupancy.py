@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
 
 EXIT_OK, EXIT_FINDING = 0, 1
+Answer = Occupancy | OccupancyError
 
 
 def size(text: str) -> int:
@@ -69,8 +70,6 @@ VALUES = values(smem=size, carveout=size)
 
 def run(options: argparse.Namespace) -> int:
     """Answer in the way that the options ask for."""
-    is_page = options.output is not None and options.output.lower().endswith(".html")
-    options.html, options.plot = (options.output, None) if is_page else (None, options.output)
     named = [name for name in ("ptxas", "cubin", "stage") if getattr(options, name) is not None]
     if len(named) + bool(options.reports) > 1:
         raise UsageError("give one source only: report files, --ptxas, --cubin or --stage")
@@ -86,10 +85,10 @@ def run(options: argparse.Namespace) -> int:
 def _from_numbers(options: argparse.Namespace) -> int:
     """The configuration of the command line."""
     given = [options.threads is not None, options.regs is not None]
-    if options.html is not None and not any(given):
+    if _is_page(options) and not any(given):
         # The page alone: it opens with a plain configuration and is meant to be played with.
         options.threads, options.regs = 256, 32
-        _write_html(options, _answers(options, _targets(options)))
+        _write(options, _answers(options, _targets(options)))
         return EXIT_OK
     if not all(given):
         raise UsageError(
@@ -135,14 +134,12 @@ def _named(name: str, compute_capability: tuple[int, int], sm_count: int | None 
     return Product(name, compute_capability, known if sm_count is None else sm_count)
 
 
-def _answers(
-    options: argparse.Namespace, targets: Sequence[Product]
-) -> list[tuple[Product, Occupancy | OccupancyError]]:
+def _answers(options: argparse.Namespace, targets: Sequence[Product]) -> list[tuple[Product, Answer]]:
     """The calculator's answer for each GPU. What is impossible on one of several is an answer too."""
-    answers: list[tuple[Product, Occupancy | OccupancyError]] = []
+    answers: list[tuple[Product, Answer]] = []
     for target in targets:
         try:
-            answer: Occupancy | OccupancyError = occupancy(
+            answer: Answer = occupancy(
                 target.compute_capability,
                 options.threads,
                 options.regs,
@@ -166,14 +163,8 @@ def _show(options: argparse.Namespace, default: Sequence[Product] = ()) -> int:
     """Print the answers, and write the files that were asked for; 1 if the kernel cannot run on any of the GPUs."""
     answers = _answers(options, _targets(options, default))
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
-    if options.html is not None:
-        _write_html(options, answers)
-    if options.plot is not None:
-        from gemmprof.reports.figures.occupancy_plot import save_plot
-
-        path = common.new_output(options.plot, force=options.force)
-        save_plot([answer for _, answer in solved], path)
-        common.announce(path)
+    if options.output is not None:
+        _write(options, answers)
     if options.json:
         from gemmprof.reports.documents.of_occupancy import calculated
 
@@ -185,16 +176,24 @@ def _show(options: argparse.Namespace, default: Sequence[Product] = ()) -> int:
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
 
 
-def _write_html(
-    options: argparse.Namespace, answers: Sequence[tuple[Product, Occupancy | OccupancyError]]
-) -> None:
-    from gemmprof.reports.pages.occupancy_page import write_page
+def _is_page(options: argparse.Namespace) -> bool:
+    return options.output is not None and options.output.lower().endswith(".html")
 
-    path = common.new_output(options.html, force=options.force)
-    # The page opens on one architecture; of many the newest that data centres have is as good as any.
+
+def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]]) -> None:
+    """Write the page, or the curves."""
+    path = common.new_output(options.output, force=options.force)
     solved = [answer for _, answer in answers if isinstance(answer, Occupancy)]
-    preset = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
-    write_page(preset, path)
+    if _is_page(options):
+        from gemmprof.reports.pages.occupancy_page import write_page
+
+        # The page opens on one architecture; of many the newest that data centres have is as good as any.
+        preset = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
+        write_page(preset, path)
+    else:
+        from gemmprof.reports.figures.occupancy_plot import save_plot
+
+        save_plot(solved, path)
     common.announce(path)
 
 

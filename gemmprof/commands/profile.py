@@ -89,11 +89,11 @@ def run(options: argparse.Namespace) -> int:
         clock_control=options.clock_control or CLOCK_CONTROLS[0],
         marked_only=options.marked_only,
         output=_terminal(options),
-        note=_say,
+        note=common.say,
     )
     if options.print_command:
         if wanted:
-            _say(
+            common.say(
                 f"Note: {wanted} is worked out from a count; this line profiles the first launch of every kernel"
             )
         return _print_command(profiler)
@@ -152,20 +152,16 @@ def _print_command(profiler: ProgramProfiler) -> int:
     return 0
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Selection) -> Choice:
     """Count the launches, choose, and say what it will cost."""
     from gemmprof.api import launch_choice
 
-    _say(f"Counting the launches of: {shlex.join(profiler.program)}")
+    common.say(f"Counting the launches of: {shlex.join(profiler.program)}")
     counted = launch_choice.count(profiler, wanted, options.skip)
-    _say(f"  {counted}")
+    common.say(f"  {counted}")
     choice = launch_choice.chosen(counted, wanted, limit=options.count, every=options.all_launches)
     for line in launch_choice.cost(choice, counted, options.repeat, profiler.metric_set):
-        _say(line)
+        common.say(line)
     return choice
 
 
@@ -203,7 +199,7 @@ def _finish(
     first = collected[0]
     reports = [run.report for run in collected if run.report is not None]
     if not reports:
-        _say("gemmprof profile: interrupted before a launch was profiled")
+        common.say("gemmprof profile: interrupted before a launch was profiled")
         return 130
     session = load_session([reports[0]])
     pages = None if options.no_pages else common.rendered(options, session, profiler.folder / "pages")
@@ -223,18 +219,18 @@ def _finish(
         told = explained(session, session.families)
         terminal.print(Text(screen(told, width=terminal.width)))
     for run in collected:
-        _say(f"Profiled {run}")
+        common.say(f"Profiled {run}")
     if len(first.ranks) > 1:
         by_rank = sorted((rank, process) for process, rank in first.ranks.items())
-        _say("Ranks: " + ", ".join(f"{rank} is process {process}" for rank, process in by_rank))
+        common.say("Ranks: " + ", ".join(f"{rank} is process {process}" for rank, process in by_rank))
     for line in _hints(session, first, choice):
-        _say(line)
+        common.say(line)
     for report in reports:
         common.announce(report)
     if pages is not None:
         common.announce(pages)
     if len(reports) > 1:
-        _say(f"Compare with a later profile: gemmprof diff {profiler.folder} LATER")
+        common.say(f"Compare with a later profile: gemmprof diff {profiler.folder} LATER")
     complete = choice is None or first.launches >= choice.kernels
     return 130 if first.interrupted else 0 if complete and first.exit_code == 0 else 1
 

@@ -87,10 +87,9 @@ def _compared(options: argparse.Namespace) -> Outcome:
     from gemmprof.analysis.comparison.outcome import ACROSS, compare
     from gemmprof.analysis.comparison.sides import load_side
 
-    inputs, _ = common.chosen_inputs(options)
     there = Path(options.baseline).exists()
     before = load_side([options.baseline]) if there else load_baseline(options.baseline)
-    after = load_side(inputs, common.selection(options))
+    after = load_side(common.chosen_inputs(options, quiet=True), common.selection(options))
     return compare(before, after, across=ACROSS)
 
 

@@ -11,13 +11,13 @@ of them. Ctrl-C ends it.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.arguments.common import say
 from gemmprof.arguments.declared import on_disk, values
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import GemmprofError, UsageError
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     require_profiler()
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
-    profiler = ProgramProfiler(program=program, folder=folder, note=_say)
+    profiler = ProgramProfiler(program=program, folder=folder, note=say)
     done = 0
     before: Path | None = None
     try:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
                 return 0
             _wait(watched, seen)
     except KeyboardInterrupt:
-        _say(f"gemmprof watch: stopped after {counted(done, 'run')}; reports are in {folder}")
+        say(f"gemmprof watch: stopped after {counted(done, 'run')}; reports are in {folder}")
         return 0
 
 
@@ -97,7 +97,7 @@ def _one_run(
         lines = list(_lines(collected.report, before, profiler.folder))
     except GemmprofError as error:
         # The program may be half-edited: the next save may fix it.
-        _say(f"run {number}: {error}")
+        say(f"run {number}: {error}")
         return before
     for line in lines:
         print(one_line(f"run {number}: {line}"), flush=True)
@@ -163,7 +163,3 @@ def _wait(watched: Sequence[Path], seen: dict[Path, tuple[int, int]]) -> None:
         if later == now:
             return
         now = later
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

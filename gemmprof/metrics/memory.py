@@ -7,28 +7,24 @@ from gemmprof.metrics.groups import MetricGroup
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
 
-# Shared memory: hardware counters by operation. ``op_ld`` counts LDS, LD and LDSM.
+# Shared memory: counters by operation, in ncu's words. ``op_ld`` counts LDS, LD and LDSM.
+_SHARED_OPERATIONS = {
+    **{"load": "l1tex__{}_ld", "store": "l1tex__{}_st", "atomic": "l1tex__{}_atom"},
+    **{"ldmatrix": "smsp__sass_l1tex_{}_ldsm", "stmatrix": "smsp__sass_l1tex_{}_stsm"},
+    **{"async_copy": "smsp__sass_l1tex_{}_ldgsts", "wgmma": "l1tex__{}_gmma"},
+}
 SHARED_WAVEFRONTS_OF = {
-    "load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-    "store": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-    "atomic": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-    "ldmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
-    "stmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum",
-    "async_copy": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
-    "wgmma": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
+    kind: f"{name.format('data_pipe_lsu_wavefronts_mem_shared_op')}.sum"
+    for kind, name in _SHARED_OPERATIONS.items()
 }
 SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]] = {
-    "load": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",),
-    "store": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",),
-    "atomic": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",),
-    "ldmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",),
-    "stmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_stsm.sum",),
-    "async_copy": (
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-    ),
-    "wgmma": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",),
+    kind: (f"{name.format('data_bank_conflicts_pipe_lsu_mem_shared_op')}.sum",)
+    for kind, name in _SHARED_OPERATIONS.items()
 }
+SHARED_CONFLICTS_OF["async_copy"] = (
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+    *SHARED_CONFLICTS_OF["async_copy"],
+)
 # Warp-level instructions; the names stand in the order of preference (another version of ncu, another name).
 SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
     "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),

@@ -18,6 +18,7 @@ import gemmprof
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
+from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number
 from gemmprof.model import Card
@@ -29,7 +30,7 @@ from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.cluster.remote import Content, code_digest
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.site import CRASHED, START_SECONDS, Answer, Compiled, Machine, NotBegun, Request, Work
+from gemmprof.profiler.site import CRASHED, START_SECONDS, Answer, Machine, NotBegun, Request, Work
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -261,11 +262,11 @@ class ClusterCompilers:
         """The threads of all workers with a GPU, which come and go."""
         return max(1, sum(int(facts["nthreads"]) for facts in self.workers.good.values()))
 
-    def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
+    def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
         """Compile a variant; the library stays with the workers until one measures it."""
         return self.pool.submit(self._compiled, variant, architecture)
 
-    def _compiled(self, variant: Variant, architecture: str) -> Compiled:
+    def _compiled(self, variant: Variant, architecture: str) -> Candidate:
         client, made = self.workers.client, []
 
         def send(options: dict[str, Any]) -> Any:
@@ -275,7 +276,7 @@ class ClusterCompilers:
         kernels, error = self.workers.do(send)
         if error is not None:
             raise error
-        return Compiled(kernels, made[-1])
+        return Candidate(made[-1], kernels)
 
 
 def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:

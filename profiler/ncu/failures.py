@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from gemmprof.base.errors import ProfilerError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_text
@@ -26,146 +27,125 @@ BUSY_REMEDIES = (
 )
 
 
-class CounterPermissionError(ProfilerError):
+class KnownFailure(ProfilerError):
+    """A failure whose cause shows in the log.
+
+    Attributes:
+        SHOWN: how it looks there, whatever the case.
+        SAYS, FIXES: what to say about it, and what to do.
+        EVERYWHERE: the cause hits every stage alike: trying the next one would be in vain.
+    """
+
+    SHOWN: ClassVar[str]
+    SAYS: ClassVar[str]
+    FIXES: ClassVar[tuple[str, ...]]
+    EVERYWHERE: ClassVar[bool] = True
+
+
+class CounterPermissionError(KnownFailure):
     """The user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)."""
 
+    SHOWN = r"ERR_NVGPUCTRPERM|does not have permission to (access|profile)"
+    SAYS = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
+    FIXES = COUNTER_REMEDIES
 
-class ProfilerBusyError(ProfilerError):
+
+class ProfilerBusyError(KnownFailure):
     """Another profiler holds the GPU's counters."""
+
+    SHOWN = r"another (instance of a )?(profiler|tool)|already (attached|being profiled)|Profiler is already"
+    SAYS = "another profiler holds the GPU's counters"
+    FIXES = BUSY_REMEDIES
 
 
 class DriverResourceError(ProfilerBusyError):
     """Another profiler holds what the driver gives to one at a time; it may be done in a moment (`patience`)."""
 
+    SHOWN = r"driver resource was unavailable"
 
-class DriverMismatchError(ProfilerError):
+
+class DriverMismatchError(KnownFailure):
     """The driver is too old for this Nsight Compute, or cannot profile at all."""
 
+    SHOWN = (
+        r"driver is not compatible|driver version is insufficient|driver .*(too old|not supported)|"
+        r"LibraryNotLoaded|Failed to initialize the profiler|unsupported driver"
+    )
+    SAYS = "the NVIDIA driver does not work with this Nsight Compute"
+    FIXES = (
+        "upgrade the driver to the one that the CUDA toolkit of this ncu came with, or newer",
+        "or use an Nsight Compute as old as the driver: set GEMMPROF_NCU=/path/to/ncu",
+        "in a sandboxed container (gVisor) or a vGPU without profiling, counters cannot be read at all",
+    )
 
-class NothingProfiledError(ProfilerError):
-    """Nsight Compute ran through and profiled no kernel."""
 
-
-class KernelFaultError(ProfilerError):
-    """The profiled program or its kernel failed."""
-
-
-class DiskFullError(ProfilerError):
+class DiskFullError(KnownFailure):
     """The report could not be written."""
 
+    SHOWN = (
+        r"No space left on device|disk (is )?full|(could|can)(not| not) (write|save|create|open).*(report|file)|"
+        r"failed to (write|save|create|open).*(report|file)|Insufficient disk space|not enough (disk )?space|"
+        r"File size limit exceeded"
+    )
+    SAYS = "the report could not be written"
+    FIXES = (
+        "free disk space for the run directory and for temporary files (ncu writes to $TMPDIR, else /tmp)",
+        "choose another --output, or set TMPDIR to a folder with more room and write permission",
+    )
 
-class MetricNameError(ProfilerError):
+
+class MetricNameError(KnownFailure):
     """A section or metric that this Nsight Compute does not know on this GPU."""
+
+    SHOWN = (
+        r"Failed to find (metric|section|rule)|Unknown (section|metric)|did not match any section|"
+        r"metric.*not (found|available)|"
+        r"unrecognised option|invalid (metric|section|option)|not a valid (metric|section)|"
+        r"could not find (section|metric)"
+    )
+    SAYS = "ncu refused a section, metric or option"
+    FIXES = (
+        "list what this ncu knows: `ncu --list-sections`, `ncu --query-metrics --chips gh100`",
+        "check --section and --metrics for spelling",
+        "upgrade Nsight Compute if it is older than the GPU",
+    )
+
+
+class KernelFaultError(KnownFailure):
+    """The profiled program or its kernel failed."""
+
+    SHOWN = (
+        r"LaunchFailed|Failed to profile|illegal (memory access|address|instruction)|unspecified launch failure|"
+        r"misaligned address|application returned an error|Failed to prepare kernel|"
+        r"error occurred while trying to profile"
+    )
+    SAYS = "the kernel or its program failed under Nsight Compute"
+    FIXES = (
+        "see whether it fails without the profiler: `gemmprof collect --no-profile`",
+        "look for invalid accesses: `compute-sanitizer python -m pytest …`, or run the stage alone",
+    )
+    EVERYWHERE = False
+
+
+class NothingProfiledError(KnownFailure):
+    """Nsight Compute ran through and profiled no kernel."""
+
+    SHOWN = r"No kernels were profiled"
+    SAYS = "Nsight Compute profiled no kernel"
+    FIXES = (
+        "see the log for an earlier warning",
+        "check that the program runs on the GPU without the profiler: `gemmprof collect --no-profile`",
+    )
 
 
 class KilledError(ProfilerError):
     """Something ended ncu from outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFailure:
-    """One cause: how it looks in the log, and what to say about it.
-
-    ``everywhere`` is true for a cause that hits every stage alike: trying the next stage would be in vain.
-    """
-
-    pattern: re.Pattern[str]
-    error: type[ProfilerError]
-    message: str
-    remedies: tuple[str, ...]
-    everywhere: bool = True
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
 # In the order in which they are looked for: causes before their consequences.
-KNOWN_FAILURES: tuple[KnownFailure, ...] = (
-    KnownFailure(
-        _pattern(r"ERR_NVGPUCTRPERM|does not have permission to (access|profile)"),
-        CounterPermissionError,
-        "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
-        COUNTER_REMEDIES,
-    ),
-    KnownFailure(
-        _pattern(r"driver resource was unavailable"),
-        DriverResourceError,
-        "another profiler holds the GPU's counters",
-        BUSY_REMEDIES,
-    ),
-    KnownFailure(
-        _pattern(
-            r"another (instance of a )?(profiler|tool)|already (attached|being profiled)|Profiler is already"
-        ),
-        ProfilerBusyError,
-        "another profiler holds the GPU's counters",
-        BUSY_REMEDIES,
-    ),
-    KnownFailure(
-        _pattern(
-            r"driver is not compatible|driver version is insufficient|driver .*(too old|not supported)|"
-            r"LibraryNotLoaded|Failed to initialize the profiler|unsupported driver"
-        ),
-        DriverMismatchError,
-        "the NVIDIA driver does not work with this Nsight Compute",
-        (
-            "upgrade the driver to the one that the CUDA toolkit of this ncu came with, or newer",
-            "or use an Nsight Compute as old as the driver: set GEMMPROF_NCU=/path/to/ncu",
-            "in a sandboxed container (gVisor) or a vGPU without profiling, counters cannot be read at all",
-        ),
-    ),
-    KnownFailure(
-        _pattern(
-            r"No space left on device|disk (is )?full|(could|can)(not| not) (write|save|create|open).*(report|file)|"
-            r"failed to (write|save|create|open).*(report|file)|Insufficient disk space|not enough (disk )?space|"
-            r"File size limit exceeded"
-        ),
-        DiskFullError,
-        "the report could not be written",
-        (
-            "free disk space for the run directory and for temporary files (ncu writes to $TMPDIR, else /tmp)",
-            "choose another --output, or set TMPDIR to a folder with more room and write permission",
-        ),
-    ),
-    KnownFailure(
-        _pattern(
-            r"Failed to find (metric|section|rule)|Unknown (section|metric)|did not match any section|"
-            r"metric.*not (found|available)|"
-            r"unrecognised option|invalid (metric|section|option)|not a valid (metric|section)|"
-            r"could not find (section|metric)"
-        ),
-        MetricNameError,
-        "ncu refused a section, metric or option",
-        (
-            "list what this ncu knows: `ncu --list-sections`, `ncu --query-metrics --chips gh100`",
-            "check --section and --metrics for spelling",
-            "upgrade Nsight Compute if it is older than the GPU",
-        ),
-    ),
-    KnownFailure(
-        _pattern(
-            r"LaunchFailed|Failed to profile|illegal (memory access|address|instruction)|unspecified launch failure|"
-            r"misaligned address|application returned an error|Failed to prepare kernel|"
-            r"error occurred while trying to profile"
-        ),
-        KernelFaultError,
-        "the kernel or its program failed under Nsight Compute",
-        (
-            "see whether it fails without the profiler: `gemmprof collect --no-profile`",
-            "look for invalid accesses: `compute-sanitizer python -m pytest …`, or run the stage alone",
-        ),
-        everywhere=False,
-    ),
-    KnownFailure(
-        _pattern(r"No kernels were profiled"),
-        NothingProfiledError,
-        "Nsight Compute profiled no kernel",
-        (
-            "see the log for an earlier warning",
-            "check that the program runs on the GPU without the profiler: `gemmprof collect --no-profile`",
-        ),
-    ),
+KNOWN_FAILURES: tuple[type[KnownFailure], ...] = (
+    *(CounterPermissionError, DriverResourceError, ProfilerBusyError, DriverMismatchError),
+    *(DiskFullError, MetricNameError, KernelFaultError, NothingProfiledError),
 )
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
@@ -220,9 +200,14 @@ class NcuLog:
             return cls()
 
 
-def known_failure(lines: Sequence[str]) -> tuple[KnownFailure, str] | None:
+def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None:
     """The first known cause that some line shows, and that line."""
-    shown = ((known, line) for known in KNOWN_FAILURES for line in lines if known.pattern.search(line))
+    shown = (
+        (known, line)
+        for known in KNOWN_FAILURES
+        for line in lines
+        if re.search(known.SHOWN, line, re.IGNORECASE)
+    )
     return next(shown, None)
 
 
@@ -241,7 +226,7 @@ def translate(
     see = f"the whole log is in {log_file}"
     if cause is not None:
         failure, line = cause
-        return failure.error(failure.message, remedies=(*failure.remedies, see), found=line)
+        return failure(failure.SAYS, remedies=(*failure.FIXES, see), found=line)
     if log.errors:
         return ProfilerError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
     number = _signal(exit_code)
@@ -267,4 +252,4 @@ def _signal(exit_code: int | None) -> int | None:
 
 def hits_every_stage(error: ProfilerError) -> bool:
     """Whether the cause of ``error`` would stop every other stage as well."""
-    return any(failure.everywhere and isinstance(error, failure.error) for failure in KNOWN_FAILURES)
+    return isinstance(error, KnownFailure) and error.EVERYWHERE

@@ -28,6 +28,7 @@ from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes
 from gemmprof.base.progress import Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.kernels import compiler
+from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
 from gemmprof.kernels.compiler import main_kernels
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
@@ -36,7 +37,7 @@ from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.program import counted_interrupts
-from gemmprof.profiler.site import Answer, Compiled, NotBegun, Request, Work
+from gemmprof.profiler.site import Answer, NotBegun, Request, Work
 
 if TYPE_CHECKING:
     from gemmprof.profiler.cluster.cluster_site import ClusterCompilers
@@ -73,8 +74,8 @@ class Exploration:
         self._journal, self._places, self._compilers, self._progress = journal, places, compilers, progress
         self._architecture = str(places.facts["architecture"])
         self._rng = random.Random(search.seed + len(outcomes))
-        self._compiling: dict[Future[Compiled], Parameters] = {}
-        self._compiled: deque[tuple[Parameters, Compiled]] = deque()
+        self._compiling: dict[Future[Candidate], Parameters] = {}
+        self._compiled: deque[tuple[Parameters, Candidate]] = deque()
         self._measuring: dict[Future[Answer], Parameters] = {}
 
     def do(self) -> None:
@@ -351,7 +352,7 @@ CANDIDATE_SECONDS = 60.0  # what takes longer hangs
 ANSWERED = ("score", "detail", "registers", "blocks_per_sm")  # the parts of an outcome that come from the GPU
 
 
-def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:
+def candidate_request(search: Search, candidate: Candidate, best: float | None, budget: float) -> Request:
     """Verify and time a candidate; one far slower than ``best`` is dropped after a short look."""
     record = {"name": search.variant.name, "best": best, "budget": budget}
     return Request(record, CANDIDATE_SECONDS, candidate)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmprof.base.errors import GemmprofError
-from gemmprof.children.line_worker import serve
+from gemmprof.children.line_worker import serve_worker
 from gemmprof.kernels.candidates import LoadedCandidate
 from gemmprof.kernels.catalog import ladder_of
 from gemmprof.kernels.operators import run_stage
@@ -98,22 +97,5 @@ class Worker:
         return math.exp(sum(logarithms) / len(logarithms))
 
 
-def main() -> None:
-    """Answer requests until standard input ends."""
-    worker: Worker | None = None
-
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
-        nonlocal worker
-        try:
-            if worker is None:
-                worker = Worker(request)
-                return worker.facts()
-            return worker.measure(request)
-        except (GemmprofError, RuntimeError) as error:
-            return {"status": "failed", "detail": str(error)}
-
-    serve(answer)
-
-
 if __name__ == "__main__":
-    main()
+    serve_worker(Worker, Worker.measure)
