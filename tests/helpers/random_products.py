@@ -442,7 +442,7 @@ def document(tally: Tally, built: BuildResult, seconds: float, jobs: int) -> dic
                 "launches": tally.launches[variant.name],
                 "wrong": tally.wrong[variant.name],
             }
-            code = next(iter(built.stages[variant.name].sass.values()), "")
+            code = next(iter(built.stages[variant.name].note.sass.values()), "")
             stages["stages"][variant.name] = {**counts, "sass": code}
             for key, count in counts.items():
                 stages[key] += count

@@ -35,7 +35,9 @@ def test_stages_compile_for_every_architecture(built):
     assert len(numbers) == 1 or set(built.stages) == set(variants)
     for name, stage in built.stages.items():
         targets = (target_number(variants[name].stage.architectures, number) for number in numbers)
-        assert {kernel.architecture for kernel in stage.kernels} == {f"sm_{t}" for t in targets if t}, name
+        assert {kernel.architecture for kernel in stage.note.kernels} == {f"sm_{t}" for t in targets if t}, (
+            name
+        )
         assert stage.resources("sm_90").registers_per_thread > 0
 
 
@@ -46,7 +48,7 @@ def test_a_stage_in_parts_has_each_kernel_once(built, nvcc):
     numbers = [name.removeprefix("sm_") for name in built.architectures]
     units = compiler.stage_units(fastest, require_nvcc(), numbers)
     assert len(units) > 1 and len({unit.key for unit in units}) == len(units)
-    kernels = built.stages["hgemm_fastest"].kernels
+    kernels = built.stages["hgemm_fastest"].note.kernels
     assert len({kernel.name for kernel in kernels}) == len(kernels)
     cache = cache_directory()
     records = [compiler.read_record(cache, [unit]) for unit in units]
@@ -65,7 +67,7 @@ def test_no_kernel_spills(built):
     spills = [
         (s.name, k.name, k.architecture)
         for s in built.stages.values()
-        for k in s.kernels
+        for k in s.note.kernels
         if k.spill_bytes > SPILLED_BYTES.get(s.name, 0)
     ]
     assert not spills
@@ -97,7 +99,7 @@ def test_resources_equal_the_committed_table(built):
 def test_machine_code_equals_the_committed_table(built):
     found = compiled_resources.sass_table(built).splitlines()
     heading, lines = committed(compiled_resources.SASS_TABLE, built, found)
-    if not any(stage.sass for stage in built.stages.values()):
+    if not any(stage.note.sass for stage in built.stages.values()):
         pytest.skip("there is no cuobjdump")
     assert {"sm_90", "sm_90a"} <= {line.split(",")[1] for line in found}
     assert found == [heading, *lines], (

@@ -61,10 +61,10 @@ def run(request, built):
 def test_the_build_compiles_each_stage_for_what_it_is_written_for(tiny):
     assert not tiny.failures and not tiny.skipped
     naive, hopper = tiny.stages["tiny_naive"], tiny.stages["tiny_hopper"]
-    assert {kernel.architecture for kernel in naive.kernels} == {"sm_80", "sm_90"}
-    assert {kernel.architecture for kernel in hopper.kernels} == {"sm_90a"}
+    assert {kernel.architecture for kernel in naive.note.kernels} == {"sm_80", "sm_90"}
+    assert {kernel.architecture for kernel in hopper.note.kernels} == {"sm_90a"}
     assert hopper.resources("sm_90").architecture == "sm_90a"
-    assert all(is_main(kernel.name) for kernel in naive.kernels)
+    assert all(is_main(kernel.name) for kernel in naive.note.kernels)
 
 
 REASON = "it is written for sm_90a, this is sm_80"

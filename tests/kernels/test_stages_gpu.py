@@ -332,7 +332,7 @@ def test_registers_and_shared_memory_match_the_assembler(extension, name):
     from gemmprof.kernels.build import build
 
     capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    built = [k for k in build().stages[name].kernels if k.architecture.rstrip("af") == capability]
+    built = [k for k in build().stages[name].note.kernels if k.architecture.rstrip("af") == capability]
     assembled = Counter((k.registers_per_thread, k.static_shared_memory) for k in built)
     gemms = Counter(
         (k.registers_per_thread, k.static_shared_memory) for k in built if "gemm" in k.name.partition("<")[0]
