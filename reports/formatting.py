@@ -11,7 +11,7 @@ from gemmprof.base import amounts
 from gemmprof.base.amounts import *  # noqa: F403 (every amount is at hand where names are)
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.quantify import Change
+    from gemmprof.analysis.comparison.records import Change
     from gemmprof.analysis.figure import Figure
 
 

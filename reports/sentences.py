@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
-from gemmprof.analysis.comparison.quantify import Change
+from gemmprof.analysis.comparison.records import Change
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.

@@ -14,7 +14,6 @@ from gemmprof.analysis.comparison.control import Control
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.matching import match as paired
 from gemmprof.analysis.comparison.noise import usual_noise
-from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between
 from gemmprof.analysis.comparison.reasons import (
     Reason,
     changed_counters,
@@ -23,7 +22,7 @@ from gemmprof.analysis.comparison.reasons import (
     same_code,
     what_changed,
 )
-from gemmprof.analysis.comparison.records import KernelRecord, batches
+from gemmprof.analysis.comparison.records import Change, KernelRecord, Measures, batches, changes_between
 from gemmprof.analysis.comparison.sides import Side, disassembled, of_launches
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.amounts import brief

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison import records as recorded
-from gemmprof.analysis.comparison.quantify import measures
+from gemmprof.analysis.comparison.records import measures
 from gemmprof.analysis.inputs.families import census
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.analysis.comparison.reasons import Reason
+from gemmprof.analysis.comparison.records import Change
 from gemmprof.base.documents import Document, From, Part
 from gemmprof.reports import sentences
 

@@ -17,7 +17,7 @@ from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
-    from gemmprof.analysis.comparison.quantify import Change
+    from gemmprof.analysis.comparison.records import Change
     from gemmprof.analysis.comparison.sides import Side
 
 

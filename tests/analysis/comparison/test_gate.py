@@ -15,11 +15,11 @@ from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, 
 from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
 from gemmprof.analysis.comparison.noise import usual_noise
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
-from gemmprof.analysis.comparison.quantify import Measures
 from gemmprof.analysis.comparison.reasons import changed_counters, reasons
 from gemmprof.analysis.comparison.records import (
     Code,
     KernelRecord,
+    Measures,
     Origin,
     Range,
     Times,
