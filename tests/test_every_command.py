@@ -15,7 +15,7 @@ import pytest
 from recorded_data import DATA, ROOT
 from scale import few
 
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.reports.history.store import HistoryStore
 
 ATOMICS, SAME = f"{DATA}/flaws_atomics.ncu-rep.xz", f"{DATA}/launches_same_kernel.ncu-rep.xz"

@@ -396,7 +396,7 @@ def keep(store: Path) -> int:
     A later version's times, recorded into the same history, stand behind them: `gemmprof history check` finds what
     became slower with it.
     """
-    from gemmprof.analysis.history.points import Origin, Point
+    from gemmprof.analysis.history.changes import Origin, Point
     from gemmprof.reports.history.store import HistoryStore
 
     kept = 0

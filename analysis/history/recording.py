@@ -10,7 +10,7 @@ from statistics import median
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.reasons import Prediction, Score, findings_at, score
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import code_digests

@@ -79,7 +79,7 @@ def _folder(options: argparse.Namespace) -> Path:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from gemmprof.analysis.history.points import Origin
+    from gemmprof.analysis.history.changes import Origin
     from gemmprof.analysis.history.recording import points, tally
     from gemmprof.reports.history.store import HistoryStore
 

@@ -111,7 +111,7 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     """What one run says, a line a kernel, and what came of predictions."""
     from gemmprof.analysis.comparison.outcome import ACROSS, compare
     from gemmprof.analysis.comparison.sides import load_side
-    from gemmprof.analysis.history.points import Origin
+    from gemmprof.analysis.history.changes import Origin
     from gemmprof.analysis.history.recording import points, tally
     from gemmprof.analysis.session import load_session
     from gemmprof.base.amounts import nanoseconds

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gemmprof.analysis.history.changepoints import Step
-from gemmprof.analysis.history.changes import Change
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Change, Origin, Point
 from gemmprof.analysis.history.recording import Tally
 from gemmprof.base.documents import Document, From, Part
 

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gemmprof.analysis.history.changes import Times
-from gemmprof.analysis.history.points import CLOCKS, TEXTS, Origin, Point, Series
+from gemmprof.analysis.history.changes import CLOCKS, TEXTS, Origin, Point, Series, Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.reports.tables.parquet import ParquetReader, new_parquet

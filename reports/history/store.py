@@ -23,8 +23,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from gemmprof.analysis.history.changes import Times
-from gemmprof.analysis.history.points import Point, Series
+from gemmprof.analysis.history.changes import Point, Series, Times
 from gemmprof.analysis.history.recording import ON, Kept
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system

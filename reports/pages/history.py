@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.analysis.history.changepoints import Level, levels
-from gemmprof.analysis.history.changes import Change
-from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.output import new_file
 from gemmprof.reports.figures.svg import drawing

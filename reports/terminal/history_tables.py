@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gemmprof.analysis.history.changepoints import FEWEST, levels
-from gemmprof.analysis.history.changes import Change
-from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
 from gemmprof.reports.terminal import columns

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point, changes
 from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import write_history_page
 

@@ -15,7 +15,7 @@ import pytest
 from json_formats import generator, violations
 from recorded_data import DATA, ROOT
 
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.base.documents import ErrorDocument, json_text
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import stage_by_number, stage_variants

@@ -32,7 +32,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.reports.history import compaction, store as history_store
 history_store.COMPACT_AFTER = 5
 compaction.BIN_ROWS, compaction.HELD_ROWS = 64, 50

@@ -10,8 +10,7 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.comparison.sides import load_side
-from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point, changes
 from gemmprof.analysis.history.recording import points
 from gemmprof.analysis.session import load_session
 from gemmprof.reports.history.point_files import series_of

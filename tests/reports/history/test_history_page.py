@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemmprof.analysis.history.changes import Change, changes
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Change, Origin, Point, changes
 from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html, write_history_page
 

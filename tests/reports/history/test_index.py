@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scale import few
 
-from gemmprof.analysis.history.changes import changes, series_with_steps
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point, changes, series_with_steps
 from gemmprof.reports.history import compaction
 from gemmprof.reports.history.point_files import read_columns, series_of, write_points
 from gemmprof.reports.history.store import HistoryError, HistoryStore

@@ -12,7 +12,7 @@ import in_process
 import pytest
 from recorded_data import ROOT
 
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.analysis.history.recording import card_on
 from gemmprof.reports.history.store import HistoryStore
 

@@ -18,7 +18,7 @@ import in_process
 import pytest
 from recorded_data import DATA
 
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.reports.history import compaction
 from gemmprof.reports.history import store as history_store
 from gemmprof.reports.history.store import HistoryError, HistoryStore
@@ -28,7 +28,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
-from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.reports.history import store as history_store
 history_store.COMPACT_AFTER = 5
 store = history_store.HistoryStore.open(sys.argv[1], create=True)
