@@ -93,13 +93,6 @@ def huber_weights(values: Sequence[float], centre: float) -> list[float]:
     return [1.0 if distance <= limit else limit / distance for distance in distances]
 
 
-def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The mean of values with weights."""
-    return math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / math.fsum(
-        weights
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """Normal distributions around 0, of several standard deviations: an error whose own size is not known for sure.
@@ -143,17 +136,12 @@ def dependence(batches: Sequence[Sequence[float]]) -> tuple[float, float]:
         the correlation of neighbours, from von Neumann's ratio of squared differences, 0 on average where nothing
         depends on the order; and its standard deviation there.
     """
-    differences = squares = correction = 0.0
-    count = 0
-    for values in batches:
-        kept = clipped(values)
-        mean = math.fsum(kept) / len(kept)
-        differences += math.fsum((second - first) ** 2 for first, second in pairwise(kept))
-        squares += math.fsum((value - mean) ** 2 for value in kept)
-        correction += 1.0
-        count += len(kept)
-    if squares <= 0 or count <= 2 * correction:
+    series = [clipped(values) for values in batches]
+    squares = sum(map(_squares, series))
+    count = sum(map(len, series))
+    if squares <= 0 or count <= 2 * len(series):
         return 0.0, math.inf
+    differences = sum(math.fsum((b - a) ** 2 for a, b in pairwise(values)) for values in series)
     # The ratio's mean is 2 (n - 1)/(n - 1 degrees of freedom) = 2, of a series of n values that do not depend.
     return 1 - differences / (2 * squares), 1 / math.sqrt(count)
 
@@ -508,7 +496,7 @@ def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> tuple[Batch, tup
         return None
     differences = tuple(second - first for first, second in zip(left.logs, right.logs, strict=True))
     weights = huber_weights(differences, statistics.median(differences))
-    first, second = (weighted_mean(side.logs, weights) for side in (left, right))
+    first, second = (statistics.fmean(side.logs, weights) for side in (left, right))
     squares = clipped_squares(differences, second - first)
     spread = [statistics.pstdev(batch.logs) for batch in (left, right)]
     if not min(spread) ** 2 * left.count * 2 > PAIRED_GAIN**2 * squares:

@@ -356,10 +356,14 @@ def _columns(one: Series, values: Array, duration: float, columns: int, *, insid
     covered = np.concatenate(([0.0], np.cumsum(width * known)))
     total = np.concatenate(([0.0], np.cumsum(width * np.where(known, found, 0.0))))
     at = np.linspace(0.0, duration, columns + 1)
-    time = np.diff(np.interp(at, edges, covered))
+    return _over(np.diff(np.interp(at, edges, total)), np.diff(np.interp(at, edges, covered)))
+
+
+def _over(dividend: Array, divisor: Array) -> Array:
+    """The quotient, NaN where nothing above 0 stands below."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        result: Array = np.where(time > 0, np.diff(np.interp(at, edges, total)) / time, np.nan)
-    return result
+        found: Array = np.where(divisor > 0, dividend / divisor, np.nan)
+    return found
 
 
 def _rate(one: Series | None, grid: Any) -> Array | None:
@@ -368,8 +372,7 @@ def _rate(one: Series | None, grid: Any) -> Array | None:
         return None
     width = np.diff(one.stamps, append=one.stamps[-1]).astype(np.float64)
     width[-1] = np.median(width)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Array | None = grid(one, np.where(width > 0, one.values / width, np.nan))
+    found: Array | None = grid(one, _over(one.values, width))
     return found
 
 
@@ -380,8 +383,7 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
     """
     of_peak, per_active = _first(series, metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
     if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = of_peak.values / (100 / PEAK_IPC * per_active.values)
+        share = _over(of_peak.values, 100 / PEAK_IPC * per_active.values)
         share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)
         exact: Array | None = grid(of_peak, share)
         return (None, False) if exact is None else (np.minimum(exact, 1.0), True)
@@ -400,8 +402,7 @@ def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Arra
         return None
     # A column in which work begins or ends mixes both counters' blur.
     inner = np.minimum(share, np.minimum(np.roll(share, 1), np.roll(share, -1))) > 0.5
-    with np.errstate(invalid="ignore", divide="ignore"):
-        clock: Array = np.where(inner, active / share, np.nan)
+    clock = np.where(inner, _over(active, share), np.nan)
     return clock if np.isfinite(clock).any() else None
 
 
