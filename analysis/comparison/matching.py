@@ -11,6 +11,7 @@ from typing import Literal
 from gemmprof.analysis.comparison.records import KernelRecord, likeness
 from gemmprof.analysis.comparison.sides import Side, disassembled, problem_of
 from gemmprof.analysis.inputs.selection import Choice, one_kernel
+from gemmprof.base.spread import grouped
 from gemmprof.model import Problem
 
 How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
@@ -88,10 +89,7 @@ def match(before: Side, after: Side) -> tuple[Match, ...]:
 
 def _launched_otherwise(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
     """Pairs of one full name with another grid, block, shared memory or NVTX path, those most alike first."""
-    of_name: dict[str, list[KernelRecord]] = {}
-    for record in new:
-        if _is_family(record):
-            of_name.setdefault(record.name, []).append(record)
+    of_name = grouped((record.name, record) for record in new if _is_family(record))
     scored = [
         (_in_common(left, right), -abs(place - position), left, right)
         for place, left in enumerate(gone)
@@ -163,9 +161,7 @@ def rungs(side: Side) -> tuple[Match, ...]:
     A run of stages is a ladder, and so is a report of single launches whose function names begin alike
     (``gemm_naive``, ``gemm_shared``).
     """
-    groups: dict[str, list[KernelRecord]] = {}
-    for record in side.kernels:
-        groups.setdefault(problem_of(record), []).append(record)
+    groups = grouped((problem_of(record), record) for record in side.kernels)
     if not side.stages and not _is_ladder(side.kernels):
         return ()
     return tuple(

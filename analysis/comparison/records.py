@@ -24,6 +24,7 @@ from gemmprof.analysis.opcodes import opcode_of
 from gemmprof.analysis.reading.context import clock_control, collected_by
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.warp_states import ISSUING, WarpStates
+from gemmprof.base.spread import grouped
 
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
@@ -424,14 +425,12 @@ def times_of(profiles: Iterable[KernelProfile]) -> Times:
 
 def ranges_of(profiles: Iterable[KernelProfile]) -> dict[str, Range]:
     """Every numeric metric over these launches: base units."""
-    values: dict[str, list[float]] = {}
-    for profile in profiles:
-        for name in profile.metrics:
-            if name.startswith(m.DEVICE_ATTRIBUTE_PREFIX):
-                continue
-            value = profile.number(name)
-            if value is not None:
-                values.setdefault(name, []).append(value)
+    values = grouped(
+        (name, value)
+        for profile in profiles
+        for name in profile.metrics
+        if not name.startswith(m.DEVICE_ATTRIBUTE_PREFIX) and (value := profile.number(name)) is not None
+    )
     return {name: Range.of(found) for name, found in values.items()}
 
 

@@ -18,7 +18,7 @@ from gemmprof.analysis.reading.report import ReportReader, code_digests, one_lau
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
-from gemmprof.base.spread import each
+from gemmprof.base.spread import each, grouped
 from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult
 from gemmprof.runs.directory import Run
 
@@ -155,11 +155,8 @@ def of_launches(
 
 def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
     """What must be named beside the kernel, where one name has several families: only what differs."""
-    of_name: dict[str, list[FamilyKey]] = {}
-    for key in keys:
-        of_name.setdefault(key.name, []).append(key)
     found: dict[FamilyKey, list[str]] = {}
-    for families in of_name.values():
+    for families in grouped((key.name, key) for key in keys).values():
         for key in families:
             words = {
                 "grid": key.grid,
@@ -185,9 +182,7 @@ def _middle(launches: Sequence[KernelProfile]) -> KernelProfile:
 
 def _merged(parts: Sequence[Sequence[recorded.KernelRecord]]) -> tuple[recorded.KernelRecord, ...]:
     """The kernels of several processes, those of one key as repetitions."""
-    found: dict[tuple[str, ...], list[recorded.KernelRecord]] = {}
-    for record in (record for part in parts for record in part):
-        found.setdefault(record.key, []).append(record)
+    found = grouped((record.key, record) for part in parts for record in part)
     return tuple(_one_of(records) for records in found.values())
 
 
@@ -195,10 +190,7 @@ def _one_of(records: Sequence[recorded.KernelRecord]) -> recorded.KernelRecord:
     """One kernel of several processes: its times and metrics are of all, code and quantities of the first."""
     if len(records) == 1:
         return records[0]
-    ranges: dict[str, list[recorded.Range]] = {}
-    for record in records:
-        for name, found in record.metrics.items():
-            ranges.setdefault(name, []).append(found)
+    ranges = grouped(item for record in records for item in record.metrics.items())
     return replace(
         records[0],
         launches=sum(record.launches for record in records),
@@ -267,10 +259,8 @@ def disassembled(record: recorded.KernelRecord) -> recorded.KernelRecord:
 
 def source_place(record: recorded.KernelRecord) -> tuple[str, int] | None:
     """File and first line of a kernel: of the file that most of its instructions are from (``-lineinfo``)."""
-    lines: dict[str, list[int]] = {}
-    for instruction in _instructions(record.place):
-        if instruction.file and instruction.line:
-            lines.setdefault(instruction.file, []).append(instruction.line)
+    code = _instructions(record.place)
+    lines = grouped((one.file, one.line) for one in code if one.file and one.line)
     if not lines:
         return None
     file = max(lines, key=lambda name: len(lines[name]))

@@ -15,6 +15,7 @@ from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
 # --- Predictions ------------------------------------------------------------------------------------------------------
@@ -126,11 +127,8 @@ ON = " on "
 
 
 def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
-    groups: dict[tuple[str, tuple[int, int, int], str], list[KernelAnalysis]] = {}
-    for kernel in kernels:
-        profile = kernel.profile
-        if profile.number(m.DURATION):
-            groups.setdefault((profile.name, profile.launch.grid, profile.device.name), []).append(kernel)
+    timed = [(kernel.profile, kernel) for kernel in kernels if kernel.profile.number(m.DURATION)]
+    groups = grouped(((one.name, one.launch.grid, one.device.name), kernel) for one, kernel in timed)
     middles = {key: _middle(members) for key, members in groups.items()}
     codes = code_digests(middle.profile for middle in middles.values())
     longest = sorted(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.names import Owner, labels, owner_of
 from gemmprof.base.amounts import brief, nanoseconds, ratio
+from gemmprof.base.spread import grouped
 from gemmprof.metrics import DURATION
 from gemmprof.model import Source
 
@@ -162,10 +163,9 @@ def families(
         known: all launches that were opened with these.
         positions: of the launches that are meant; None for all.
     """
-    members: dict[int, list[int]] = {}
-    for position in range(len(profiles)) if positions is None else positions:
-        profile = profiles[position]
-        members.setdefault(known.of[profile.report, profile.index].number, []).append(position)
+    chosen = range(len(profiles)) if positions is None else positions
+    places = ((at, (profiles[at].report, profiles[at].index)) for at in chosen)
+    members = grouped((known.of[place].number, at) for at, place in places)
     found = [_family(profiles, known, positions) for positions in members.values()]
     return tuple(sorted(found, key=lambda family: (-(family.total_ns or 0.0), family.number)))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
 ELISION = "…"
@@ -43,10 +44,8 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     else differs.
     """
     distinct = list(dict.fromkeys(names))
-    heads: dict[str, list[str]] = {}
     split = {name: _split(name) for name in distinct}
-    for name, (body, _) in split.items():
-        heads.setdefault(_head(body), []).append(name)
+    heads = grouped((_head(body), name) for name, (body, _) in split.items())
     found: dict[str, str] = {}
     for members in heads.values():
         bodies = list(dict.fromkeys(split[name][0] for name in members))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
+from gemmprof.base.spread import grouped
 
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
@@ -68,10 +69,7 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
 
 def explain_together(occupancies: Iterable[Occupancy]) -> tuple[SharedStep, ...]:
     """The steps of one configuration on several architectures, each distinct step once, in the order of `explain`."""
-    labels: dict[Step, list[str]] = {}
-    for one in occupancies:
-        for step in explain(one):
-            labels.setdefault(step, []).append(one.limits.label)
+    labels = grouped((step, one.limits.label) for one in occupancies for step in explain(one))
     order = list(RESOURCE_WORDS)
     return tuple(
         SharedStep(step, tuple(labels[step]))

@@ -20,6 +20,7 @@ from gemmprof.analysis.reading.unpack import damaged, open_unpacked
 from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.base.regex import regex
+from gemmprof.base.spread import grouped
 from gemmprof.gpu.cubins import code_spans
 from gemmprof.model import KernelProfile, LineTable, ReportRecord
 from gemmprof.ncurep import ncu_frame
@@ -194,10 +195,7 @@ def source_index(frame: Frame) -> dict[tuple[int, int], list[ncu_frame.Item]]:
     Raises:
         WireError: if a source item has none.
     """
-    index: dict[tuple[int, int], list[ncu_frame.Item]] = {}
-    for item in frame.sources:
-        index.setdefault((item.process, reference_of(frame, item)), []).append(item)
-    return index
+    return grouped(((item.process, reference_of(frame, item)), item) for item in frame.sources)
 
 
 def reference_of(frame: Frame, item: ncu_frame.Item) -> int:

@@ -25,6 +25,7 @@ from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder, place_of, source_reference, undecoded
 from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.base.errors import GemmprofError, ReportError
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile, MetricValue, SessionDetails, Source
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
@@ -410,11 +411,8 @@ def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str
 
     They know nothing of names, lines, addresses or disassemblers. What cannot be read has none.
     """
-    of_report: dict[str, list[KernelProfile]] = {}
-    for profile in profiles:
-        of_report.setdefault(profile.report, []).append(profile)
     found: dict[tuple[str, int], str] = {}
-    for path, launches in of_report.items():
+    for path, launches in grouped((profile.report, profile) for profile in profiles).items():
         try:
             with ReportReader(path) as reader:
                 digests = reader.code_digests(launches)

@@ -18,6 +18,7 @@ from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import declared
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.reading.line_table import Call
+from gemmprof.base.spread import grouped
 from gemmprof.model import Instruction, KernelProfile
 
 
@@ -213,11 +214,13 @@ class Code:
 
     def lines(self, addresses: Iterable[int]) -> tuple[Place, ...]:
         """The CUDA lines of these instructions in file and line order; those without line information left out."""
-        groups: dict[tuple[str, int], list[int]] = {}
-        for address in addresses:
-            instruction = self._instructions.get(address)
-            if instruction is not None and instruction.file is not None and instruction.line is not None:
-                groups.setdefault((instruction.file, instruction.line), []).append(address)
+        groups = grouped(
+            ((instruction.file, instruction.line), address)
+            for address in addresses
+            if (instruction := self._instructions.get(address)) is not None
+            and instruction.file is not None
+            and instruction.line is not None
+        )
         return tuple(
             Place(tuple(sorted(group)), "", file, line, self.line_text(file, line))
             for (file, line), group in sorted(groups.items())

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.demands.resources import busiest_sm
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
 # Levels of the tree; programs that name more nest without end.
@@ -91,9 +92,7 @@ class Sums:
 
     def by(self, key: Callable[[int], str]) -> tuple[Span, ...]:
         """The launches by what ``key`` says of each position, most time first."""
-        found: dict[str, list[int]] = {}
-        for at in range(len(self.profiles)):
-            found.setdefault(key(at), []).append(at)
+        found = grouped((key(at), at) for at in range(len(self.profiles)))
         return largest_first(self.span(name, group) for name, group in found.items())
 
     def tree(self) -> Span:
@@ -101,10 +100,8 @@ class Sums:
         return self._below("", range(len(self.profiles)), ())
 
     def _below(self, name: str, members: Sequence[int], path: tuple[str, ...]) -> Span:
-        inside: dict[str, list[int]] = {}
-        for at in members:
-            ranges = ranges_of(self.profiles[at])
-            inside.setdefault(ranges[len(path)] if len(ranges) > len(path) else "", []).append(at)
+        # The range below this one that each launch is in, '' for none.
+        inside = grouped(("".join(ranges_of(self.profiles[at])[len(path) :][:1]), at) for at in members)
         here = self.span(name, members, path)
         if len(path) == DEEPEST or set(inside) == {""}:
             return here

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from gemmprof.base.errors import DeviceError
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
@@ -51,6 +52,14 @@ def batched(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
     rest = iter(items)
     while batch := tuple(islice(rest, size)):
         yield batch
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """The items of each key, keys and items in the order in which they come."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 def unseen(path: object, why: object = "") -> DeviceError:
