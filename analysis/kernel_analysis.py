@@ -15,7 +15,7 @@ analysis does, to `gemmprof.metrics.GROUPS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -39,16 +39,11 @@ Result = TypeVar("Result")
 class Analysis(Protocol):
     """What `analyses` holds: a module (or object) with these five names."""
 
-    @property
-    def NAME(self) -> str: ...  # noqa: D102
-    @property
-    def TITLE(self) -> str: ...  # noqa: D102
-    @property
-    def GROUP(self) -> MetricGroup: ...  # noqa: D102
-    @property
-    def RESULT(self) -> type[Any]: ...  # noqa: D102
-    @property
-    def analyse(self) -> Any: ...  # noqa: D102
+    NAME: str
+    TITLE: str
+    GROUP: MetricGroup
+    RESULT: type[Any]
+    analyse: Callable[[KernelProfile], Any]
 
 
 # In the order of the pages.

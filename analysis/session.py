@@ -237,9 +237,7 @@ class Session:
 
     def read(self, positions: Iterable[int], *, code: bool = False) -> Iterator[tuple[int, KernelAnalysis]]:
         """Launches read in full, with their positions; without those of reports that turn out to be damaged."""
-        from gemmprof.analysis.kernel_analysis import (
-            analyse,
-        )  # whoever asks for tables alone needs no analysis
+        from gemmprof.analysis.kernel_analysis import analyse  # late: tables alone need no analysis
 
         wanted: dict[str, dict[int, int]] = {}
         for position in positions:

@@ -151,9 +151,9 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
             low_ns=min(times),
             high_ns=max(times),
             repetitions=len(times),
-            cycles=_median(kernel.profile.number(m.ELAPSED_CYCLES) for kernel in members),
-            sm_clock_hz=_median(kernel.profile.number(m.SM_CLOCK) for kernel in members),
-            memory_clock_hz=_median(kernel.profile.number(m.DRAM_CLOCK) for kernel in members),
+            cycles=_median(members, m.ELAPSED_CYCLES),
+            sm_clock_hz=_median(members, m.SM_CLOCK),
+            memory_clock_hz=_median(members, m.DRAM_CLOCK),
             tools=_tools(middle.profile),
             code=codes.get((middle.profile.report, middle.profile.index), "")[:CODE_DIGITS],
             predictions=predicted.get((name, grid, device), ""),
@@ -206,6 +206,6 @@ def _tools(profile: KernelProfile) -> str:
     )
 
 
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _median(kernels: Iterable[KernelAnalysis], metric: str) -> float | None:
+    known = [value for kernel in kernels if (value := kernel.profile.number(metric)) is not None]
     return median(known) if known else None

@@ -54,14 +54,14 @@ class Quantity:
     get: Getter
 
 
-def _operation(name: str, value: str) -> Getter:
-    """A value of one kind of access: 0 where the kind did not occur, None where it was not counted."""
+def _row(value: str, finder: str, *names: str) -> Getter:
+    """A value of one row of a result: 0 of an access that was counted and did not occur, None of one that was not."""
 
-    def get(result: BankConflicts | Coalescing) -> Any:
-        operation = result.operation(name)
-        if operation is None:
-            return 0.0 if name in result.counted else None
-        return getattr(operation, value)
+    def get(result: Any) -> Any:
+        row = getattr(result, finder)(*names)
+        if row is None:
+            return 0.0 if names[0] in getattr(result, "counted", ()) else None
+        return getattr(row, value)
 
     return get
 
@@ -73,27 +73,11 @@ def _sum(*values: float | None) -> float | None:
 
 def _written(value: str) -> Getter:
     """A value of plain stores and asynchronous copies together: both write tiles into shared memory."""
-    return lambda result: _sum(*(_operation(name, value)(result) for name in ("store", "async_copy")))
-
-
-def _bytes(source: str, target: str, label: str) -> Getter:
-    def get(chart: MemoryChart) -> float | None:
-        link = chart.link(source, target, label)
-        return None if link is None else link.bytes
-
-    return get
-
-
-def _hit_rate(unit: str) -> Getter:
-    def get(chart: MemoryChart) -> float | None:
-        box = chart.unit(unit)
-        return None if box is None else box.hit_rate
-
-    return get
+    return lambda result: _sum(*(_row(value, "operation", name)(result) for name in ("store", "async_copy")))
 
 
 def _l1_bytes(result: Coalescing) -> float | None:
-    sectors = _operation("load", "sectors")(result)
+    sectors = _row("sectors", "operation", "load")(result)
     return None if sectors is None else sectors * SECTOR_BYTES
 
 
@@ -152,23 +136,23 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("memory", "l1_bytes", "Global loads at L1", "byte", LESS_IS_BETTER, Coalescing, _l1_bytes),
     _figure("memory", "excess_sectors", LESS_IS_BETTER, Coalescing, "excess_share"),
     Quantity("memory", "l2_to_l1", "L2 to L1", "byte", LESS_IS_BETTER,
-             MemoryChart, _bytes("l2", "l1", "read")),
+             MemoryChart, _row("bytes", "link", "l2", "l1", "read")),
     Quantity("memory", "l1_to_l2", "L1 to L2", "byte", LESS_IS_BETTER,
-             MemoryChart, _bytes("l1", "l2", "write")),
+             MemoryChart, _row("bytes", "link", "l1", "l2", "write")),
     Quantity("memory", "dram_read", "Device memory reads", "byte", LESS_IS_BETTER,
-             MemoryChart, _bytes("device", "l2", "read")),
+             MemoryChart, _row("bytes", "link", "device", "l2", "read")),
     Quantity("memory", "dram_write", "Device memory writes", "byte", LESS_IS_BETTER,
-             MemoryChart, _bytes("l2", "device", "write")),
-    Quantity("memory", "l1_hit_rate", "L1 hit rate", "%", NOT_JUDGED, MemoryChart, _hit_rate("l1")),
-    Quantity("memory", "l2_hit_rate", "L2 hit rate", "%", NOT_JUDGED, MemoryChart, _hit_rate("l2")),
+             MemoryChart, _row("bytes", "link", "l2", "device", "write")),
+    Quantity("memory", "l1_hit_rate", "L1 hit rate", "%", NOT_JUDGED, MemoryChart, _row("hit_rate", "unit", "l1")),
+    Quantity("memory", "l2_hit_rate", "L2 hit rate", "%", NOT_JUDGED, MemoryChart, _row("hit_rate", "unit", "l2")),
     Quantity("memory", "local_accesses", "Local memory accesses", "inst", LESS_IS_BETTER,
              Spills, lambda found: found.loads + found.stores),
     Quantity(_SHARED, "shared_load_wavefronts", "Wavefronts of shared loads", "", LESS_IS_BETTER,
-             BankConflicts, _operation("load", "wavefronts")),
+             BankConflicts, _row("wavefronts", "operation", "load")),
     Quantity(_SHARED, "shared_store_wavefronts", "Wavefronts of shared stores", "", LESS_IS_BETTER,
              BankConflicts, _written("wavefronts")),
     Quantity(_SHARED, "shared_load_conflicts", "Bank conflicts of shared loads", "", LESS_IS_BETTER,
-             BankConflicts, _operation("load", "conflicts")),
+             BankConflicts, _row("conflicts", "operation", "load")),
     Quantity(_SHARED, "shared_store_conflicts", "Bank conflicts of shared stores", "", LESS_IS_BETTER,
              BankConflicts, _written("conflicts")),
     _figure("occupancy", "theoretical_occupancy", NOT_JUDGED, LaunchOccupancy, "theoretical_percent"),

@@ -161,15 +161,13 @@ def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
         return Bottleneck(HIGH, "High Throughput", f"The kernel is close to a hardware limit ({both}).")
     if sm < LATENCY_PERCENT and memory < LATENCY_PERCENT:
         if waves is not None and waves < 1:
-            return Bottleneck(
-                SMALL_GRID, "Small Grid", f"The grid fills only {waves:.2f} waves of the device ({both})."
-            )
+            message = f"The grid fills only {waves:.2f} waves of the device ({both})."
+            return Bottleneck(SMALL_GRID, "Small Grid", message)
         message = f"Neither compute nor memory is busy ({both}): latency limits the kernel."
         return Bottleneck(LATENCY, "Latency Issue", message)
     if abs(sm - memory) < BALANCED_POINTS:
-        return Bottleneck(
-            BALANCED, "Balanced Throughput", f"Compute and memory are about equally busy ({both})."
-        )
+        message = f"Compute and memory are about equally busy ({both})."
+        return Bottleneck(BALANCED, "Balanced Throughput", message)
     if sm > memory:
         return Bottleneck(COMPUTE, "High Compute Throughput", f"Compute is busier than memory ({both}).")
     return Bottleneck(MEMORY, "High Memory Throughput", f"Memory is busier than compute ({both}).")
