@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -243,11 +243,6 @@ def _is_disassembled(sass: Iterable[str]) -> bool:
     return any(text.strip() not in _UNKNOWN_SASS for text in sass)
 
 
-def _is_known(line: Instruction) -> bool:
-    """Whether anything is known of an instruction: its text, or where it comes from."""
-    return line.sass not in _UNKNOWN_SASS or line.file is not None
-
-
 def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
     """A native reader that ends with the stack."""
     reader = NativeReader(folder)
@@ -294,8 +289,6 @@ class Lookup:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self._units: dict[str, str] | None = None
-        self._index: dict[tuple[int, int], list[Item]] | None = None
         self._modules: dict[tuple[int, int], Module] = {}
         self._sources: dict[tuple[object, ...], Source] = {}
 
@@ -319,7 +312,7 @@ class Lookup:
             try:
                 instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
                 unread = ""
-                if pcs and not any(_is_known(line) for line in instructions):
+                if pcs and all(one.sass in _UNKNOWN_SASS and one.file is None for one in instructions):
                     major, minor = profile.device.compute_capability
                     instructions = ()
                     unread = f"Nsight Compute's library does not know the code of compute capability {major}.{minor}"
@@ -334,10 +327,9 @@ class Lookup:
         """Language of the files that the line table of a launch's code names, '' without one."""
         if workload.kind != "kernel" or not result.source_reference:
             return ""
-        try:
+        with contextlib.suppress(ReportError):  # whoever asks for the code is told
             return self._module(workload.process, result.source_reference, result.profile).lines
-        except ReportError:
-            return ""  # whoever asks for the code is told
+        return ""
 
     def digest(self, profile: KernelProfile, workload: Item, reference: int) -> str:
         """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
@@ -351,22 +343,18 @@ class Lookup:
         """
         if not reference or not self.frame.sources:
             return ""
-        return self._module(workload.process, reference, profile).function_digests.get(
-            profile.mangled_name, ""
-        )
+        module = self._module(workload.process, reference, profile)
+        return module.function_digests.get(profile.mangled_name, "")
 
     def units(self) -> Mapping[str, str]:
         """Unit of every metric that some launch of the report may have, '' if it has none.
 
         Where the native reader fails or is not installed, those that the names state.
         """
-        if self._units is None:
-            workloads = self.frame.workloads
-            self._units = self._units_with(workloads[0])
-            # What the launch says of its GPU decides: where that is damaged, another launch may know.
-            if not any(self._units.values()) and len(workloads) > 1:
-                self._units = self._units_with(workloads[-1])
-        return self._units
+        workloads = self.frame.workloads
+        found = self._units_with(workloads[0])
+        # What the launch says of its GPU decides: where that is damaged, another launch may know.
+        return found if any(found.values()) or len(workloads) == 1 else self._units_with(workloads[-1])
 
     def _units_with(self, workload: Item) -> dict[str, str]:
         """The units as the native reader tells them of a launch on this launch's GPU."""
@@ -389,12 +377,14 @@ class Lookup:
             store(key, answer)
         return answer
 
+    @cached_property
+    def _index(self) -> dict[tuple[int, int], list[Item]]:
+        return source_index(self.frame)
+
     def _module(self, process: int, reference: int, profile: KernelProfile) -> Module:
         place = (process, reference)
         if place not in self._modules:
             try:
-                if self._index is None:
-                    self._index = source_index(self.frame)
                 items = self._index.get(place)
                 if not items:
                     raise WireError(f"no cubin {reference:#x} for {profile.function_name}")
