@@ -1,11 +1,10 @@
 """All analyses of one profiled launch, and the one list that says which analyses there are.
 
-An analysis is a module with five names::
+An analysis is a module with four names::
 
     NAME = "speed_of_light"                  # key in KernelAnalysis.results
     TITLE = "Speed of light"                 # heading on the pages
     GROUP = metrics.SPEED_OF_LIGHT           # the metrics that it reads
-    RESULT = SpeedOfLight                    # its frozen result dataclass
     def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected: ...
 
 To add one: write the module and its template, add it to `_MODULES`; and its metric group, if it reads what no other
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from gemmprof.base.amounts import brief, nanoseconds
 from gemmprof.base.errors import UsageError
@@ -37,12 +36,11 @@ Result = TypeVar("Result")
 
 
 class Analysis(Protocol):
-    """What `analyses` holds: a module (or object) with these five names."""
+    """What `analyses` holds: a module (or object) with these four names."""
 
     NAME: str
     TITLE: str
     GROUP: MetricGroup
-    RESULT: type[Any]
     analyse: Callable[[KernelProfile], Any]
 
 
@@ -203,9 +201,16 @@ class KernelAnalysis:
         return view_of(self).frame(self)
 
 
+def result_of(analysis: Analysis) -> type[Any]:
+    """The frozen dataclass that an analysis returns where its metrics were collected."""
+    declared = get_type_hints(analysis.analyse)["return"]
+    found: type[Any] = next(kind for kind in get_args(declared) or (declared,) if kind is not NotCollected)
+    return found
+
+
 @cache
 def _names_by_type() -> dict[type[Any], str]:
-    return {analysis.RESULT: analysis.NAME for analysis in analyses()}
+    return {result_of(analysis): analysis.NAME for analysis in analyses()}
 
 
 def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:

@@ -140,8 +140,6 @@ class LaunchOccupancy:
         return () if self.calculated is None else suggest(self.calculated)
 
 
-RESULT = LaunchOccupancy
-
 _LIMITS = (
     ("registers", metrics.BLOCK_LIMIT_REGISTERS),
     ("shared_memory", metrics.BLOCK_LIMIT_SHARED_MEMORY),

@@ -147,8 +147,6 @@ class BankConflicts:
         return next((operation for operation in self.operations if operation.name == name), None)
 
 
-RESULT = BankConflicts
-
 _TITLES = {
     "load": "Loads (LDS, LD, LDSM)",
     "store": "Stores (STS, ST, STSM)",

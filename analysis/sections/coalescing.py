@@ -111,7 +111,6 @@ class Coalescing:
         return next((operation for operation in self.operations if operation.name == name), None)
 
 
-RESULT = Coalescing
 # Kinds that together are every access: the counts of loads include asynchronous copies.
 _KINDS = ("load", "store", "reduction", "atomic")
 

@@ -84,9 +84,6 @@ class Divergence:
         return None if threads is None else 100 * threads / self.warp_size
 
 
-RESULT = Divergence
-
-
 def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     """Divergence of one launch; `NotCollected` if the report tells nothing of threads or branches."""
     found = collected(Divergence, profile)

@@ -163,8 +163,6 @@ class InstructionMix:
         return executed / self.executed if self.executed else 0.0
 
 
-RESULT = InstructionMix
-
 # Label (ncu's, where it has one) and meaning of each pipe.
 _PIPES: dict[str, tuple[str, str]] = {
     "adu": ("ADU", "address divergence: barriers and indexed constants"),

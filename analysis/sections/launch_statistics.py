@@ -49,9 +49,6 @@ class Launch:
     missing: NotCollected | None = None
 
 
-RESULT = Launch
-
-
 def analyse(profile: KernelProfile) -> Launch:
     """The launch; grid and block are in every report, so there is always a result."""
     launch = profile.launch

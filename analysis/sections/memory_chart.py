@@ -125,9 +125,6 @@ class MemoryChart:
         return None
 
 
-RESULT = MemoryChart
-
-
 def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     """The memory chart of one launch; `NotCollected` if no link has a counter."""
     every = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))

@@ -138,8 +138,6 @@ class Roofline:
         return max(used, key=lambda roof: roof.percent or 0.0, default=None)
 
 
-RESULT = Roofline
-
 # The factors count operations: a fused multiply-add as two, a packed instruction for each of its halves.
 _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
     (FP32, "FP32", {"fadd": 1, "fmul": 1, "ffma": 2, "fadd2": 2, "fmul2": 2, "ffma2": 4}),

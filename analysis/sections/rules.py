@@ -40,8 +40,6 @@ class Advice:
         return max(estimated, key=lambda item: item.estimated_speedup or 0.0, default=None)
 
 
-RESULT = Advice
-
 _SEVERITIES = ("error", "warning", "optimization", "ok", "none")
 
 

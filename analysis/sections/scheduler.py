@@ -73,9 +73,6 @@ class Scheduler:
     missing: NotCollected | None = None
 
 
-RESULT = Scheduler
-
-
 def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     """Issue slots and warps per scheduler of one launch."""
     found = collected(Scheduler, profile)

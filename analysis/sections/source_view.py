@@ -199,9 +199,6 @@ class SourceView:
         return 100 * counters.samples / self.totals.samples
 
 
-RESULT = SourceView
-
-
 class _Tables:
     """The per-address tables of one launch, each read once."""
 

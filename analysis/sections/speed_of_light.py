@@ -105,8 +105,6 @@ class SpeedOfLight:
         return self.sm_breakdown if compute else self.memory_breakdown
 
 
-RESULT = SpeedOfLight
-
 # Kinds of `Bottleneck`.
 HIGH, LATENCY, SMALL_GRID = "high", "latency", "small_grid"
 COMPUTE, MEMORY, BALANCED = "compute", "memory", "balanced"

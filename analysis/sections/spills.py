@@ -71,9 +71,6 @@ class Spills:
         return bool(self.loads or self.stores)
 
 
-RESULT = Spills
-
-
 def analyse(profile: KernelProfile) -> Spills | NotCollected:
     """Local-memory traffic of one launch; `NotCollected` without the counts of local loads and stores."""
     found = collected(Spills, profile)

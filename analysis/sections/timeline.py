@@ -210,9 +210,6 @@ class Timeline:
         return next((lane for lane in self.lanes if lane.key == key), None)
 
 
-RESULT = Timeline
-
-
 def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     """The launch over time; not collected without samples within it."""
     if not profile.sampled:

@@ -315,9 +315,6 @@ class WarpStates:
         return held[0] if held else None
 
 
-RESULT = WarpStates
-
-
 def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     """Warp states of one launch, from the counters, the sampler, or both."""
     cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))

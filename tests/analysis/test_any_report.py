@@ -14,7 +14,7 @@ from scale import inputs
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses, result_of
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
@@ -47,7 +47,7 @@ def check(analysis: KernelAnalysis) -> None:
     """Every result has its type, and absence is always said with a way out."""
     for module in analyses():
         result = analysis.results[module.NAME]
-        assert isinstance(result, (module.RESULT, NotCollected)), module.NAME
+        assert isinstance(result, (result_of(module), NotCollected)), module.NAME
         if isinstance(result, NotCollected):
             assert result.remedy.startswith("--"), module.NAME
     assert analysis.verdict.limited_by
@@ -57,7 +57,7 @@ def check(analysis: KernelAnalysis) -> None:
 def test_names_are_unique_and_registered() -> None:
     names = [module.NAME for module in analyses()]
     assert len(set(names)) == len(names)
-    assert len({module.RESULT for module in analyses()}) == len(names)
+    assert len({result_of(module) for module in analyses()}) == len(names)
     for module in analyses():
         assert module.GROUP in metrics.GROUPS.values()
         assert module.TITLE

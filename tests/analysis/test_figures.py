@@ -15,7 +15,7 @@ from scale import inputs
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import Derived, declared, figures, formula_of, traced
-from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses, result_of
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.pages.contents import plan
@@ -164,13 +164,13 @@ def test_every_number_of_a_result_is_declared() -> None:
     }
     missing = []
     for analysis in analyses():
-        kind = analysis.RESULT
+        kind = result_of(analysis)
         for field in dataclasses.fields(kind):
             if re.fullmatch(r"(int|float)( \| None)?", str(field.type)) and field.name not in declared(kind):
                 missing.append(f"{kind.__name__}.{field.name}")
     known = {f"{name}.{field}" for name, fields in facts.items() for field in fields}
     assert set(missing) <= known
-    assert all(item.title for analysis in analyses() for item in declared(analysis.RESULT).values())
+    assert all(item.title for analysis in analyses() for item in declared(result_of(analysis)).values())
 
 
 def test_the_formula_follows_the_arithmetic() -> None:
@@ -205,5 +205,5 @@ def test_the_documentation_names_every_figure() -> None:
     text = (DATA.parent.parent / "docs" / "analyses.md").read_text(encoding="utf-8")
     table = text[text.index("<!-- figures") : text.index("<!-- /figures -->")]
     for analysis in analyses():
-        for name, item in declared(analysis.RESULT).items():
+        for name, item in declared(result_of(analysis)).items():
             assert f"| `{analysis.NAME}.{name}` | {item.title} |" in table
