@@ -474,23 +474,22 @@ def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed:
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
     wanted = [
-        (report, only) for report in found.reports if (only := chosen[str(report.path)]) is None or only
+        (report, lots_of(report.path, only))
+        for report in found.reports
+        if (only := chosen[str(report.path)]) is None or only
     ]
-    lots = [lots_of(report.path, only) for report, only in wanted]
     made = each(
         _read_lot,
         (
-            (report.path, lot, source, listed, is_elsewhere(), LOT_LAUNCHES * len(of_report) > MANY_LAUNCHES)
-            for (report, _), of_report in zip(wanted, lots, strict=True)
-            for lot in of_report
+            (report.path, lot, source, listed, is_elsewhere(), LOT_LAUNCHES * len(lots) > MANY_LAUNCHES)
+            for report, lots in wanted
+            for lot in lots
         ),
     )
-    for (report, _), of_report in zip(wanted, lots, strict=True):
-        analysed: list[KernelAnalysis] = []
-        lots_of_report = [next(made) for _ in of_report]
+    for report, lots in wanted:
+        jobs = [next(made) for _ in lots]
         try:  # all of a report or nothing
-            for lot in lots_of_report:
-                analysed += lot()
+            analysed = [analysis for job in jobs for analysis in job()]
         except ReportError as error:
             failures.append(error)
             continue

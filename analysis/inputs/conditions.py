@@ -12,8 +12,9 @@ or a new finding, needs two sides: only a gate has them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.base.errors import UsageError
@@ -122,8 +123,7 @@ class Either:
 Condition = Comparison | HasFinding | Match | Not | Both | Either
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     unit: str
@@ -246,17 +246,14 @@ class _Parser:
         self.position += 1
         return token
 
-    def either(self) -> Condition:
-        parts = [self.both()]
-        while self.take(word="or"):
-            parts.append(self.both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+    def joined(self, word: str, part: Callable[[], Condition], kind: type[Both | Either]) -> Condition:
+        parts = [part()]
+        while self.take(word=word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
-    def both(self) -> Condition:
-        parts = [self.single()]
-        while self.take(word="and"):
-            parts.append(self.single())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+    def either(self) -> Condition:
+        return self.joined("or", lambda: self.joined("and", self.single, Both), Either)
 
     def single(self) -> Condition:
         self.depth += 1
