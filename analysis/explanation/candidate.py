@@ -91,6 +91,12 @@ def derived(metric: str, value: float, unit: str = "") -> Evidence:
     return Evidence(metric, float(value), unit)
 
 
+def of_the_instructions(work: Work, what: str, executed: Array | float) -> Evidence:
+    """How many of all executed instructions these are."""
+    part = share(float(np.sum(executed)), work.total_executed)
+    return derived(f"{what} / instructions executed", part)
+
+
 def share(part: float, whole: float) -> float:
     """``part / whole``, 0 of nothing."""
     return part / whole if whole > 0 else 0.0

@@ -177,8 +177,6 @@ class Predictor:
             busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
             found, room = found.at_most(ends), min(room, ends)
-        if _warps_alone(fix) and (times := self.model.resident(fix)) > 1.0:
-            room = min(room, 1.0 - 1.0 / times)  # so many times the warps bring no more
         told = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
         return _prediction(variant, told, found.stays)
 
@@ -197,12 +195,6 @@ class Predictor:
         for one in fixes:
             fix = fix.together(one)
         return min(MOST, max(0.0, self.model.saves(fix)))
-
-
-def _warps_alone(fix: Fix) -> bool:
-    """Whether a change brings more warps and nothing else."""
-    same = fix.keep is None and fix.latency is None
-    return same and replace(fix, warps=1.0, registers=0, shared_bytes=0) == Fix()
 
 
 def _prediction(variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:

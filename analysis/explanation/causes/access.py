@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
     within,
 )
@@ -283,7 +284,6 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
     """
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
-    stores = work.where(lambda line: line.is_store and not line.is_atomic)
     asked = float(sectors[loads].sum())
     # What local memory moves is none of theirs.
     stays = flows.copied + flows.local_read
@@ -297,15 +297,7 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
         each[rows] *= min(1.0, share(once, float(each[rows].sum())) or 1.0)
     left = float(each.sum())
     left = min(fetched, asked, left) if left else min(fetched, asked)
-    missed = left + stays
-    written = _written(work, flows, sectors)
-    read_lines = 1.0
-    if fetched and asked:
-        missing = share(share(left, asked), share(fetched, flows.asked))
-        read_lines = min(1.0, _left(tags, work.global_tags, loads) * missing)
-    factors = flows.factors(
-        missed, written, read_lines=read_lines, written_lines=_left(tags, work.global_tags, stores)
-    )
+    factors = _below(work, sectors, tags, left + stays)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     # Values come to the registers line by line, and no faster than a word for each lane.
@@ -318,6 +310,26 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
         )
         factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
     return factors, 1.0 - min(1.0, share(left, asked))
+
+
+def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
+    """What stays of the work below L1 and of its lines.
+
+    Args:
+        work: the launch.
+        sectors, tags: what each instruction asks for then.
+        missed: sectors that L1 fetches then.
+    """
+    flows = traffic(work)
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    missing = share(share(missed, float(sectors[loads].sum())), share(flows.missed, flows.asked)) or 1.0
+    return flows.factors(
+        missed,
+        _written(work, flows, sectors),
+        read_lines=min(1.0, _left(tags, work.global_tags, loads) * missing),
+        written_lines=_left(tags, work.global_tags, stores),
+    )
 
 
 def _written(work: Work, flows: Traffic, sectors: Array) -> float:
@@ -414,17 +426,43 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     Records that are looked up are padded until vectors fit.
     """
     narrow = _narrow(work)
-    vectors = _vectors(work, narrow)
-    if not narrow.any():
-        if vectors is not None:
-            yield vectors
+    variants = (*_more_elements(work, narrow), *_vectors(work, narrow))
+    if not variants:
         return
-    widths = _widths(work)
-    count = float(work.executed[narrow].sum())
-    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
+    keep = variants[0].fix.keep
+    assert keep is not None
+    rows = narrow if narrow.any() else keep < 1.0
+    bytes_each = _bytes_each(work, rows)
+    yield Candidate(
+        cause="narrow_access",
+        variants=variants,
+        change=variants[0].change,
+        evidence=(
+            derived("bytes a thread and access", bytes_each, "byte"),
+            derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
+            of_the_instructions(work, "narrow accesses", work.executed[rows]),
+            *evidence(work, metrics.BUSY["lsu"][0]),
+        ),
+        attributed=np.where(rows, work.executed * (1.0 - keep), 0.0),
+        # A word of four bytes is what most kernels move: any other flaw is the better name.
+        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY,
+        yields=0.5 if bytes_each < FULL_WORD else 0.3,
+    )
+
+
+def _bytes_each(work: Work, rows: Mask) -> float:
+    """Bytes that a thread moves with each of these accesses."""
+    return share(float((_widths(work) * work.executed)[rows].sum()), float(work.executed[rows].sum()))
+
+
+def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
+    """A thread takes as many neighbouring elements as make its accesses wide."""
+    if not narrow.any():
+        return
+    bytes_each = _bytes_each(work, narrow)
     keep = keep_of(work)
     keep[narrow] = _with_siblings(work)[narrow] / WIDE
-    ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
+    ratio = float((keep * work.executed)[narrow].sum()) / float(work.executed[narrow].sum())
     # What finds places, counts and decides is done once for all that one access moves.
     loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
     around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
@@ -443,77 +481,41 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     resources = {**same_traffic(work, keep), **fewer}
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
-    yield Candidate(
-        cause="narrow_access",
-        variants=(
-            Variant(
-                "16 bytes a thread",
-                Fix(keep=keep, latency=waits, resources=resources, warps=warps),
-                most=1.0 if bytes_each < FULL_WORD else within(work, keep),
-            ),
-            *(vectors.variants if vectors is not None else ()),
-        ),
+    yield Variant(
+        "16 bytes a thread",
+        Fix(keep=keep, latency=waits, resources=resources, warps=warps),
+        most=1.0 if bytes_each < FULL_WORD else within(work, keep),
         change=(
             f"Let a thread take {significant(1.0 / ratio, 2)} elements at once, up to {WIDE} bytes an access (float4, "
             f"uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
         ),
-        evidence=(
-            derived("bytes a thread and access", bytes_each, "byte"),
-            derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
-            derived("narrow accesses / instructions executed", share(count, work.total_executed)),
-            *evidence(work, metrics.BUSY["lsu"][0]),
-        ),
-        attributed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
-        # A word of four bytes is what most kernels move: any other flaw is the better name.
-        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY,
-        yields=0.5 if bytes_each < FULL_WORD else 0.3,
     )
 
 
-def _vectors(work: Work, narrow: Mask) -> Candidate | None:
+def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     """A thread's own neighbouring loads as vectors, as wide as what their addresses are multiples of allows."""
     keep, widest, padded, cycles = _own_vectors(work)
     keep = np.where(narrow, 1.0, keep)
     merged = keep < 1.0
     if not merged.any():
-        return None
-    count = float(work.executed[merged].sum())
-    narrowest = float(_widths(work)[merged].min())
+        return
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     asked = float((work.global_sectors * keep)[loads].sum())
-    left = min(flows.missed, asked + flows.copied)
     # Sectors that L1 had lost until the next load of them wanted them again came with the first.
-    tags = work.global_tags * keep
-    missing = share(share(left, asked), share(flows.missed, flows.asked))
-    stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    factors = flows.factors(
-        left,
-        _written(work, flows, work.global_sectors * keep),
-        read_lines=min(1.0, _left(tags, work.global_tags, loads) * missing),
-        written_lines=_left(tags, work.global_tags, stores),
-    )
+    left = min(flows.missed, asked + flows.copied)
+    factors = _below(work, work.global_sectors * keep, work.global_tags * keep, left)
     passes = work.data_passes
     factors["l1_data"] = share(float(passes @ np.where(merged, keep * cycles, 1.0)), float(passes.sum()))
-    times = count / float((keep * work.executed)[merged].sum())
-    change = (
-        f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
-        f"accesses become one of {widest} bytes."
-        + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
-    )
-    return Candidate(
-        cause="narrow_access",
-        variants=(Variant(f"vectors of {widest} bytes", Fix(keep=keep, resources=factors), change=change),),
-        change=change,
-        evidence=(
-            derived(
-                "accesses that vectors replace / instructions executed", share(count, work.total_executed)
-            ),
-            *evidence(work, metrics.BUSY["lsu"][0]),
+    times = float(work.executed[merged].sum()) / float((keep * work.executed)[merged].sum())
+    yield Variant(
+        f"vectors of {widest} bytes",
+        Fix(keep=keep, resources=factors),
+        change=(
+            f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
+            f"accesses become one of {widest} bytes."
+            + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
         ),
-        attributed=work.executed * (1.0 - keep),
-        rank=SPECIFIC if narrowest < FULL_WORD else LATENCY,
-        yields=0.5 if narrowest < FULL_WORD else 0.3,
     )
 
 
@@ -655,19 +657,15 @@ def _not_aligned(work: Work) -> Mask:
     whole = work.whole_warps
     more = work.global_sectors - work.global_ideal
     found: Mask = whole & (more > SELDOM * executed) & (more <= MISALIGNED_SECTORS * executed)
-    if found.any():
+    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.offsets is not None}
+    for at in map(int, np.flatnonzero(found)):
         # Every second word takes as many sectors. Known by where lanes go; else by there being one more each time:
         # of words that begin anywhere, every 32 bytes ÷ width-th begins at a border.
-        known = {at for at, one in checked_forms(work).items() if one.form.offsets is not None}
-        for index in np.flatnonzero(found):
-            if int(index) in known:
-                found[index] = not leaves_gaps(checked_forms(work)[int(index)].form)
-            else:
-                width = work.sass[index].access_bytes
-                found[index] = more[index] < (1.0 - 0.5 * width / SECTOR) * executed[index]
-        for one in arrays(work):
-            rows = list(one.rows)
-            found[rows] = found[rows].all()
+        now_and_then = more[at] < (1.0 - 0.5 * work.sass[at].access_bytes / SECTOR) * executed[at]
+        found[at] = not leaves_gaps(forms[at]) if at in forms else now_and_then
+    for one in arrays(work):
+        rows = list(one.rows)
+        found[rows] = found[rows].all()
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
     if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0:
         return np.full(len(found), True)

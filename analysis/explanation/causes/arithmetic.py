@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
     within,
 )
@@ -93,10 +94,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
         ),
         evidence=(
-            derived("FP64 instructions / instructions executed", share(d_count, work.total_executed)),
-            derived(
-                "conversions from and to FP64 / instructions executed", share(converted, work.total_executed)
-            ),
+            of_the_instructions(work, "FP64 instructions", d_count),
+            of_the_instructions(work, "conversions from and to FP64", converted),
             *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
@@ -244,13 +243,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         variants=tuple(variants),
         change=variants[0].change,
         evidence=(
-            derived(
-                f"instructions of {digits}-bit divisions / instructions executed"
+            of_the_instructions(
+                work,
+                f"instructions of {digits}-bit divisions"
                 if part >= LITTLE
-                else "instructions that work out single bits / instructions executed"
+                else "instructions that work out single bits"
                 if single is not None
-                else "instructions that neighbouring threads repeat / instructions executed",
-                share(float(gone.sum()), work.total_executed),
+                else "instructions that neighbouring threads repeat",
+                gone,
             ),
             *evidence(work, metrics.BUSY["fma_heavy"][0], metrics.BUSY["xu"][0]),
         ),
@@ -412,10 +412,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         variants=tuple(variants),
         change=takes if found.instructions.any() else variants[0].change,
         evidence=(
-            derived(
-                "instructions of precise functions / instructions executed",
-                share(float(work.executed[found.instructions].sum()), work.total_executed),
-            ),
+            of_the_instructions(work, "instructions of precise functions", work.executed[found.instructions]),
             *evidence(work, metrics.BUSY["xu"][0]),
         ),
         attributed=gone,

@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
     within,
 )
@@ -96,7 +97,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
             "shared memory, then let one thread of the block do the atomic."
         ),
         evidence=(
-            derived("global atomics / instructions executed", share(executed, work.total_executed)),
+            of_the_instructions(work, "global atomics", executed),
             derived("threads per atomic", threads, "thread"),
             *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
@@ -297,17 +298,12 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     counted_all = work.data_passes
     weights = np.where(atomics, counted_all * share(total, counted or 1.0), counted_all)
     resources = {"l1_data": share(float(weights @ keep), float(weights.sum()))}
-    shuffles = min(executed, float(work.executed.max(initial=0.0))) / max(1.0, _tries(work, retries, atomics))
-    added = {
-        "issue": share(10.0 * shuffles, work.sms * 4.0 * work.elapsed),
-        "lsu": share(5.0 * shuffles, work.sms * work.elapsed),
-    }
     yield Candidate(
         cause="shared_atomics",
         variants=(
             Variant(
                 "combined in the warp first",
-                Fix(keep=keep, resources=resources, added=added),
+                Fix(keep=keep, resources=resources),
                 most=within(work, keep),
             ),
         ),
@@ -321,21 +317,8 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("passes per shared atomic", share(total, executed), "wavefront"),
-            derived("shared atomics / instructions executed", share(executed, work.total_executed)),
+            of_the_instructions(work, "shared atomics", executed),
             *evidence(work, metrics.SHARED_ATOMIC_WAVEFRONTS),
         ),
         attributed=np.where(atomics | retries, work.executed, 0.0),
     )
-
-
-def _tries(work: Work, retries: Mask, atomics: Mask) -> float:
-    """How often an atomic of a retry loop runs for each time that its loop is entered."""
-    if not retries.any():
-        return 1.0
-    found = [1.0]
-    for index in np.flatnonzero(atomics & retries):
-        loop = work.code.loop_of(int(index))
-        if loop is not None and loop.first > 0:
-            entered = max(1.0, float(work.executed[loop.first - 1]))
-            found.append(float(work.executed[index]) / entered)
-    return max(found)

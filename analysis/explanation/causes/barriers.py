@@ -221,12 +221,9 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     shuffled = 2.0 * np.log2(WARP) * launch.blocks
     keep[steps] = min(1.0, share(shuffled, float(work.executed[steps].sum())))
     # What a thread left for the others its lane adds to its own.
-    left = of_values & stores
-    added = float((keep * work.executed)[left].sum())
-    keep[waits.bars | left] = 0.0
+    keep[waits.bars | (of_values & stores)] = 0.0
     alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
     together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
-    held = float((together - 1.0)[alone].sum())
     resident = launch.blocks / work.sms / max(1.0, work.resident_warps or 1.0)
     yield Variant(
         "a warp a row",
@@ -235,8 +232,6 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
             latency=1.0 / together,
             reasons={flow.BARRIER: waits.leaving(0.0), "membar": 0.0},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / WARPS_OF_A_BLOCK},
-            instructions={"fma": added},
-            registers=round(held),
             warps=min(1.0, resident),
         ),
         change=(
@@ -323,12 +318,8 @@ def _steps(work: Work, bars: Mask) -> Mask:
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
     for loop in work.code.loops:
         inside = [at for at in places if at in loop]
-        # Of a loop with a barrier the stretch from the last one around to the first belongs together.
         if inside and _goes_round(work, loop, inside):
             rounds[loop.first : loop.last + 1] = True
-            continue
-        if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
-            found[loop.first : loop.last + 1] = True
     for first, last in itertools.pairwise(places):
         if last - first <= STEP and not rounds[first : last + 1].any() and _is_step(work, first, last):
             found[first : last + 1] = True

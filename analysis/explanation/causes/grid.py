@@ -157,10 +157,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     steps = float(np.ceil(even)) / even
     of_the_grid = min(work.imbalance, max(dealt.tail, steps))
     whole = work.imbalance >= UNEVEN and of_the_grid > 1.0 + 0.4 * (work.imbalance - 1.0)
-    if whole and dealt.waves > 1.0:
-        yield from _partial_wave(work, dealt)
-    elif whole and steps > 1.0 and dealt.waves:
-        yield from _uneven_share(work, dealt, even)
+    if whole and dealt.waves and max(dealt.waves, steps) > 1.0:
+        yield _uneven_share(work, dealt, even)
     else:
         yield from _unequal_blocks(work, dealt)
 
@@ -246,40 +244,26 @@ def _few_warps(work: Work, dealt: _Dealt, schedulers: float) -> Candidate:
     )
 
 
-def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
-    """The last wave does not fill the GPU, which explains most of what is uneven."""
-    wave = work.sms * dealt.per_sm
-    even = _even_end(work) or 1.0
-    last = dealt.blocks - np.floor(dealt.waves) * wave
-    yield Candidate(
+def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
+    """The last wave does not fill the GPU, or some SMs get one block more than others: most of what is uneven."""
+    wave = work.sms * dealt.per_sm or 1.0
+    return Candidate(
         cause="tail_effect",
-        variants=(Variant("whole waves", Fix(imbalance=even)),),
+        variants=(Variant("whole waves", Fix(imbalance=_even_end(work) or 1.0)),),
         change=(
-            f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {last:.0f} blocks for a wave of "
-            f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
+            f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {dealt.blocks % wave:.0f} blocks for a wave "
+            f"of {wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
             "loop over the work."
+            if dealt.waves > 1.0
+            else f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
+            f"{work.sms:.0f} SMs, so that some run {np.ceil(even):.0f} while the others wait. Launch a multiple of "
+            f"{work.sms:.0f} blocks, or smaller ones."
         ),
         evidence=(
             *over_time(work),
-            *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE),
+            *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE, metrics.SM_COUNT),
             *dealt.evidence,
         ),
-    )
-
-
-def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]:
-    """All blocks fit at once, but some SMs get one more than others."""
-    most, left = float(np.ceil(even)), _even_end(work) or 1.0
-    yield Candidate(
-        cause="tail_effect",
-        variants=(Variant("whole waves", Fix(imbalance=left)),),
-        change=(
-            f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
-            f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
-            f"{work.sms:.0f} blocks, or smaller ones."
-        ),
-        evidence=(*over_time(work), *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
-        least=0.03,
     )
 
 

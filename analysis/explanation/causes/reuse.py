@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, computing, idle_share, multiplies_on
@@ -98,8 +99,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
     variants += _worked_on_in_memory(work, flows)
-    if _l2_is_busier(work):
-        variants += larger_tiles(work)
+    variants += larger_tiles(work)
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
         variants.append(shared)
@@ -119,10 +119,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
             *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
-            derived(
-                "global loads / instructions executed",
-                share(float(work.executed[loads].sum()), work.total_executed),
-            ),
+            of_the_instructions(work, "global loads", work.executed[loads]),
         ),
         attributed=np.maximum(attributed, 0.0) if loads.any() else np.where(copies, work.executed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
@@ -142,12 +139,6 @@ def _invariant(work: Work, loads: Mask) -> Mask:
             }
             found[at] = not written & {name for name in work.sass[at].reads if name[0] in "RU"}
     return found
-
-
-def _l2_is_busier(work: Work) -> bool:
-    """Whether the way from L2 is busier than the data stage of L1, of which `shared_memory_bandwidth` speaks."""
-    busy = {key: load.share for key, load in work.loads.items()}
-    return max(busy.get(key, 0.0) for key in BELOW_L1) > busy.get("l1_data", 0.0)
 
 
 def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
@@ -222,8 +213,6 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     rows = {row for one in mine for row in one.rows}
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
     keep[list(serving(work, rows))] = stays
-    for at, left in _computed_again(work, mine, stays).items():
-        keep[at] = min(keep[at], left)
     loads = work.global_loads
     again = float((work.global_sectors * (1.0 - keep))[loads].sum())
     # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
@@ -283,39 +272,6 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 "Shared memory holds them between the passes."
             ),
         )
-
-
-def _computed_again(work: Work, mine: Sequence[Reuse], stays: float) -> dict[int, float]:
-    """What stays of conversions, selects … that every pass makes of nothing but the values it loads: one pass's."""
-    code = work.code
-    rows = {row for one in mine for row in one.rows}
-    found = set(rows)
-    plain = [
-        at
-        for at in map(int, np.flatnonzero(work.executed > 0))
-        if not work.sass[at].space and work.sass[at].writes and work.sass[at].opcode not in ("SHFL", "S2R")
-    ]
-    constants = {at for at in plain if not work.sass[at].reads}
-    new = True
-    while new:
-        new = False
-        for at in plain:
-            if at not in found:
-                made_of = {source for name in work.sass[at].reads for source in code.producers(at, name)}
-                if made_of & found and made_of <= found | constants:
-                    found.add(at)
-                    new = True
-    # One of each for each value: the same operation with the same constants more often is another pass's.
-    alike: dict[object, list[int]] = {}
-    for at in found - rows:
-        line = work.sass[at]
-        alike.setdefault((line.full, *(one for one in line.operands if "R" not in one)), []).append(at)
-    values = max(one.thread for one in mine) * work.launched_warps
-    return {
-        at: max(stays, min(1.0, share(values, float(work.executed[several].sum()))))
-        for several in alike.values()
-        for at in several
-    }
 
 
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
@@ -552,8 +508,6 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     several arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
-    if flows.local > 0.3 * flows.l2:
-        return  # what comes from DRAM again is local memory
     records = _as_records(work, flows)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,15 +17,13 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
     within,
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
-    AFFINE,
     LOOK_UP,
-    STRIDED,
-    UNIFORM,
     checked_forms,
     random_passes,
 )
@@ -48,8 +45,6 @@ from gemmprof.gpu import arch
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
-COPIES = (8, WARP)
-"""Copies of a table: some, and one for each bank."""
 SUMS_OF_A_PRODUCT = 4
 """Registers of a thread that the sums of an ``mma.sync.m16n8k16`` take."""
 FEWER_BLOCKS = 4.0
@@ -62,8 +57,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
     Fixed: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
-    latency of a straight one. No layout keeps apart what loaded values bring together in one table: there, copies of
-    it have banks of their own, and take their bytes of shared memory.
+    latency of a straight one. No layout keeps apart what loaded values bring together in one table.
     """
     if not work.shared_wavefronts.any():
         return
@@ -74,25 +68,16 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
         random[index] = one.form.kind == LOOK_UP and isinstance(one.form.address.terms.get((), 0), int)
     wasted = np.where(atomic, 0.0, work.shared_wavefronts - work.shared_ideal)
     excess = np.where(random, 0.0, wasted)
-    least = 0.02 * float(work.shared_wavefronts.sum())
-    variants: list[Variant] = []
-    if float(excess.sum()) >= least:
-        variants.append(
-            Variant("another layout of the tile", _in_fewer_passes(work, work.shared_wavefronts - excess))
-        )
-    looked_up = random & work.where(lambda line: line.is_load) & (wasted > 0)
-    if float(wasted[looked_up].sum()) >= least and _only_filled(work):
-        variants += _table_copies(work, looked_up)
-    if not variants:
+    if float(excess.sum()) < 0.02 * float(work.shared_wavefronts.sum()):
         return
-    if not excess.any():
-        excess = np.where(looked_up, wasted, 0.0)
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])
     what = "store" if work.sass[worst].is_store else "load"
     yield Candidate(
         cause="shared_bank_conflicts",
-        variants=tuple(variants),
+        variants=(
+            Variant("another layout of the tile", _in_fewer_passes(work, work.shared_wavefronts - excess)),
+        ),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
             "bytes need, because threads of a warp meet in one bank."
@@ -115,35 +100,6 @@ def _in_fewer_passes(work: Work, passes: Array) -> Fix:
         resources={"l1_data": 1.0 - share(float(gone.sum()), float(work.data_passes.sum()))},
         latency=np.where(gone > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
     )
-
-
-def _only_filled(work: Work) -> bool:
-    """Whether what lies in shared memory is written at known places: tables, not bins or what others look up anew."""
-    forms = checked_forms(work)
-    written = work.where(lambda line: line.space == "shared" and (line.is_store or line.is_atomic))
-    return all(
-        int(at) in forms and forms[int(at)].form.kind in (AFFINE, STRIDED, UNIFORM)
-        for at in np.flatnonzero(written & (work.executed > 0))
-    )
-
-
-def _table_copies(work: Work, looked_up: Mask) -> Iterator[Variant]:
-    """Copies of a table of which each has its share of the banks, for its share of the lanes."""
-    launch = work.profile.launch
-    table = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
-    for copies in COPIES:
-        # Equal indices share a pass: what passes beyond the first stay is told by indices at random.
-        stays = (random_passes(WARP, copies) - 1.0) / (random_passes(WARP) - 1.0)
-        now = work.shared_wavefronts
-        passes = np.where(looked_up, work.shared_ideal + stays * (now - work.shared_ideal), now)
-        yield Variant(
-            f"{copies} copies of the table",
-            replace(_in_fewer_passes(work, passes), shared_bytes=(copies - 1) * table),
-            change=(
-                f"Give each lane a table in banks of its own: {copies} copies, entry by entry side by side "
-                f"(table[{copies} * index + lane % {copies}]). Indices at random meet in one bank now."
-            ),
-        )
 
 
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
@@ -312,10 +268,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         ),
         change=what,
         evidence=(
-            derived(
-                "local loads and stores / instructions executed",
-                share(spilled + by_index, work.total_executed),
-            ),
+            of_the_instructions(work, "local loads and stores", spilled + by_index),
             derived("local sectors / sectors between L1 and L2", share(flows.local, flows.l2)),
             *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
@@ -368,11 +321,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         ),
     }
     resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
-    # The turns are served one by one while the warp waits; from shared memory, its banks' passes are.
-    idle = work.practice
     passes = random_passes(min(WARP, max(1, round(each))))
-    now = idle.shared_cycles + (each - 1.0) * TURN
-    then = min(now, idle.shared_cycles + (passes - 1.0) * idle.wavefront_cycles)
     yield Candidate(
         cause="constant_divergence",
         variants=(
@@ -380,7 +329,6 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
                 "a table in shared memory",
                 Fix(
                     resources=resources,
-                    latency=np.where(loads, then / now, 1.0),
                     added={"lsu": share(count, work.sms * work.elapsed)},
                     passes=passes * count,
                 ),

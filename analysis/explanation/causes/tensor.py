@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.candidate import (
     derived,
     evidence,
     keep_of,
+    of_the_instructions,
     share,
 )
 from gemmprof.analysis.explanation.code.flow import reached
@@ -82,7 +83,6 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     if not tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")[0]:
         return  # no tensor cores for this type, or nobody knows their rate
-    part = share(float(work.executed[found.rows].sum()), work.total_executed)
     fma = work.loads.get(FMA)
     busy = (fma.busy if fma is not None else 0.0) * work.imbalance
     if not found.sixteen_bit and busy < 0.7:
@@ -98,7 +98,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             "wmma, cuBLAS with TF32): the FMA pipe is what limits."
         ),
         evidence=(
-            derived("accumulating multiply-adds / instructions executed", part),
+            of_the_instructions(work, "accumulating multiply-adds", work.executed[found.rows]),
             *evidence(work, metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(found.rows, work.executed, 0.0),
@@ -166,7 +166,6 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     if float(work.executed[sums & work.where(lambda line: line.opcode == "SHFL")].sum()) < products:
         return
     converts = running & work.where(_widens)
-    converts &= _read_by(work, rows)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
         fix = _by_mma(work, _Products(rows, SCALAR_MACS * products, converts, sixteen_bit=True))
@@ -268,11 +267,6 @@ def _widened_for_shared(work: Work) -> Mask:
     return found if widened > 0.5 * float(work.executed[stores].sum()) else np.zeros_like(found)
 
 
-def _read_by(work: Work, rows: Mask) -> Mask:
-    """Instructions whose result one of these reads."""
-    return np.array([any(rows[use] for use in readers) for readers in work.code.readers])
-
-
 def _by_mma(work: Work, found: _Products) -> Fix:
     """The multiply-adds on tensor cores."""
     packed = work.where(lambda line: line.opcode == "HFMA2")
@@ -369,10 +363,7 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("operations a cycle and SM by mma.sync / by wgmma, at most", before / after),
-            derived(
-                "fragment loads / instructions executed",
-                share(float(work.executed[fragments].sum()), work.total_executed),
-            ),
+            of_the_instructions(work, "fragment loads", work.executed[fragments]),
             *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
         ),
         attributed=np.where(rows | fragments, work.executed, 0.0),

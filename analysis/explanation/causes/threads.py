@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from math import gcd
 
 import numpy as np
@@ -206,13 +206,18 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     """
     if not work.total_executed or not work.executed[0]:
         return
-    if (useful := _with_effect(work)) is not None:
-        yield _without_effect(work, *useful)
-        return
-    yield from _short_rows(work)
+    fewer = _without_effect(work) or _leave_at_once(work)
+    if fewer is not None:
+        yield fewer
+    else:
+        yield from _short_rows(work)
+
+
+def _leave_at_once(work: Work) -> Candidate | None:
+    """Warps that end as soon as they have looked whether there is work."""
     ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
     if not ends.any():
-        return
+        return None
     first = int(np.flatnonzero(ends)[0])
     behind = [at for at in range(first + 1, len(ends)) if work.executed[at] > 0][:1]
     reach = float(work.executed[behind[0]] / work.executed[0]) if behind else 1.0
@@ -220,30 +225,36 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     works = work.where(lambda line: line.is_store or line.is_atomic or line.opcode in ("BAR", "SHFL"))
     works |= work.executed > work.executed[0]
     if reach > MOST_LEAVE or first > PROLOGUE or (works[:first] & (work.executed[:first] > 0)).any():
-        return
-    keep = np.where(np.arange(len(ends)) <= first, reach, 1.0)
+        return None
+    return _as_large_as_the_work(
+        work,
+        f"a grid of {100 * reach:.0f} % of the threads",
+        Fix(
+            keep=np.where(np.arange(len(ends)) <= first, reach, 1.0),
+            resources={"block_launch": reach},
+            imbalance=1.0,
+        ),
+        reach,
+        f"Launch as many threads as there is work for: {100 * (1.0 - reach):.0f} % of the warps leave at once. "
+        "Give the grid the size of the work, or collect what is to be done in a list first.",
+    )
+
+
+def _as_large_as_the_work(work: Work, name: str, fix: Fix, reach: float, change: str) -> Candidate:
+    """So large a share of the threads is launched; the places that the others hold on an SM go to these."""
     occupancy = occupancy_of(work)
     possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
-    launched = np.ceil(work.profile.launch.blocks * reach)
-    held = min(possible, launched / work.sms * work.warps_of_block)
+    held = min(possible, work.launched_warps * reach / work.sms)
     warps = max(1.0, held / max(1.0, work.resident_warps or held))
-    yield Candidate(
+    return Candidate(
         cause="idle_threads",
-        variants=(
-            Variant(
-                f"a grid of {100 * reach:.0f} % of the threads",
-                Fix(keep=keep, resources={"block_launch": reach}, warps=warps, imbalance=1.0),
-            ),
-        ),
-        change=(
-            f"Launch as many threads as there is work for: {100 * (1.0 - reach):.0f} % of the warps leave at once. "
-            "Give the grid the size of the work, or collect what is to be done in a list first."
-        ),
+        variants=(Variant(name, replace(fix, warps=warps)),),
+        change=change,
         evidence=(
-            derived("warps behind the first exit / warps launched", reach),
+            derived("threads that have work / threads launched, at most", reach),
             *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
-        attributed=np.where(ends, work.executed, 0.0),
+        attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
     )
 
 
@@ -274,50 +285,35 @@ def _with_effect(work: Work) -> tuple[float, float] | None:
     warps = float(np.minimum(work.executed, touched)[effects].sum()) / float(work.executed[0])
     if max(most, warps) > MOST_LEAVE:
         return None
-    places = np.flatnonzero(effects)
     for at, line in enumerate(code.sass):
         if not line.guard or not work.executed[at]:
             continue
         to = code.target(at) if line.opcode == "BRA" else len(code.sass) if line.opcode == "EXIT" else at
-        decides = effects[at] or (
-            line.opcode in ("BRA", "EXIT") and bool(((places > at) & (places < (to or at))).any())
-        )
+        decides = effects[at] or effects[at + 1 : to or at].any()
         if decides and any(code.by_data[source] for source in code.producers(at, line.guard)):
             return None
     return float(switched[effects].max()) / launched, most
 
 
-def _without_effect(work: Work, least: float, most: float) -> Candidate:
+def _without_effect(work: Work) -> Candidate | None:
     """Threads that compute what nobody gets to see."""
+    if (useful := _with_effect(work)) is None:
+        return None
     together = bool(work.barriers.any())
     # The threads of one store may or may not be those of another.
-    reach = least if together else most
+    reach = useful[0] if together else useful[1]
     # What fewer warps execute than have an effect stays; loops go in proportion.
     keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
-    occupancy = occupancy_of(work)
-    possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
-    held = min(possible, work.launched_warps * reach / work.sms)
-    return Candidate(
-        cause="idle_threads",
-        variants=(
-            Variant(
-                f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
-                Fix(
-                    keep=keep,
-                    resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
-                    warps=max(1.0, held / max(1.0, work.resident_warps or held)),
-                ),
-            ),
+    return _as_large_as_the_work(
+        work,
+        f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
+        Fix(
+            keep=keep,
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
         ),
-        change=(
-            f"Launch the threads that have something to store: {100 * (1.0 - most):.0f} % never do, whatever the data "
-            "are. " + ("Use smaller blocks." if together else "Count only those in the grid.")
-        ),
-        evidence=(
-            derived("threads that store / threads launched, at most", most),
-            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
-        ),
-        attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
+        reach,
+        f"Launch the threads that have something to store: {100 * (1.0 - useful[1]):.0f} % never do, whatever the data "
+        "are. " + ("Use smaller blocks." if together else "Count only those in the grid."),
     )
 
 
@@ -399,24 +395,66 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory.
     """
-    lifted = _lifted(work)
-    if lifted is None or lifted.factor < 1.1:
+    occupancy = occupancy_of(work)
+    launch = work.profile.launch
+    if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return
-    resources = {}
-    if lifted.by_shared_memory:
+    each, most = work.warps_of_block, work.most_warps
+    now = float(occupancy.blocks_per_sm * each)
+    on_each = launch.blocks / work.sms
+    resident = min(now, on_each * each)
+    if on_each < ALMOST:
+        return
+    if on_each < 0.9 * occupancy.blocks_per_sm:
+        # Fewer blocks than would fit. Where a thread does one thing and ends, more of them have nothing to share.
+        if work.program is None or _repeated(work):
+            how = (
+                f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
+                f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
+            )
+            yield from _lifted(work, "the grid", resident, now / resident, how, {}, ANY_WARPS)
+        return
+    limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
+    binding = [
+        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
+    ]
+    others = [blocks for resource, blocks in limits.items() if resource not in binding]
+    then = min(min(others, default=occupancy.blocks_per_sm) * each, most, on_each * each)
+    larger = "blocks" in binding and "registers" not in binding
+    here = work.resident_warps or now
+    if _launch_bound(work) and here < ALMOST * now:
+        # Blocks end sooner than new ones come: what loops over the work in one wave is launched once.
+        fits = then if larger else now
+        how = (
+            f"Let one wave of blocks loop over the work: {launch.blocks:,} are launched, each so short that an SM "
+            f"works on {here:.0f} warps, where {fits:.0f} would fit."
+        )
+        fewer = {"block_launch": min(1.0, fits / each / on_each)}
+        yield from _lifted(work, "the launching of blocks", here, fits / here, how, fewer, LATENCY)
+    elif binding and now < most:
+        # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
+        resources = {"block_launch": now / then} if larger else {}
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
-        if now_bytes and then_bytes:
+        if "shared_memory" in binding and now_bytes and then_bytes:
             resources["l1_lines"] = now_bytes / then_bytes
-    if lifted.launches < 1.0:
-        resources["block_launch"] = lifted.launches
+        how = _how_to_lift(work, binding, now, most)
+        yield from _lifted(work, in_words(binding), resident, then / now, how, resources, SPECIFIC)
+
+
+def _lifted(
+    work: Work, name: str, resident: float, factor: float, how: str, resources: dict[str, float], rank: int
+) -> Iterator[Candidate]:
+    """A limit of the warps that an SM holds, without which it would hold so many times as many as it does now."""
+    if factor < 1.1:
+        return
     yield Candidate(
         cause="low_occupancy",
-        variants=(Variant("the limit lifted", Fix(warps=lifted.factor, resources=resources)),),
-        change=lifted.how,
+        variants=(Variant("the limit lifted", Fix(warps=factor, resources=resources)),),
+        change=how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
-            derived(f"warps an SM with {lifted.name} lifted", lifted.resident * lifted.factor, "warp"),
+            derived(f"warps an SM with {name} lifted", resident * factor, "warp"),
             *evidence(
                 work,
                 metrics.BLOCK_LIMIT_REGISTERS,
@@ -425,80 +463,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
                 metrics.SHARED_MEMORY_PER_BLOCK,
             ),
         ),
-        rank=lifted.rank,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Lifted:
-    """A limit of the warps that an SM holds, and what lifting it brings.
-
-    Attributes:
-        name: the limit in words.
-        resident: warps that an SM holds now.
-        factor: warps that it would hold, over those.
-        how: what to change.
-        rank: a grid that is too small for its warps, or threads that do little, are general names.
-        by_shared_memory: whether shared memory is (one of) the limit.
-        launches: blocks that are launched then, over those now.
-    """
-
-    name: str
-    resident: float
-    factor: float
-    how: str
-    rank: int
-    by_shared_memory: bool
-    launches: float = 1.0
-
-
-def _lifted(work: Work) -> _Lifted | None:
-    """The limit that binds: the grid, or registers, shared memory and blocks; None for none."""
-    occupancy = occupancy_of(work)
-    launch = work.profile.launch
-    if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
-        return None
-    warps_each = work.warps_of_block
-    most = work.most_warps
-    now = float(occupancy.blocks_per_sm * warps_each)
-    on_each = launch.blocks / work.sms
-    resident = min(now, on_each * warps_each)
-    limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
-    binding = [
-        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
-    ]
-    if launch.blocks < ALMOST * work.sms:
-        return None
-    if on_each < 0.9 * occupancy.blocks_per_sm:
-        if work.program is not None and not _repeated(work):
-            return None  # a thread does one thing and ends: there is nothing that more of them could share
-        # Fewer blocks than would fit: the grid is the limit.
-        how = (
-            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warp{'s' * (warps_each > 1)} give an "
-            f"SM {resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
-        )
-        return _Lifted("the grid", resident, now / resident, how, ANY_WARPS, False)
-    others = [blocks for resource, blocks in limits.items() if resource not in binding]
-    then = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
-    here = work.resident_warps or now
-    if _launch_bound(work) and here < ALMOST * now:
-        # Blocks end sooner than new ones come: what loops over the work in one wave is launched once.
-        fits = then if "blocks" in binding and "registers" not in binding else now
-        wave = fits / warps_each * work.sms
-        how = (
-            f"Let one wave of blocks loop over the work: {launch.blocks:,} are launched, each so short that an SM "
-            f"works on {here:.0f} warps, where {fits:.0f} would fit."
-        )
-        return _Lifted(
-            "the launching of blocks", here, fits / here, how, LATENCY, False, min(1.0, wave / launch.blocks)
-        )
-    if not binding or now >= most:
-        return None
-    how = _how_to_lift(work, binding, now, most)
-    # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
-    launches = now / then if "blocks" in binding and "registers" not in binding else 1.0
-    return _Lifted(
-        in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding, launches
+        rank=rank,
     )
 
 

@@ -308,23 +308,20 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
     meanwhile = float(work.attributed_total[inside].sum()) - part
     stays = max(0.1, 1.0 - meanwhile / part)
 
-    fix = Fix(latency=np.where(tiles, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-    variants = []
+    resources = dict.fromkeys(work.loads, 1.0)
+    variants = [
+        Variant("the next tile in registers", Fix(latency=np.where(tiles, stays, 1.0), resources=resources))
+    ]
     if work.has("asynchronous copies"):
         left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
-        variants = [
-            Variant(
-                f"asynchronous copies, {STAGES:.0f} tiles in turn",
-                _past_registers(work, tiles, left),
-            )
-        ]
+        copied = Variant(
+            f"asynchronous copies, {STAGES:.0f} tiles in turn", _past_registers(work, tiles, left)
+        )
+        variants.insert(0, copied)
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
     yield Candidate(
         cause="memory_latency",
-        variants=(
-            *variants,
-            Variant("the next tile in registers", fix),
-        ),
+        variants=tuple(variants),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
             f"loads, {each:.0f} cycles each, before they compute. "
@@ -355,23 +352,16 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
 
     A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
     """
-    code = work.code
-    keep = keep_of(work)
-    passes = work.data_passes
-    launch = work.profile.launch
+    launch, passes = work.profile.launch, work.data_passes
     tile = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+    keep = keep_of(work)
     for at in map(int, np.flatnonzero(tiles)):
-        uses = code.consumers(at)
-        stores = {use for use in uses if work.sass[use].opcode == "STS"}
-        keep[list(stores)] = 0.0
-    kept = passes.copy()
-    kept[tiles] = 0.0
-    whole = float(passes.sum())
-    # Loads and stores that do something else in between (a conversion) cannot go past the registers.
-    moved = bool((keep == 0.0).any())
+        keep[[use for use in work.code.consumers(at) if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
-    if moved and whole > 0:
-        resources |= {"l1_data": float(kept.sum()) / whole, "l1_writeback": float(kept.sum()) / whole}
+    # Loads and stores that do something else in between (a conversion) cannot go past the registers.
+    if moved := bool((keep == 0.0).any()):
+        kept = share(float(passes[~tiles].sum()), float(passes.sum()))
+        resources |= {"l1_data": kept, "l1_writeback": kept}
     return Fix(
         keep=keep,
         latency=np.where(tiles, left, 1.0),

@@ -24,7 +24,6 @@ from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
-    shared_bank_conflicts,
 )
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -471,20 +470,6 @@ def test_what_the_constant_cache_serves_is_counted_in_addresses_not_in_cycles() 
     assert found.evidence[0].value == pytest.approx(256 * (1.0 - (255 / 256) ** 32), abs=0.1)
     for alike in ("sha256_schedule_array", "blake2s_message_array", "in_list_compared_one_by_one"):
         assert not list(constant_divergence(work(study(alike)[0])))
-
-
-def test_copies_of_a_table_part_indices_at_random_as_far_as_shared_memory_goes() -> None:
-    assert [round(random_passes(32, copies), 1) for copies in (1, 8, 32)] == [3.5, 3.0, 1.0]
-    profile, came = study("aes_tables_conflicts")
-    finding = explain(profile).findings[0]
-    assert finding.cause == "shared_bank_conflicts"
-    # All 32 copies of its four tables leave room for one block.
-    assert [one.name for one in finding.variants] == ["8 copies of the table"]
-    assert min(came.values()) <= finding.saves <= max(came.values())
-    histogram = work(study("sound_histogram")[0])
-    assert not any(
-        "copies" in variant.name for one in shared_bank_conflicts(histogram) for variant in one.variants
-    )
 
 
 def test_what_the_data_decide_is_no_thread_without_work() -> None:
