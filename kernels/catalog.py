@@ -45,12 +45,10 @@ def ladder_named(name: str) -> Ladder:
     Raises:
         UsageError: there is none.
     """
-    for ladder in LADDERS:
-        if ladder.name == name:
-            return ladder
-    raise UsageError(
-        f"there is no ladder '{name}'", remedies=[f"one of {', '.join(item.name for item in LADDERS)}"]
-    )
+    known = {ladder.name: ladder for ladder in LADDERS}
+    if name not in known:
+        raise UsageError(f"there is no ladder '{name}'", remedies=[f"one of {', '.join(known)}"])
+    return known[name]
 
 
 def ladder_of(dtype: str) -> Ladder:
@@ -59,10 +57,9 @@ def ladder_of(dtype: str) -> Ladder:
     Raises:
         UsageError: no stage does.
     """
-    for ladder in LADDERS:
-        if dtype in ladder.dtypes:
-            return ladder
-    raise UsageError(f"no stage computes in {dtype}", remedies=[f"one of {', '.join(ladder_dtypes())}"])
+    if dtype not in ladder_dtypes():
+        raise UsageError(f"no stage computes in {dtype}", remedies=[f"one of {', '.join(ladder_dtypes())}"])
+    return next(ladder for ladder in LADDERS if dtype in ladder.dtypes)
 
 
 def ladder_dtypes() -> tuple[str, ...]:

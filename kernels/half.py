@@ -7,7 +7,7 @@ from functools import partial
 
 from gemmprof.base.expressions import Access, Addresses, Copy, OperandRead
 from gemmprof.kernels import tiles
-from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product, rung
+from gemmprof.kernels.tiles import PLAIN, Layout, outer_product, rung
 
 hopper = partial(rung, architectures=("9.0a",))  # a stage of the instructions that one architecture alone has
 
@@ -81,10 +81,8 @@ def float_tiles() -> Addresses:
     row = "t / 32 / (BN / WN) * WM + t % 32 / LANES_N * TM"
     column = "t / 32 % (BN / WN) * WN + t % 32 % LANES_N * TN"
     loads = outer_product(row, column, PLAIN, "BK * WMITER * TM / 4", "BK * WNITER * TN / 4")
-    return Addresses(
-        TILE,
+    return tiles.blocked(
         "THREADS",
-        (
             tiles.fetch("A", "uint4 A[row * lda + k]", "t % BM", "t / BM * 8", elements=8, executions=_TIMES_A),
             _loads("uint4")[1],
             tiles.put(
@@ -97,46 +95,32 @@ def float_tiles() -> Addresses:
             ),
             *(replace(load, as_float=True) for load in loads),
             _store_sums(2, row, column, "WMITER * WNITER * TM * TN / 2"),
-        ),
         names={**_WARPS, "WMITER": "WM * WN / (32 * TM * TN * WNITER)", "LANES_N": "WN / WNITER / TN"},
-        global_formula=OPERANDS_ONCE_A_BLOCK,
         shared_formula="K (WMITER TM + WNITER TN) / (WMITER TM WNITER TN)",
     )  # fmt: skip
 
 
 def fragment_tiles() -> Addresses:
     """Stage 2: which lane loads what of a fragment is WMMA's secret, so shared loads are not declared."""
-    return Addresses(
-        TILE,
+    return tiles.blocked(
         "THREADS",
-        (
-            *_loads("uint4"),
-            *_stores("uint4", PADDED_ROWS),
-            _store_sums(
-                2, f"{_WARP_ROW} + t % 32 / 8", f"{_WARP_COLUMN} + t % 8 * 2", "WM / 16 * (WN / 16) * 4"
-            ),
-        ),
+        *_loads("uint4"),
+        *_stores("uint4", PADDED_ROWS),
+        _store_sums(2, f"{_WARP_ROW} + t % 32 / 8", f"{_WARP_COLUMN} + t % 8 * 2", "WM / 16 * (WN / 16) * 4"),
         names=_WARPS,
-        global_formula=OPERANDS_ONCE_A_BLOCK,
     )
 
 
 def swizzled_tiles(*, asynchronous: bool = False) -> Addresses:
     """Stages 3 and 4: swizzled tiles read by ldmatrix, brought through registers or by cp.async."""
     how = "cp.async 16" if asynchronous else "uint4"
-    return Addresses(
-        TILE,
+    return tiles.blocked(
         "THREADS",
-        (
-            *_loads(how),
-            *_stores(how, SWIZZLED, asynchronous=asynchronous),
-            *_matrix_loads(SWIZZLED, ahead=asynchronous),
-            _store_sums(
-                8, f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 8", "WM / 16 * (WN / 32) * 2"
-            ),
-        ),
+        *_loads(how),
+        *_stores(how, SWIZZLED, asynchronous=asynchronous),
+        *_matrix_loads(SWIZZLED, ahead=asynchronous),
+        _store_sums(8, f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 8", "WM / 16 * (WN / 32) * 2"),
         names=_WARPS,
-        global_formula=OPERANDS_ONCE_A_BLOCK,
         shared_formula="K (WM + WN) / (WM WN)",
     )
 
@@ -149,10 +133,9 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
         cluster: so many blocks below each other stay resident, each copies a part of B for all of them.
     """
     shared = f", rows {{rank}} * BK / {cluster} on, to all {cluster} blocks" if cluster > 1 else ""
-    return Addresses(
-        TILE,
+    return tiles.blocked(
         "(BM / 64 + 1) * 128" if producer else "BM / 64 * 128",
-        (_store_sums(8, "t / 32 * 16 + t % 32 / 4", "t % 4 * 8", "BN / 32 * 2"),),
+        _store_sums(8, "t / 32 * 16 + t % 32 / 4", "t % 4 * 8", "BN / 32 * 2"),
         copies=(
             Copy(
                 "A",
@@ -172,7 +155,6 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
                 receivers=str(cluster),
             ),
         ),
-        global_formula=OPERANDS_ONCE_A_BLOCK,
         computing="BM / 64 * 128" if producer else "",
         resident=cluster > 1,
         operand_reads=(OperandRead("A", "64", "BK"), OperandRead("B", "BK", "BN")),

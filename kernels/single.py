@@ -6,7 +6,7 @@ from typing import Any
 
 from gemmprof.base.expressions import Addresses, Copy
 from gemmprof.kernels import tiles
-from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, fetch, put, rung, use, write
+from gemmprof.kernels.tiles import PLAIN, fetch, put, rung, use, write
 
 _ROWS = "row * BK + column"  # a tile of A as it lies in global memory
 _TIMES_A, _TIMES_B = "BM * BK / THREADS", "BK * BN / THREADS"  # one element a load
@@ -69,20 +69,16 @@ STAGES = tiles.rungs(
         "1D block tiling",
         "A thread computes a column of TM outputs and reuses each element of B from a register.",
         parameters={"BM": 64, "BN": 64, "BK": 8, "TM": 8},
-        addresses=Addresses(
-            TILE,
+        addresses=tiles.blocked(
             "BM * BN / TM",
-            (
-                fetch("A", "A[a_row * lda + a_col]", "t / BK", "t % BK"),
-                fetch("B", "B[b_row * ldb + b_col]", "t / BN", "t % BN"),
-                put("A", "As[a_row * BK + a_col]", "t / BK", "t % BK", _ROWS),
-                put("B", "Bs[b_row * BN + b_col]", "t / BN", "t % BN", PLAIN.place_b),
-                use("B", "Bs[i * BN + thread_col]", "0", "COL", PLAIN.place_b, executions="BK"),
-                use("A", "As[(thread_row + m) * BK + i]", "ROW", "0", _ROWS, executions="BK * TM"),
-                write("C[m * ldc]", "ROW", "COL", executions="TM"),
-            ),
+            fetch("A", "A[a_row * lda + a_col]", "t / BK", "t % BK"),
+            fetch("B", "B[b_row * ldb + b_col]", "t / BN", "t % BN"),
+            put("A", "As[a_row * BK + a_col]", "t / BK", "t % BK", _ROWS),
+            put("B", "Bs[b_row * BN + b_col]", "t / BN", "t % BN", PLAIN.place_b),
+            use("B", "Bs[i * BN + thread_col]", "0", "COL", PLAIN.place_b, executions="BK"),
+            use("A", "As[(thread_row + m) * BK + i]", "ROW", "0", _ROWS, executions="BK * TM"),
+            write("C[m * ldc]", "ROW", "COL", executions="TM"),
             names={"ROW": "t / BN * TM", "COL": "t % BN"},
-            global_formula=OPERANDS_ONCE_A_BLOCK,
             shared_formula="K (TM + 1) / TM",
         ),
     ),
@@ -91,31 +87,27 @@ STAGES = tiles.rungs(
         "2D block tiling",
         "A thread computes TM x TN outputs as outer products in registers: more arithmetic per shared load.",
         parameters={"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
-        addresses=Addresses(
-            TILE,
+        addresses=tiles.blocked(
             "THREADS",
-            (
-                fetch("A", "A[r * lda]", "t / BK", "t % BK", executions=_TIMES_A),
-                fetch("B", "B[r * ldb]", "t / BN", "t % BN", executions=_TIMES_B),
-                put("A", "As[(a_row + r) * BK + a_col]", "t / BK", "t % BK", _ROWS, executions=_TIMES_A),
-                put(
-                    "B",
-                    "Bs[(b_row + r) * BN + b_col]",
-                    "t / BN",
-                    "t % BN",
-                    PLAIN.place_b,
-                    executions=_TIMES_B,
-                ),
-                use("A", "As[(thread_row + m) * BK + i]", "ROW", "0", _ROWS, executions="BK * TM"),
-                use("B", "Bs[i * BN + thread_col + n]", "0", "COL", PLAIN.place_b, executions="BK * TN"),
-                write("C[m * ldc + n]", "ROW", "COL", executions="TM * TN"),
+            fetch("A", "A[r * lda]", "t / BK", "t % BK", executions=_TIMES_A),
+            fetch("B", "B[r * ldb]", "t / BN", "t % BN", executions=_TIMES_B),
+            put("A", "As[(a_row + r) * BK + a_col]", "t / BK", "t % BK", _ROWS, executions=_TIMES_A),
+            put(
+                "B",
+                "Bs[(b_row + r) * BN + b_col]",
+                "t / BN",
+                "t % BN",
+                PLAIN.place_b,
+                executions=_TIMES_B,
             ),
+            use("A", "As[(thread_row + m) * BK + i]", "ROW", "0", _ROWS, executions="BK * TM"),
+            use("B", "Bs[i * BN + thread_col + n]", "0", "COL", PLAIN.place_b, executions="BK * TN"),
+            write("C[m * ldc + n]", "ROW", "COL", executions="TM * TN"),
             names={
                 "THREADS": "BM / TM * (BN / TN)",
                 "ROW": "t / (BN / TN) * TM",
                 "COL": "t % (BN / TN) * TN",
             },
-            global_formula=OPERANDS_ONCE_A_BLOCK,
             shared_formula="K (TM + TN) / (TM TN)",
         ),
     ),
@@ -186,34 +178,31 @@ STAGES = tiles.rungs(
             **{"SMALL_BM": 64, "SMALL_BN": 64, "SMALL_WM": 16, "SMALL_WN": 64, "SMALL_TM": 4},
         },
         compiler_flags=("-Xptxas=-O1",),
-        addresses=Addresses(
-            TILE,
+        addresses=tiles.blocked(
             "BM / WM * (BN / WN) * 32",
-            (
-                # Four k of a row of A at once. While a tile is computed, the first operands of the next are loaded: a
-                # quarter of the thread's rows, and its columns for two k; after the last tile in vain.
-                use(
-                    "A",
-                    "float4 As[row * BK + (k / 4 ^ row % 8) * 4]",
-                    "ROW",
-                    "0",
-                    "row * BK + (column / 4 ^ row % 8) * 4 + column % 4",
-                    elements=4,
-                    executions="TM * BK / 4",
-                    ahead="TM / 4",
-                ),
-                use(
-                    "B",
-                    "float4 Bs[k * BN + column]",
-                    "0",
-                    "COL",
-                    PLAIN.place_b,
-                    elements=4,
-                    executions="BK * TN / 4",
-                    ahead="2 * TN / 4",
-                ),
-                tiles.store_c("ROW", "COL", "TM * TN / 4"),
+            # Four k of a row of A at once. While a tile is computed, the first operands of the next are loaded: a
+            # quarter of the thread's rows, and its columns for two k; after the last tile in vain.
+            use(
+                "A",
+                "float4 As[row * BK + (k / 4 ^ row % 8) * 4]",
+                "ROW",
+                "0",
+                "row * BK + (column / 4 ^ row % 8) * 4 + column % 4",
+                elements=4,
+                executions="TM * BK / 4",
+                ahead="TM / 4",
             ),
+            use(
+                "B",
+                "float4 Bs[k * BN + column]",
+                "0",
+                "COL",
+                PLAIN.place_b,
+                elements=4,
+                executions="BK * TN / 4",
+                ahead="2 * TN / 4",
+            ),
+            tiles.store_c("ROW", "COL", "TM * TN / 4"),
             copies=(
                 Copy(
                     "A",
@@ -236,7 +225,6 @@ STAGES = tiles.rungs(
                 "ROW": "t / 32 / (BN / WN) * WM + t % 32 / LANES_N",
                 "COL": "t / 32 % (BN / WN) * WN + t % 32 % LANES_N * 4",
             },
-            global_formula=OPERANDS_ONCE_A_BLOCK,
             shared_formula="K (TM + TN) / (TM TN)",
         ),
     ),

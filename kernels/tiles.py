@@ -131,19 +131,20 @@ def store_c(row: str, column: str, times: str) -> Access:
     return write(code, row, column, elements=4, executions=times)
 
 
+def blocked(threads: str, *accesses: Access, **more: Any) -> Addresses:
+    """Blocks of ``threads`` that bring both operands of a tile once."""
+    return Addresses(TILE, threads, accesses, global_formula=OPERANDS_ONCE_A_BLOCK, **more)
+
+
 def thread_tiles(layout: Layout, names: Mapping[str, str] | None = None) -> Addresses:
     """Stages 6 to 9: a thread computes TM x TN, four floats an access; they differ in the layout of shared memory."""
     row, column = "t / (BN / TN) * TM", "t % (BN / TN) * TN"
-    return Addresses(
-        TILE,
+    return blocked(
         "THREADS",
-        (
-            *float4_loads(layout),
-            *outer_product(row, column, layout, "BK * TM / 4", "BK * TN / 4"),
-            store_c(row, column, "TM * TN / 4"),
-        ),
+        *float4_loads(layout),
+        *outer_product(row, column, layout, "BK * TM / 4", "BK * TN / 4"),
+        store_c(row, column, "TM * TN / 4"),
         names={"THREADS": "BM / TM * (BN / TN)", **(names or {})},
-        global_formula=OPERANDS_ONCE_A_BLOCK,
         shared_formula="K (TM + TN) / (TM TN)",
     )
 
@@ -152,19 +153,15 @@ def warp_tiles(loads: tuple[Access, ...], layout: Layout) -> Addresses:
     """Stages 10 to 12: a warp owns WM x WN, in sub-tiles whose threads read neighbouring pieces of the same rows."""
     row = "t / 32 / (BN / WN) * WM + t % 32 / LANES_N * TM"
     column = "t / 32 % (BN / WN) * WN + t % 32 % LANES_N * TN"
-    return Addresses(
-        TILE,
+    return blocked(
         "THREADS",
-        (
-            *loads,
-            *outer_product(row, column, layout, "BK * WMITER * TM / 4", "BK * WNITER * TN / 4"),
-            store_c(row, column, "WMITER * WNITER * TM * TN / 4"),
-        ),
+        *loads,
+        *outer_product(row, column, layout, "BK * WMITER * TM / 4", "BK * WNITER * TN / 4"),
+        store_c(row, column, "WMITER * WNITER * TM * TN / 4"),
         names={
             "THREADS": "BM / WM * (BN / WN) * 32",
             "WMITER": "WM * WN / (32 * TM * TN * WNITER)",
             "LANES_N": "WN / WNITER / TN",
         },
-        global_formula=OPERANDS_ONCE_A_BLOCK,
         shared_formula="K (WMITER TM + WNITER TN) / (WMITER TM WNITER TN)",
     )

@@ -14,11 +14,12 @@ import dataclasses
 import fcntl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmprof.base import system
 from gemmprof.base.documents import json_text, read_json
 from gemmprof.base.errors import RunError
 from gemmprof.base.foreign_files import open_lock, read_bytes
@@ -142,33 +143,9 @@ COLLECT_LOCK = ".collect.lock"
 TOOLS_LOCK = ".tools.lock"
 
 
-def _try(handle: int, kind: int) -> bool:
-    """Whether the lock was taken; a file system without locks counts as taken."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _try_for(handle: int, seconds: float, waiting: Callable[[], None] | None = None) -> bool:
-    """Try for the exclusive lock, ``waiting`` called once if somebody else has it: an orphan may for a moment."""
-    end = time.monotonic() + seconds
-    while not _try(handle, fcntl.LOCK_EX):
-        if waiting is not None:
-            waiting()
-        if time.monotonic() > end:
-            return False
-        waiting = None
-        time.sleep(0.05)
-    return True
-
-
 @contextmanager
 def collecting(
-    directory: Path, *, patience: float = 300.0, waiting: Callable[[], None] | None = None
+    directory: Path, *, patience: float = 300.0, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[int]:
     """Hold the run directory for one collection; yields the handle of the tools' lock, to be passed to programs.
 
@@ -181,17 +158,18 @@ def collecting(
         RunError: another collection works on the directory, or an orphaned program does not end.
     """
     with open_lock(directory / COLLECT_LOCK) as collect, open_lock(directory / TOOLS_LOCK) as tools:
-        if not _try_for(collect, seconds=0.5):
+        if not system.lock_within(collect, 0.5):
             raise RunError(
                 f"another `gemmprof collect` is working on {directory}",
                 remedies=["wait for it to end", "choose another --output"],
             )
-        if not _try_for(tools, patience, waiting):
+        if not system.lock_within(tools, patience, waiting=waiting):
             raise RunError(
                 f"a profiler of an interrupted collection still runs on {directory}",
                 remedies=[f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again"],
             )
-        _try(tools, fcntl.LOCK_SH)
+        with suppress(OSError):
+            fcntl.flock(tools, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield tools
 
 

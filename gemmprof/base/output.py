@@ -14,7 +14,6 @@ import os
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -236,18 +235,8 @@ def _locked(handle: int, patience: float | None) -> bool:
         with contextlib.suppress(OSError):  # a disk without locks
             system.lock(handle, wait=True)
         return True
-    end = time.monotonic() + patience
-    while True:
-        try:
-            system.lock(handle)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(LOCK_POLL_SECONDS)
-        except OSError:
-            return True  # a disk without locks: nothing there is taken for a leftover
-        else:
-            return True
+    # A disk without locks counts as locked: nothing there is taken for a leftover.
+    return system.lock_within(handle, patience, poll=LOCK_POLL_SECONDS)
 
 
 @contextlib.contextmanager

@@ -79,6 +79,33 @@ def lock(handle: int, *, wait: bool = False) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def lock_within(
+    handle: int, seconds: float, *, poll: float = 0.05, waiting: Callable[[], None] = lambda: None
+) -> bool:
+    """Whether the lock was taken in so many seconds; of a disk without locks it counts as taken.
+
+    Args:
+        poll: seconds between two tries.
+        waiting: called once if somebody else has it.
+    """
+    end = time.monotonic() + seconds
+    told = False
+    while True:
+        try:
+            lock(handle)
+        except BlockingIOError:
+            if not told:
+                waiting()
+            told = True
+            if time.monotonic() > end:
+                return False
+            time.sleep(poll)
+        except OSError:
+            return True
+        else:
+            return True
+
+
 TOOL_MEMORY = 4 << 30
 
 

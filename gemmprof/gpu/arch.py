@@ -98,13 +98,9 @@ def _entry(
     barriers: int,
     configs: tuple[int, ...],
     nvcc: tuple[int, int],
-    built: bool = False,
-    dram_counters: bool = True,
     l1: int,
-    tensor: Mapping[str, float],
-    fast_tensor: Mapping[str, float] | None = None,
-    practice: Practice | None = None,
     products: Mapping[str, int | None],
+    **more: Any,
 ) -> tuple[ArchLimits, tuple[Product, ...]]:
     """One row: what differs between architectures is an argument, what changed once and for all stands here."""
     ampere_on, hopper_on = major >= 8, major >= 9
@@ -126,15 +122,11 @@ def _entry(
         shared_memory_configs=configs,
         reserved_shared_memory_per_block=1024 if ampere_on else 0,
         oldest_nvcc=nvcc,
-        built=built,
-        dram_counters=dram_counters,
         clusters=hopper_on,
         barriers_limit_occupancy=hopper_on,
         cubin_counts_reserve=hopper_on,
         l1_bytes=l1 * _KIB,
-        tensor=tensor,
-        fast_tensor=fast_tensor or {},
-        practice=practice,
+        **more,
     )
     return limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items())
 

@@ -195,7 +195,4 @@ class Ladder:
         Raises:
             KeyError: if there is none.
         """
-        for stage in self.stages:
-            if stage.number == number:
-                return stage
-        raise KeyError(number)
+        return {stage.number: stage for stage in self.stages}[number]

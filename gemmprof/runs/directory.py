@@ -133,10 +133,7 @@ class Run:
 
     def result(self, number: int, problem: Problem) -> StageResult | None:
         """The result of one stage on one problem, or None."""
-        for result in self.results:
-            if result.stage == number and result.problem == problem:
-                return result
-        return None
+        return next((result for result in self.results if result.key == (number, problem)), None)
 
     def seconds(self, result: StageResult) -> float | None:
         """The time that stands for a result, None where it was not timed.
