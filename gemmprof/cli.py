@@ -116,8 +116,7 @@ def _run(argv: Sequence[str]) -> int:
         with _trusting(options), _redacting(options), _reading(options):
             return int(options.run(options))
     except GemmprofError as error:
-        _print_error(options.command, error, as_json=getattr(options, "json", False))
-        return error.exit_code
+        return _no_luck(options, error)
     except OSError as error:
         # The file system said no: a full disk, a folder that may not be written.
         return _no_luck(options, _advice(error))
@@ -144,6 +143,8 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
     import traceback
     from pathlib import Path
 
+    from gemmprof.arguments.common import print_error
+
     places = traceback.extract_tb(error.__traceback__)
     place = next((one for one in reversed(places) if "gemmprof" in one.filename), places[-1])
     where = f"{Path(place.filename).name}:{place.lineno}, {place.name}"
@@ -155,7 +156,7 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
         ],
     )
     with suppress(OSError):
-        _print_error(_named_command(argv), problem, as_json="--json" in argv or "--format=json" in argv)
+        print_error(_named_command(argv), problem, as_json="--json" in argv or "--format=json" in argv)
     return EXIT_FAULT
 
 
@@ -204,15 +205,11 @@ def _redacting(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:
-    with suppress(OSError):  # standard output itself may be what fails
-        _print_error(options.command, problem, as_json=getattr(options, "json", False))
-    return EXIT_ERROR
-
-
-def _print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
     from gemmprof.arguments.common import print_error
 
-    print_error(command, error, as_json=as_json)
+    with suppress(OSError):  # standard output itself may be what fails
+        print_error(options.command, problem, as_json=getattr(options, "json", False))
+    return problem.exit_code
 
 
 _REMEDIES = {

@@ -226,15 +226,8 @@ def profile(
                 "read a report: gemmprof.open(path)",
             ],
         )
-    options = {
-        "kernel": kernel,
-        "nvtx": nvtx,
-        "top": top,
-        "count": count,
-        "metric_set": metric_set,
-        "quiet": quiet,
-    }
-    region = Region(options, output, pages)
+    asked = {"kernel": kernel, "nvtx": nvtx, "top": top, "count": count, "metric_set": metric_set}
+    region = Region({**asked, "quiet": quiet}, output, pages)
     return region(function) if function is not None else region
 
 

@@ -87,12 +87,8 @@ class Folders:
         return next((place for place in inside if place.exists()), inside[0])
 
     def _is_inside(self, place: Path) -> bool:
-        return any(self._leads_into(place, root) for root in self.roots)
-
-    @staticmethod
-    def _leads_into(place: Path, root: Path) -> bool:
         try:
-            return place.resolve().is_relative_to(root)
+            return any(map(place.resolve().is_relative_to, self.roots))
         except (OSError, ValueError, RuntimeError):
             return False
 

@@ -10,14 +10,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.foreign_files import shown, url_of
 from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_line, printable
 
 if TYPE_CHECKING:
     import tempfile
-    from pathlib import Path
 
     from rich.console import Console
 
@@ -71,8 +72,6 @@ def metrics_named(options: argparse.Namespace) -> tuple[str, ...]:
 
 def chosen_inputs(options: argparse.Namespace, *, quiet: bool = False) -> list[Path]:
     """The paths to read; which were chosen where the user named none is said on stderr."""
-    from pathlib import Path
-
     if options.inputs:
         return [Path(item) for item in options.inputs]
     from gemmprof.runs.directory import newest_run_directory, recorded_run_directory
@@ -186,10 +185,6 @@ def new_output(path: str | Path, *, force: bool) -> Path:
         UsageError: if it exists and ``--force`` was not given, is a folder, or its folder does not exist.
         UnreachableError: if it is in object storage, which does not answer.
     """
-    from pathlib import Path
-
-    from gemmprof.base.foreign_files import url_of
-
     target = Path(path)
     if url_of(target):
         return on_its_way(target, force=force)
@@ -209,8 +204,6 @@ def new_output(path: str | Path, *, force: bool) -> Path:
 
 def exists_already(target: Path) -> UsageError:
     """The refusal to replace what a user may still want."""
-    from gemmprof.base.foreign_files import shown
-
     return UsageError(
         f"{shown(target)} exists already", remedies=["add --force to replace it", "choose another name"]
     )
@@ -227,10 +220,8 @@ def on_its_way(target: Path, *, force: bool) -> Path:
         UnreachableError: if the storage does not answer.
     """
     import tempfile
-    from pathlib import Path
 
     from gemmprof.base.buckets import is_there
-    from gemmprof.base.foreign_files import url_of
 
     if is_there(target) and not force:
         raise exists_already(target)
@@ -243,7 +234,6 @@ def on_its_way(target: Path, *, force: bool) -> Path:
 def placed(path: Path) -> str:
     """Where a file that was written is, for people; one on its way goes now, behind the others of its folder."""
     from gemmprof.base.buckets import put
-    from gemmprof.base.foreign_files import shown
 
     whole = path if path in _on_their_way else path.parent
     if whole not in _on_their_way:

@@ -55,6 +55,11 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.group(1).split(".")[:3]) if match else ()
 
 
+def _first(candidates: Iterable[str | Path | None]) -> Path | None:
+    """The first of these names (looked up on PATH) and paths that can be executed."""
+    return next((Path(found) for one in candidates if one and (found := shutil.which(one))), None)
+
+
 def find_ncu() -> Tool | None:
     """Nsight Compute's command line: ``$GEMMPROF_NCU``, else PATH, else the usual installation folders."""
     path = _ncu_path()
@@ -64,11 +69,8 @@ def find_ncu() -> Tool | None:
 def nvcc_path() -> Path | None:
     """The CUDA compiler: ``$CUDACXX``, ``$CUDA_HOME/bin``, PATH, ``/usr/local/cuda/bin``, in this order; else None."""
     homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"))
-    named = [os.environ.get("CUDACXX"), *(str(Path(home) / "bin" / "nvcc") for home in homes if home)]
-    for candidate in (*named, "nvcc", "/usr/local/cuda/bin/nvcc"):
-        if candidate and (found := shutil.which(candidate)):
-            return Path(found)
-    return None
+    named = [os.environ.get("CUDACXX"), *(Path(home) / "bin" / "nvcc" for home in homes if home)]
+    return _first((*named, "nvcc", TOOLKIT / "bin" / "nvcc"))
 
 
 def find_nvcc() -> Tool | None:
@@ -82,12 +84,11 @@ def find_nvcc() -> Tool | None:
 
 def cuobjdump_path() -> Path | None:
     """cuobjdump: on PATH, in the CUDA toolkit, or in the Python package ``nvidia-cuda-cuobjdump``; else None."""
-    return next((path for path in _cuobjdump_candidates() if os.access(path, os.X_OK)), None)
+    return _first(_cuobjdump_candidates())
 
 
-def _cuobjdump_candidates() -> Iterator[Path]:
-    if on_path := shutil.which("cuobjdump"):
-        yield Path(on_path)
+def _cuobjdump_candidates() -> Iterator[str | Path]:
+    yield "cuobjdump"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
             yield Path(home) / "bin" / "cuobjdump"
@@ -149,20 +150,14 @@ def ncu_python_directory(ncu: Path | None = None) -> Path | None:
 
 
 def _ncu_path() -> Path | None:
-    named = os.environ.get(NCU_VARIABLE)
-    if named:
-        path = shutil.which(named)
-        return None if path is None else Path(path)
-    on_path = shutil.which("ncu")
-    if on_path:
-        return Path(on_path)
-    candidates = [Path("/usr/local/cuda/bin/ncu"), *(folder / "ncu" for folder in _installations(None))]
-    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+    if named := os.environ.get(NCU_VARIABLE):
+        return _first([named])
+    return _first(["ncu", TOOLKIT / "bin" / "ncu", *(folder / "ncu" for folder in _installations(None))])
 
 
 def _installations(executable: Path | None) -> Iterator[Path]:
     """Folders where an Nsight Compute installation usually lies, newest first within a place."""
-    places = [(Path("/opt/nvidia/nsight-compute"), "*"), (Path("/usr/local/cuda"), "nsight-compute-*")]
+    places = [(Path("/opt/nvidia/nsight-compute"), "*"), (TOOLKIT, "nsight-compute-*")]
     if executable is not None:
         places.insert(0, (executable.resolve().parent.parent, "nsight-compute-*"))
     for place, pattern in places:

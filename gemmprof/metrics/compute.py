@@ -167,11 +167,9 @@ class PipeMetric:
 
 def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
     """The pipe utilisation metrics that a report holds."""
-    for name in present:
-        match = _PIPE.fullmatch(name)
-        if match is not None:
-            timed = match["timed"]
-            yield PipeMetric(name, timed or match["counted"], timed is not None, match["over"])
+    for match in filter(None, map(_PIPE.fullmatch, present)):
+        timed = match["timed"]
+        yield PipeMetric(match[0], timed or match["counted"], timed is not None, match["over"])
 
 
 INSTRUCTION_MIX = MetricGroup(
@@ -209,7 +207,7 @@ _STALL_SAMPLES = re.compile(r"smsp__pcsamp_warp(?:s_issue_stalled|_stall)_(\w+?)
 def stall_cycles(present: Iterable[str]) -> dict[str, str]:
     """Warp cycles per issue, the metric of each stall reason that a report holds."""
     names = [name for name in present if name.startswith("smsp__average_warps_")]
-    return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, names) if match is not None}
+    return {match[1]: match[0] for match in filter(None, map(_STALL_CYCLES.fullmatch, names))}
 
 
 # In a formula: the sum over the stall reasons.
@@ -223,7 +221,7 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
         not_issued: those counters that count only samples in whose cycle the scheduler issued nothing.
     """
     names = [name for name in present if name.startswith("smsp__pcsamp_warp")]
-    matches = (match for match in map(_STALL_SAMPLES.fullmatch, names) if match is not None)
+    matches = filter(None, map(_STALL_SAMPLES.fullmatch, names))
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
 
 
@@ -333,10 +331,6 @@ def counts_at_l1(metric: str) -> bool:
 def counts_traffic(metric: str) -> bool:
     """Whether the metric is an amount at a level of memory: the same work gives nearly, not exactly, the same."""
     return _TRAFFIC.match(metric) is not None
-
-
-# --- Launch, occupancy ------------------------------------------------------------------------------------------------
-# How a kernel was launched, and its occupancy (sections LaunchStats and Occupancy).
 
 
 # --- Launch (section LaunchStats) -------------------------------------------------------------------------------------

@@ -121,10 +121,7 @@ _TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
 
 def tensor_paths(present: Iterable[str]) -> Iterator[str]:
     """The tensor paths (``op_hgmma_src_bf16_dst_fp32_sparsity_off`` …) that a report holds counters of."""
-    for name in present:
-        match = _TENSOR_PATH.fullmatch(name)
-        if match is not None:
-            yield match[1]
+    return (match[1] for match in filter(None, map(_TENSOR_PATH.fullmatch, present)))
 
 
 def tensor_operations_per_cycle(path: str) -> str:
