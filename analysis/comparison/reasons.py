@@ -7,7 +7,7 @@ a kernel whose code and counters are alike and that is slower was slowed down by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -71,13 +71,15 @@ class Counter:
 
 def reasons(before: KernelRecord, after: KernelRecord) -> tuple[Reason, ...]:
     """Everything that differs, in the order in which it explains."""
-    return (
-        *_code(before, after),
-        *_counters(before, after),
-        *_clocks(before, after),
-        *_tools(before, after),
-        *_card(before, after),
-    )
+    ways: dict[Kind, Callable[[KernelRecord, KernelRecord], Iterator[str]]] = {
+        "code": _code,
+        "counters": _counters,
+        "clocks": _clocks,
+        "tools": _tools,
+        "card": _card,
+    }
+    found = {kind: "; ".join(differ(before, after)) for kind, differ in ways.items()}
+    return tuple(Reason(kind, text) for kind, text in found.items() if text)
 
 
 def same_code(before: KernelRecord, after: KernelRecord) -> bool | None:
@@ -87,28 +89,29 @@ def same_code(before: KernelRecord, after: KernelRecord) -> bool | None:
     return before.code.digest == after.code.digest
 
 
-def _code(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
+def _code(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     left, right = before.code, after.code
     if left is None or right is None or left.digest == right.digest:
         return
-    parts = ["the machine code differs"]
+    yield "the machine code differs"
     registers = [record.metrics.get(m.REGISTERS_PER_THREAD) for record in (before, after)]
     if registers[0] and registers[1] and registers[0].middle != registers[1].middle:
-        parts.append(f"registers {registers[0].middle:g} → {registers[1].middle:g}")
+        yield f"registers {registers[0].middle:g} → {registers[1].middle:g}"
     spills = [record.measures.values.get("local_accesses") for record in (before, after)]
     if None not in spills and spills[0] != spills[1]:
-        parts.append(f"local memory accesses {spills[0]:,.0f} → {spills[1]:,.0f}")
+        yield f"local memory accesses {spills[0]:,.0f} → {spills[1]:,.0f}"
     if left.instructions and right.instructions:
         if left.instructions != right.instructions:
-            parts.append(f"instructions {left.instructions:,} → {right.instructions:,}")
-        changed = opcode_changes(left, right)
-        shown = ", ".join(f"{name} {a} → {b}" for name, a, b in changed[:SHOWN])
-        if shown:
-            rest = len(changed) - SHOWN
-            parts.append(shown + (f" and {rest} opcodes more" if rest > 0 else ""))
-        else:
-            parts.append("the same opcodes with other operands or in another order")
-    yield Reason("code", "; ".join(parts))
+            yield f"instructions {left.instructions:,} → {right.instructions:,}"
+        changed = [f"{name} {a} → {b}" for name, a, b in opcode_changes(left, right)]
+        same = "the same opcodes with other operands or in another order"
+        yield _first(changed, "opcodes") if changed else same
+
+
+def _first(words: Sequence[str], what: str) -> str:
+    """The first `SHOWN` of them, and how many more there are."""
+    more = len(words) - SHOWN
+    return ", ".join(words[:SHOWN]) + (f" and {more} {what} more" if more > 0 else "")
 
 
 def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter, ...] | None:
@@ -138,19 +141,17 @@ def _apart(left: Range, right: Range) -> bool:
     return left.high < right.low or right.high < left.low
 
 
-def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
-    found = changed_counters(before, after)
-    if not found:
-        return
+def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     # Instructions first: they say that the kernel did something else, traffic how it went.
+    found = changed_counters(before, after) or ()
     ordered = sorted(found, key=lambda counter: not m.counts_instructions(counter.metric))
-    shown = [
+    words = [
         f"{m.readable(counter.metric)} "
         + (f"{100 * counter.change:+.1f} %" if counter.before else f"0 → {counter.after:,.0f}")
-        for counter in ordered[:SHOWN]
+        for counter in ordered
     ]
-    rest = len(found) - SHOWN
-    yield Reason("counters", ", ".join(shown) + (f" and {rest} counters more" if rest > 0 else ""))
+    if words:
+        yield _first(words, "counters")
 
 
 def clock_change(before: KernelRecord, after: KernelRecord) -> float | None:
@@ -164,41 +165,29 @@ def _of_all(record: KernelRecord, clock: str) -> list[float]:
     return [value for times in record.times for value in getattr(times, clock)]
 
 
-def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
-    parts = []
+def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     for title, attribute in (("SM clock", "sm_hz"), ("memory clock", "memory_hz")):
         sides = [_of_all(record, attribute) for record in (before, after)]
         if not all(sides):
             continue
         left, right = (median(side) for side in sides)
         if abs(right / left - 1) > CLOCK_WITHIN:
-            parts.append(
-                f"{title} {left / 1e6:,.0f} → {right / 1e6:,.0f} MHz ({100 * (right / left - 1):+.1f} %)"
-            )
+            yield f"{title} {left / 1e6:,.0f} → {right / 1e6:,.0f} MHz ({100 * (right / left - 1):+.1f} %)"
         for word, side in zip(("before", "after"), sides, strict=True):
             if (max(side) - min(side)) / median(side) > DRIFT_WITHIN:
-                parts.append(
-                    f"{title} moved between {min(side) / 1e6:,.0f} and {max(side) / 1e6:,.0f} MHz {word}"
-                )
-    if parts:
-        yield Reason("clocks", "; ".join(parts))
+                yield f"{title} moved between {min(side) / 1e6:,.0f} and {max(side) / 1e6:,.0f} MHz {word}"
 
 
-def _tools(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
-    sides = [before.origin.versions, after.origin.versions]
-    parts = {
-        f"{TOOLS[name]} {sides[0][name]} → {sides[1][name]}"
-        for name in TOOLS
-        if name in sides[0] and name in sides[1] and sides[0][name] != sides[1][name]
-    }
-    if parts:
-        yield Reason("tools", "; ".join(sorted(parts)))
+def _tools(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
+    left, right = before.origin.versions, after.origin.versions
+    both = [name for name in TOOLS if name in left and name in right and left[name] != right[name]]
+    yield from sorted({f"{TOOLS[name]} {left[name]} → {right[name]}" for name in both})
 
 
-def _card(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
-    names = [record.origin.device for record in (before, after)]
-    if all(names) and names[0] != names[1]:
-        yield Reason("card", f"another GPU: {names[0]} → {names[1]}")
+def _card(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
+    left, right = before.origin.device, after.origin.device
+    if left and right and left != right:
+        yield f"another GPU: {left} → {right}"
 
 
 # --- In the words of findings -----------------------------------------------------------------------------------------

@@ -71,22 +71,18 @@ def built_kernels(
     """
     found = []
     for kernel in kernels:
+        barriers = block_barriers if block_barriers is not None else kernel.barriers
         try:
             target = (
                 parse_compute_capability(kernel.architecture) if kernel.architecture else default_architecture
             )
-        except OccupancyError as error:
-            found.append(BuiltKernel(kernel, None, error.message))
-            continue
-        if target is None:
-            raise UsageError(
-                f"the build does not say which architecture {kernel.name} is for",
-                remedies=["name it with --arch"],
-            )
-        if architectures and target not in architectures:
-            continue
-        barriers = block_barriers if block_barriers is not None else kernel.barriers
-        try:
+            if target is None:
+                raise UsageError(
+                    f"the build does not say which architecture {kernel.name} is for",
+                    remedies=["name it with --arch"],
+                )
+            if architectures and target not in architectures:
+                continue
             answer = occupancy(
                 target,
                 threads_per_block,
@@ -95,10 +91,9 @@ def built_kernels(
                 shared_memory_config=shared_memory_config,
                 block_barriers=1 if barriers is None else barriers,
             )
+            found.append(BuiltKernel(kernel, answer))
         except OccupancyError as error:
             found.append(BuiltKernel(kernel, None, error.message))
-            continue
-        found.append(BuiltKernel(kernel, answer))
     if not found:
         wanted = ", ".join(f"{major}.{minor}" for major, minor in architectures)
         raise UsageError(f"the build has no kernel for {wanted}", remedies=["leave out --arch to see all"])
