@@ -111,8 +111,9 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
         ReportError: if it is damaged or of another format.
     """
     path = path_of(name, folder)
+    again = f"save it again: gemmprof baseline save {name} REPORT --force"
     try:
-        data = read_packed(path)
+        return read_json(read_packed(path), Baseline)
     except FileNotFoundError:
         known = ", ".join(names(folder)) or "none"
         raise UsageError(
@@ -123,25 +124,13 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
                 "name another folder with --baselines DIR",
             ],
         ) from None
-    except (OSError, UnpackError) as error:
-        raise _damaged(name, path, error) from None
-    try:
-        return read_json(data, Baseline)
     except OtherFormatError as error:
         raise ReportError(
             f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}",
-            remedies=["upgrade gemmprof", f"save it again: gemmprof baseline save {name} REPORT --force"],
+            remedies=["upgrade gemmprof", again],
         ) from None
-    except DocumentError as error:
-        raise _damaged(name, path, error) from None
-
-
-def _damaged(name: str, path: Path, error: Exception) -> ReportError:
-    return ReportError(
-        f"{path} is damaged",
-        found=str(error),
-        remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
-    )
+    except (OSError, UnpackError, DocumentError) as error:
+        raise ReportError(f"{path} is damaged", found=str(error), remedies=[again]) from None
 
 
 def load_baseline(name: str, folder: str | None = None, selection: Selection = EVERYTHING) -> Side:
