@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -96,20 +96,17 @@ def open_frame(path: str | os.PathLike[str]) -> Frame:
     path = Path(path)
     file = open_unpacked(path)
     frame = Frame(path, file, file.seek(0, os.SEEK_END))
-    try:
-        _walk(frame)
-    except ncu_frame.Torn as error:
-        frame.close()
-        raise damaged(path, "it ends in the middle of a block", str(error)) from None
-    except ncu_frame.WireError as error:
-        frame.close()
-        raise damaged(path, "its block structure does not hold", str(error)) from None
-    except OSError as error:
-        frame.close()
-        raise ReportError(f"{path} cannot be read", found=str(error)) from error
-    except BaseException:
-        frame.close()
-        raise
+    with ExitStack() as unless_read:
+        unless_read.enter_context(frame)
+        try:
+            _walk(frame)
+        except ncu_frame.Torn as error:
+            raise damaged(path, "it ends in the middle of a block", str(error)) from None
+        except ncu_frame.WireError as error:
+            raise damaged(path, "its block structure does not hold", str(error)) from None
+        except OSError as error:
+            raise ReportError(f"{path} cannot be read", found=str(error)) from error
+        unless_read.pop_all()
     return frame
 
 

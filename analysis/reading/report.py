@@ -14,7 +14,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from gemmprof import metrics as m
@@ -264,12 +264,10 @@ class ReportReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.frame = open_frame(path)
-        try:
+        with ExitStack() as unless_read:
+            self.frame = unless_read.enter_context(open_frame(path))
             self._sessions = _sessions(self.frame)
-        except BaseException:
-            self.frame.close()
-            raise
+            unless_read.pop_all()
 
     def __enter__(self) -> ReportReader:
         return self
