@@ -138,13 +138,12 @@ def _parse(text: str) -> _Name:
 
 
 def _trimmed(pieces: Sequence[str | _Group]) -> _Name:
-    first = [
-        piece.lstrip() if place == 0 and isinstance(piece, str) else piece
-        for place, piece in enumerate(pieces)
-    ]
-    if first and isinstance(first[-1], str):
-        first[-1] = first[-1].rstrip()
-    return tuple(piece for piece in first if piece != "")
+    kept = list(pieces)
+    if kept and isinstance(kept[0], str):
+        kept[0] = kept[0].lstrip()
+    if kept and isinstance(kept[-1], str):
+        kept[-1] = kept[-1].rstrip()
+    return tuple(piece for piece in kept if piece != "")
 
 
 def _within(name: _Name, room: int) -> str:

@@ -15,7 +15,7 @@ operands in shared memory is no thread's load either: it has a row of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gemmprof.analysis import opcodes
@@ -67,15 +67,6 @@ def _positive(text: str, names: Mapping[str, int]) -> int:
     if value < 1:
         raise ExpressionError(f"'{text}' is {value}")
     return value
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """One thread's place."""
-
-    row: int
-    column: int
-    address: int
 
 
 class _Model:
@@ -148,7 +139,7 @@ class _Model:
         size = access.elements * self._size(access)
         if not 1 <= size <= WIDEST:
             raise ExpressionError(f"{size} bytes are no access")
-        lanes = self._lanes(access)
+        rows, columns, addresses = self._lanes(access)
         return WarpAccess(
             name=f"{access.space}_{access.operation}_{access.matrix.lower()}",
             title=f"{access.operation.title()} of {access.matrix} {direction} {_SPACES[access.space]}",
@@ -157,9 +148,9 @@ class _Model:
             matrix=access.matrix,
             code=access.code,
             bytes_per_thread=size,
-            addresses=tuple(lane.address for lane in lanes),
-            rows=tuple(lane.row for lane in lanes),
-            columns=tuple(lane.column for lane in lanes),
+            addresses=addresses,
+            rows=rows,
+            columns=columns,
             executions=_positive(access.executions, names),
             once=access.once,
             copied_from=self._source_of(access) if access.asynchronous else (),
@@ -171,10 +162,11 @@ class _Model:
         """The global addresses that an asynchronous copy into shared memory reads."""
         for access in self._declared.accesses:
             if (access.space, access.operation, access.matrix) == ("global", "load", copy.matrix):
-                return tuple(lane.address for lane in self._lanes(access))
+                return self._lanes(access)[2]
         raise ExpressionError(f"nothing is copied to {copy.matrix}")
 
-    def _lanes(self, access: Access) -> Sequence[_Lane]:
+    def _lanes(self, access: Access) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Rows, columns and addresses of the threads of a warp."""
         length = self._problem.k if access.matrix == "A" else self._problem.n
         place = access.place or f"row * {length} + column"
         lanes = []
@@ -182,8 +174,9 @@ class _Model:
             names = self._names(thread)
             row, column = evaluate(access.row, names), evaluate(access.column, names)
             at = evaluate(place, {**names, "row": row, "column": column})
-            lanes.append(_Lane(row, column, at * self._size(access)))
-        return lanes
+            lanes.append((row, column, at * self._size(access)))
+        rows, columns, addresses = zip(*lanes, strict=True)
+        return rows, columns, addresses
 
     def _size(self, access: Access) -> int:
         """Bytes of an element where the access touches it."""
