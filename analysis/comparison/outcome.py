@@ -463,22 +463,19 @@ def _cycles(record: KernelRecord) -> float | None:
 
 def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]:
     """Sentences on what differs and was asked for."""
+    words = {"card": "GPU", "clocks": "clock control", "set": "what ncu collected"}
+    facts = {"card": "device", "clocks": "clock_control", "set": "collected"}
     found: dict[str, tuple[str, str]] = {}
     for match in matches:
         if match.before is None or match.after is None:
             continue
-        left, right = match.before.origin, match.after.origin
-        if left.device and right.device and left.device != right.device:
-            found.setdefault("card", (left.device, right.device))
-        if match.before.timed and match.after.timed:
-            continue  # those times are not the profiler's: how it was run does not touch them
-        if left.clock_control and right.clock_control and left.clock_control != right.clock_control:
-            found.setdefault("clocks", (left.clock_control, right.clock_control))
-        if left.collected and right.collected and left.collected != right.collected:
-            found.setdefault(
-                "set", (_only(left.collected, right.collected), _only(right.collected, left.collected))
-            )
-    words = {"card": "GPU", "clocks": "clock control", "set": "what ncu collected"}
+        # Times without the profiler are not touched by how it was run.
+        timed = match.before.timed and match.after.timed
+        for kind in ("card",) if timed else ACROSS:
+            left, right = (getattr(side.origin, facts[kind]) for side in (match.before, match.after))
+            if left and right and left != right:
+                pair = (_only(left, right), _only(right, left)) if kind == "set" else (left, right)
+                found.setdefault(kind, pair)
     refused = [kind for kind in found if kind not in across]
     if refused:
         kind = refused[0]

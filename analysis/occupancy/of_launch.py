@@ -179,6 +179,14 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         even = theoretical * _even_share(blocks, sm_count, blocks_per_sm)
     calculated = of_launch(profile)
     block_cycles = _block_cycles(profile, sm_count)
+    losses = []
+    if achieved is not None and even is not None and sm_count:
+        # Blocks are handed out as slots fall free, so a launch can do better than an even split of equal blocks.
+        reached = max(even, achieved)
+        if theoretical - reached >= NOTABLE_POINTS:
+            losses.append(_grid_loss(profile.launch.blocks, theoretical, reached, sm_count, blocks_per_sm))
+        if even - achieved >= NOTABLE_POINTS:
+            losses.append(_rest(profile, achieved, even, block_cycles))
     if not profile.launch.cluster_size:
         found |= dict.fromkeys(("max_active_clusters", "cluster_percent"))
     return LaunchOccupancy(
@@ -192,7 +200,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         last_wave_blocks=last,
         wave_blocks=wave_blocks,
         even_percent=even,
-        losses=_losses(profile, theoretical, achieved, even, sm_count, blocks_per_sm, block_cycles),
+        losses=tuple(sorted(losses, key=lambda loss: -loss.points)),
         block_cycles=block_cycles,
         calculated=calculated,
         agrees=None
@@ -251,27 +259,6 @@ def _block_cycles(profile: KernelProfile, sm_count: int | None) -> float | None:
     threads = profile.named(launch.threads_per_block, metrics.BLOCK_SIZE)
     warps = profile.named(launch.blocks, metrics.GRID_SIZE) * -(-threads // 32)
     return resident * cycles * sm_count / warps
-
-
-def _losses(
-    profile: KernelProfile,
-    theoretical: float,
-    achieved: float | None,
-    even: float | None,
-    sm_count: int | None,
-    blocks_per_sm: int,
-    block_cycles: float | None,
-) -> tuple[Loss, ...]:
-    if achieved is None or even is None or sm_count is None:
-        return ()
-    losses = []
-    # Blocks are handed out as slots fall free, so a launch can do better than an even split of equal blocks.
-    reached = max(even, achieved)
-    if theoretical - reached >= NOTABLE_POINTS:
-        losses.append(_grid_loss(profile.launch.blocks, theoretical, reached, sm_count, blocks_per_sm))
-    if even - achieved >= NOTABLE_POINTS:
-        losses.append(_rest(profile, achieved, even, block_cycles))
-    return tuple(sorted(losses, key=lambda loss: -loss.points))
 
 
 def _grid_loss(blocks: int, theoretical: float, reached: float, sm_count: int, blocks_per_sm: int) -> Loss:

@@ -103,13 +103,9 @@ def session_details(data: bytes) -> SessionDetails:
     """
     session = decode(messages.Session, data)
     settings = {
-        name: value
+        field.replace("_", " "): getattr(found, field)
         for found in session.settings
-        for name, field, value in (
-            ("sections", "sections", found.sections),
-            ("clock control", "clock_control", found.clock_control),
-            ("replay mode", "replay_mode", found.replay_mode),
-        )
+        for field in ("sections", "clock_control", "replay_mode")
         if found.HasField(field)
     }
     application = session.applications[-1] if session.applications else messages.Application()

@@ -367,14 +367,6 @@ def tensor_label(path: str) -> str:
 
 
 def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
-    number = profile.number
-    peak = _product(number(metrics.DRAM_BYTES_PEAK), number(metrics.DRAM_CLOCK))
-    if peak:
-        yield MemoryRoof(DRAM, "Device memory", peak, _product(number(metrics.DRAM_BYTES_PER_SECOND)))
-    peak = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PEAK), number(metrics.L2_CLOCK))
-    if peak:
-        achieved = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PER_SECOND))
-        yield MemoryRoof(L2, "L2 cache", peak, achieved)
     limits = LIMITS.get(profile.device.compute_capability)
     distributed = limits is None or limits.clusters
     writeback, writeback_peak = (
@@ -382,9 +374,16 @@ def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
         if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
         else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
     )
-    peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), number(metrics.L1_CLOCK))
-    if peak:
-        yield MemoryRoof(L1, "L1 cache", peak, _product(L1_BYTES_PER_CYCLE, number(writeback)))
+    dram = metrics.DRAM_BYTES_PEAK, metrics.DRAM_CLOCK, metrics.DRAM_BYTES_PER_SECOND
+    l2 = metrics.L2_TO_XBAR_PEAK, metrics.L2_CLOCK, metrics.L2_TO_XBAR_PER_SECOND
+    for level, label, width, names in (
+        (DRAM, "Device memory", 1, dram),
+        (L2, "L2 cache", L2_BYTES_PER_CYCLE, l2),
+        (L1, "L1 cache", L1_BYTES_PER_CYCLE, (writeback_peak, metrics.L1_CLOCK, writeback)),
+    ):
+        most, clock, achieved = map(profile.number, names)
+        if peak := _product(width, most, clock):
+            yield MemoryRoof(level, label, peak, _product(width, achieved))
     shared = shared_bandwidth(profile)
     if (metrics.L1_CLOCK in profile.metrics or shared is not None) and (peak := shared_peak(profile)):
         yield MemoryRoof(SHARED, "Shared memory", peak, shared)
