@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
 from gemmprof.base.buckets import size_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
-from gemmprof.base.spread import batched, each, is_elsewhere
+from gemmprof.base.spread import batched, each, grouped, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run, record_of
 
@@ -103,12 +104,12 @@ class Session:
     @property
     def processes(self) -> tuple[int, ...]:
         """Ids of the processes that launched, of reports that hold launches of several."""
-        by_report: dict[str, dict[int, None]] = {}
-        for kernel in self.kernels:
-            if (process := kernel.profile.session.process) is not None:
-                by_report.setdefault(kernel.profile.report, {})[process] = None
-        several = [found for found in by_report.values() if len(found) > 1]
-        return tuple(dict.fromkeys(process for found in several for process in found))
+        launches = (kernel.profile for kernel in self.kernels)
+        found = grouped(
+            (one.report, one.session.process) for one in launches if one.session.process is not None
+        )
+        several = (processes for processes in found.values() if len(set(processes)) > 1)
+        return tuple(dict.fromkeys(chain.from_iterable(several)))
 
     @property
     def counts(self) -> str:
@@ -211,11 +212,14 @@ class Session:
             raise next(iter(self._damaged.values()))
         return self._explanations
 
+    def _by_report(self, positions: Iterable[int]) -> dict[str, dict[int, int]]:
+        """These positions by the launches' own in each report."""
+        launches = ((at, self.kernels[at].profile) for at in positions)
+        of_report = grouped((profile.report, (profile.index, at)) for at, profile in launches)
+        return {report: dict(places) for report, places in of_report.items()}
+
     def _explain_elsewhere(self, positions: Iterable[int]) -> None:
-        wanted: dict[str, dict[int, int]] = {}
-        for position in positions:
-            profile = self.kernels[position].profile
-            wanted.setdefault(profile.report, {})[profile.index] = position
+        wanted = self._by_report(positions)
         lots = [(report, lot) for report, places in wanted.items() for lot in batched(places, LOT_LAUNCHES)]
         for (report, _), explained in zip(lots, each(_explanations, lots), strict=True):
             try:
@@ -239,15 +243,14 @@ class Session:
         """Launches read in full, with their positions; without those of reports that turn out to be damaged."""
         from gemmprof.analysis.kernel_analysis import analyse  # late: tables alone need no analysis
 
-        wanted: dict[str, dict[int, int]] = {}
+        waiting = []
         for position in positions:
-            profile = self.kernels[position].profile
             made = self.kernels[position] if not self.listed else None if code else self._whole.get(position)
             if made is not None:
                 yield position, made
-            elif profile.report not in self._damaged:
-                wanted.setdefault(profile.report, {})[profile.index] = position
-        for report, places in wanted.items():
+            elif self.kernels[position].profile.report not in self._damaged:
+                waiting.append(position)
+        for report, places in self._by_report(waiting).items():
             try:
                 with few_collections(), ReportReader(report) as reader:
                     for profile in reader.profiles(source=code or has_counters, units=True, only=set(places)):

@@ -7,6 +7,7 @@ sums over its instructions, keyed by (file, line).
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -267,13 +268,10 @@ def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> _StallTable 
 
 def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str, int]:
     """Samples by stall reason over these addresses, most first."""
-    sums: dict[str, int] = {}
-    if table is not None:
-        for address in addresses:
-            if address in table:
-                for reason, samples in table[address].items():
-                    sums[reason] = sums.get(reason, 0) + samples
-    return _most_first(sums)
+    sums: Counter[str] = Counter()
+    for samples in map((table or {}).get, addresses):
+        sums.update(samples or {})
+    return _most_first(dict(sums))
 
 
 def _most_first(samples: dict[str, int]) -> dict[str, int]:

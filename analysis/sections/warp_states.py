@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -181,12 +182,11 @@ def waits_by_state(profile: KernelProfile, samples: Mapping[str, str]) -> dict[s
         whole = sum(counts.values()) if counts else 0
         if not code or not counts or not whole:
             continue
-        totals: dict[StallReason, int] = {}
+        totals: Counter[StallReason] = Counter()
         for index, instruction in enumerate(code):
             count = counts.get(instruction.address, 0)
-            wait = _wait_of(code, index, state) if count else None
-            if wait is not None:
-                totals[wait] = totals.get(wait, 0) + count
+            if count and (wait := _wait_of(code, index, state)) is not None:
+                totals[wait] += count
         shares = (WaitShare(wait, count, count / whole) for wait, count in totals.items())
         told = tuple(sorted((s for s in shares if s.share >= LEAST), key=lambda s: -s.samples))
         if told:
