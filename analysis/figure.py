@@ -1,7 +1,8 @@
 """A figure: a number of a launch, declared once where it is computed, that knows the formula it came from.
 
-A field of a result says what it is (`figure`: title, unit, what it means), a property likewise (`derived`). Its formula
-is nowhere typed: analyses compute with what `KernelProfile.number` returns, and of a profile `with_formulas` that is a
+A field of a result says what it is (`figure`: title, unit, what it means), a property likewise (`derived`). One that is
+a metric names it (``of``) and is read by that (`collected`, `analysis.sections.by_line.ranked`). A formula is nowhere
+typed: analyses compute with what `KernelProfile.number` returns, and of a profile `with_formulas` that is a
 number that writes down every step. So what a page says of a figure gives that figure: an expression of metrics' names,
 numbers and Python's ``+ - * / // %``; ``name[key, …]`` is the sum of a metric's values at these keys (opcodes, a source
 line, * for all).
