@@ -86,11 +86,6 @@ def included_file(file: Path, name: str) -> Path:
     return beside if beside.is_file() else SOURCES / "include" / name
 
 
-def include_options() -> tuple[str, ...]:
-    """Where the compiler finds our headers; a path of this machine, so no part of a cache key."""
-    return ("-I", str(SOURCES / "include"))
-
-
 def source_closure(file: Path) -> tuple[Path, ...]:
     """The file and every header of ours that it includes, directly or not."""
     seen: set[Path] = set()
@@ -304,13 +299,8 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         for name, text in (generated or {}).items():
             (headers / name).write_text(text, encoding="utf-8")
         paths = [
-            *include_options(),
-            "-I",
-            str(headers),
-            "-c",
-            str(SOURCES / unit.file),
-            "-o",
-            str(folder / OBJECT_NAME),
+            *("-I", str(SOURCES / "include"), "-I", str(headers)),  # of this machine: no part of a cache key
+            *("-c", str(SOURCES / unit.file), "-o", str(folder / OBJECT_NAME)),
         ]
         said = _compiled(unit.file, [*unit.command, *paths])
         kernels = tuple(with_short_names(parse_ptxas(said)))

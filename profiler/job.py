@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,20 +123,9 @@ class Event:
         )
 
 
-class EventReader:
-    """Reads the events of a helper while it writes them."""
-
-    def __init__(self, path: Path) -> None:
-        self._lines = LineReader(path)
-
-    def new(self) -> Iterator[Event]:
-        """The events that were completed since the last call."""
-        return map(Event.read, self._lines.new())
-
-
-def read_events(path: Path) -> Sequence[Event]:
-    """All complete events of a file; none if it does not exist."""
-    return tuple(EventReader(path).new())
+def new_events(lines: LineReader) -> Iterator[Event]:
+    """The events that a helper completed since the last call."""
+    return map(Event.read, lines.new())
 
 
 COLLECT_LOCK = ".collect.lock"

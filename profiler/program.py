@@ -14,7 +14,8 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_end
-from gemmprof.profiler.job import Event, EventReader
+from gemmprof.children.line_worker import LineReader
+from gemmprof.profiler.job import Event, new_events
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 5.0
@@ -95,13 +96,13 @@ def follow_program(
     The first Ctrl-C creates ``stop_file``, which asks the program to finish the task at hand; the second ends it.
     ``on_interrupt`` hears of both.
     """
-    reader = EventReader(events)
+    reader = LineReader(events)
     told = ended = False
     with counted_interrupts() as interrupts:
         try:
             while True:
                 running = program.process.poll() is None
-                for event in reader.new():
+                for event in new_events(reader):
                     on_event(event)
                 if not running:
                     break

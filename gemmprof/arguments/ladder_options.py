@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,13 +13,15 @@ from gemmprof.arguments.declared import DEFAULT_WAIT, cluster, values
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import catalog
-from gemmprof.model import Ladder
+from gemmprof.model import Ladder, Problem
 
 if TYPE_CHECKING:
     from gemmprof.base.progress import Progress
     from gemmprof.profiler.collect import Site
 
 Result = TypeVar("Result")
+
+DEFAULT_SHAPE = "4096"
 
 AGAIN_SECONDS = 1.0  # between two looks for a scheduler that went away
 
@@ -44,6 +46,17 @@ PLACE = cluster(
                         (default: the one that CUDA uses first)""",
 )
 PLACE_VALUES = values(gpus="", wait=DEFAULT_WAIT)
+
+
+def asked_problems(options: argparse.Namespace, dtypes: Iterable[str]) -> tuple[Problem, ...]:
+    """Every shape that is asked for, in the types that are, else in these."""
+    return tuple(
+        dict.fromkeys(
+            Problem.parse(text, dtype, options.c_dtype or "")
+            for dtype in options.dtype or dtypes
+            for text in options.shape or [DEFAULT_SHAPE]
+        )
+    )
 
 
 def chosen_ladder(options: argparse.Namespace) -> Ladder:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -192,6 +191,8 @@ def read_end(path: str | os.PathLike[str], size: int) -> str:
 
 def hash_file(path: str | os.PathLike[str]) -> tuple[str, int]:
     """SHA-256 in hexadecimal digits, and size; errors as `open_file`."""
+    import hashlib  # OpenSSL takes longer to load than all else here
+
     with open_file(path) as file:
         digest = hashlib.sha256()
         while part := file.read(_CHUNK):

@@ -17,29 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments import common
+from gemmprof.arguments import common, ladder_options
 from gemmprof.arguments.declared import COLLECTION, JSON, on_disk, values, whole
-from gemmprof.arguments.ladder_options import PLACE, PLACE_VALUES, TYPE_VALUES, TYPES, chosen_ladder, on_site
+from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, chosen_ladder, on_site
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
 from gemmprof.metrics import LEAN
-from gemmprof.model import Problem, Stage
-from gemmprof.profiler.settings import (
-    CLOCK_CONTROLS,
-    DEFAULT_SHAPE,
-    METRIC_SETS,
-    Settings,
-    select_stages,
-)
-from gemmprof.runs.directory import (
-    Run,
-    load_run,
-    newest_run_directory,
-    runs_directory,
-    save_run,
-    timestamped,
-)
+from gemmprof.model import Stage
+from gemmprof.profiler.settings import CLOCK_CONTROLS, METRIC_SETS, Settings, select_stages
+from gemmprof.runs.directory import Run, load_run, newest_run_directory, runs_directory, save_run, timestamped
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -54,12 +41,12 @@ ARGUMENTS = f"""
 --plugin FILE           a Python file with GEMMs of your own (Triton, CUTLASS, a .cu …), measured as stages are, beside
                         cuBLAS and the stages that are chosen
 --shape MxNxK…          problem size (default {DEFAULT_SHAPE}); may be repeated
-{TYPES}
+{ladder_options.TYPES}
 --seed                  seed of the random operands (default 0)
 [how to measure]
 --bench                 time the stages (default: yes, or as the run that is resumed)
 --profile               run Nsight Compute (default likewise)
-{COLLECTION}{PLACE}
+{COLLECTION}{ladder_options.PLACE}
 [where to]
 -o, --output RUN        run directory (default: a new one in gemmprof-runs)
 --resume RUN?           continue a run (--output, else the newest one); without other options, with the run's own
@@ -68,8 +55,8 @@ ARGUMENTS = f"""
 []
 {JSON}"""
 VALUES = values(
-    TYPE_VALUES,
-    PLACE_VALUES,
+    ladder_options.TYPE_VALUES,
+    ladder_options.PLACE_VALUES,
     bench={"action": argparse.BooleanOptionalAction},
     profile={"action": argparse.BooleanOptionalAction},
     metric_set=METRIC_SETS,
@@ -155,16 +142,9 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
             "no stage was chosen",
             remedies=["--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"],
         )
+    problems = older.problems if older is not None else ()
     if options.shape or older is None:
-        problems = tuple(
-            dict.fromkeys(
-                Problem.parse(text, dtype, options.c_dtype or "")
-                for dtype in _dtypes(stages, options)
-                for text in options.shape or [DEFAULT_SHAPE]
-            )
-        )
-    else:
-        problems = older.problems
+        problems = asked_problems(options, [ladder_named(stage.ladder).dtypes[0] for stage in stages])
     info = older.info if older is not None else None
     parts = dict(info.notes.get("parts", {})) if info is not None else {}
     recorded = dict(info.notes.get("options", {})) if info is not None else {}
@@ -198,13 +178,6 @@ def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
             remedies=["choose its type with --dtype"],
         )
     return found
-
-
-def _dtypes(stages: tuple[Stage, ...], options: argparse.Namespace) -> tuple[str, ...]:
-    """The operand types that are asked for, else the first of each ladder."""
-    if options.dtype:
-        return tuple(dict.fromkeys(options.dtype))
-    return tuple(dict.fromkeys(ladder_named(stage.ladder).dtypes[0] for stage in stages))
 
 
 def _finish(result: Run, options: argparse.Namespace) -> int:

@@ -15,31 +15,31 @@ import argparse
 import os
 import sys
 
+from gemmprof.arguments import ladder_options
 from gemmprof.arguments.common import announce, console, print_json
 from gemmprof.arguments.declared import JSON, values, whole
-from gemmprof.arguments.ladder_options import PLACE, PLACE_VALUES, TYPE_VALUES, TYPES, chosen_ladder, on_site
+from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, chosen_ladder, on_site
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
-from gemmprof.model import Ladder, Problem
+from gemmprof.model import Ladder
 from gemmprof.model.ladder import Variant
 
-DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
 
 
 ARGUMENTS = f"""
 --stage STAGE           a stage by number or name (9, warptiled)
-{TYPES}
+{ladder_options.TYPES}
 --shape MxNxK…          problem to be fast on (default {DEFAULT_SHAPE}); may be repeated: the geometric mean counts
 --limit N>=0            parameter sets to try beyond those tried before (default {DEFAULT_LIMIT})
 --jobs N>=0             compilers at a time (default: cores)
 --seed                  seed of the search and of the operands (default 0)
 --constraints           only list what the stage asks of its parameters, and how many fit
 --reset                 only forget the stage's winner on this machine
-{PLACE}{JSON}"""
+{ladder_options.PLACE}{JSON}"""
 VALUES = values(
-    TYPE_VALUES,
-    PLACE_VALUES,
+    ladder_options.TYPE_VALUES,
+    ladder_options.PLACE_VALUES,
     stage={"required": True},
     limit=DEFAULT_LIMIT,
     jobs=os.cpu_count() or 1,
@@ -60,13 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal.progress_bars import progress_on
     from gemmprof.reports.terminal.summary import print_search
 
-    problems = tuple(
-        dict.fromkeys(
-            Problem.parse(text, dtype, options.c_dtype or "")
-            for dtype in options.dtype or ladder.dtypes[:1]
-            for text in options.shape or [DEFAULT_SHAPE]
-        )
-    )
+    problems = asked_problems(options, ladder.dtypes[:1])
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
     with progress_on(console(stderr=True), bars=bars, quiet=options.json) as progress:

@@ -16,12 +16,13 @@ from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
 from gemmprof.base.foreign_files import open_file
+from gemmprof.children.line_worker import LineReader
 from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import WireError
-from gemmprof.profiler.job import Event, Job, Task, read_events
+from gemmprof.profiler.job import Event, Job, Task, new_events
 from gemmprof.profiler.ncu.command import NcuCommand, known_to
 from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate
 from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
@@ -156,7 +157,7 @@ def finish_pass(
 
 def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = None) -> PassOutcome:
     """Judge a pass by the files that it left, and by how it ended where that is known."""
-    events = read_events(files.events)
+    events = tuple(new_events(LineReader(files.events)))
     log = NcuLog.read(files.log)
     by_key = {task.key: task for task in tasks}
     launched = [by_key[event.key] for event in events if event.kind == "launched" and event.key in by_key]

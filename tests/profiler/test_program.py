@@ -16,8 +16,9 @@ from profiler_fakes import a_job, event, launched, real_report
 
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, RunError
+from gemmprof.children.line_worker import LineReader
 from gemmprof.model import Problem
-from gemmprof.profiler.job import Event, EventReader, Job, Task, collecting, collection_lives, read_events
+from gemmprof.profiler.job import Event, Job, Task, collecting, collection_lives, new_events
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     cut_torn_end,
@@ -78,7 +79,7 @@ def test_events_exit_code_and_output_arrive(tmp_path: Path) -> None:
     )
     assert kinds == ["begin"] * 3
     assert ending == Ending(7, False, "last words\n")
-    assert [e.key for e in read_events(job.events)] == [task.key for task in TASKS]
+    assert [e.key for e in new_events(LineReader(job.events))] == [task.key for task in TASKS]
 
 
 def test_a_program_that_ends_by_a_signal_says_which(tmp_path: Path) -> None:
@@ -102,14 +103,14 @@ def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 
 def test_an_event_without_its_end_waits(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    reader = EventReader(path)
-    assert list(reader.new()) == []
+    reader = LineReader(path)
+    assert list(new_events(reader)) == []
     path.write_text('{"event": "a"}\n{"event":')
-    assert [e.kind for e in reader.new()] == ["a"]
-    assert list(reader.new()) == []
+    assert [e.kind for e in new_events(reader)] == ["a"]
+    assert list(new_events(reader)) == []
     with path.open("a") as file:
         file.write(' "b", "stage": 1, "problem": {"m": 1, "n": 2, "k": 3}}\n')
-    (second,) = reader.new()
+    (second,) = new_events(reader)
     assert (second.kind, second.key) == ("b", (1, Problem(1, 2, 3)))
 
 
