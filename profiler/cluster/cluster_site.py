@@ -134,8 +134,9 @@ class ClusterSite:
         self._extension = self._client.submit(
             remote.build_extension, label, parameters, resources={connection.RESOURCE: 1}, pure=True
         )
-        record: BuildResult = self.workers.do(
-            lambda options: self._client.submit(remote.record_of, self._extension, **options)
+        record: BuildResult
+        (record,) = self.workers.do(
+            lambda options: self._client.submit(remote.parts, self._extension, "record", **options)
         )
         return record
 
@@ -271,7 +272,7 @@ class ClusterCompilers:
 
         def send(options: dict[str, Any]) -> Any:
             made.append(client.submit(remote.compile_library, variant, architecture, **options))
-            return client.submit(remote.kernels_of, made[-1], **options)
+            return client.submit(remote.parts, made[-1], "kernels", "error", **options)
 
         kernels, error = self.workers.do(send)
         if error is not None:

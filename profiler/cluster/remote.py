@@ -366,11 +366,6 @@ def build_extension(architecture: str, parameters: Mapping[str, Mapping[str, int
     return Extension(record, Content.of(record.library), EXTENSION_VARIABLE)
 
 
-def record_of(extension: Extension) -> BuildResult:
-    """What is known of the extension, without its bytes."""
-    return extension.record
-
-
 @dataclass(frozen=True, slots=True)
 class Library:
     """A candidate as a worker compiled it, or the compiler's error."""
@@ -391,9 +386,9 @@ def compile_library(variant: Variant, architecture: str) -> Library:
     return Library(candidate.kernels, Content.of(candidate.library))
 
 
-def kernels_of(library: Library) -> tuple[tuple[KernelResources, ...], BuildError | None]:
-    """What the assembler said of a candidate, or the compiler's error, without its bytes."""
-    return library.kernels, library.error
+def parts(made: Extension | Library, *names: str) -> tuple[Any, ...]:
+    """What is known of something that a worker made, without its bytes."""
+    return tuple(getattr(made, name) for name in names)
 
 
 @contextlib.contextmanager
