@@ -21,7 +21,9 @@ ELISION = "…"
 ROOM = 110
 
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
-_OPERATOR = re.compile(r"operator ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|<=|>=|<|>)")
+_BRACKET = re.compile(
+    r"operator(?: ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|<=|>=|<|>))?|<unnamed>|->|([][<>(){}])"
+)
 _OPENING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 
@@ -90,21 +92,8 @@ def _head(body: str) -> str:
 
 
 def _brackets(text: str) -> Iterable[tuple[int, str]]:
-    """Every bracket with its place; not those of operators: ``operator<``, ``operator->``, ``<unnamed>``."""
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if character == "o" and text.startswith("operator", position):
-            operator = _OPERATOR.match(text, position)
-            position += len(operator[0]) if operator else 8
-            continue
-        if text.startswith("<unnamed>", position):
-            position += 9
-            continue
-        is_arrow = character == ">" and text[position - 1 : position] == "-"
-        if character in _OPENING or (character in _CLOSING and not is_arrow):
-            yield position, character
-        position += 1
+    """Every bracket with its place; not those of operators: ``operator<``, ``->``, ``<unnamed>``."""
+    return ((found.start(1), found[1]) for found in _BRACKET.finditer(text) if found[1])
 
 
 def _parse(text: str) -> _Name:
