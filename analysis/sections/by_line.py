@@ -294,24 +294,14 @@ def own_lines(
         inlined: the calls that each was inlined through, innermost first; none where that is not known.
     """
     found: list[tuple[str, int] | None] = []
-    last: tuple[str, int] | None = None
-    for item in instructions:
-        if item.file is None or item.line is None:
-            found.append(None)
-            continue
-        if is_users(item.file):
-            last = (item.file, item.line)
-        found.append(last)
+    places = [None if one.file is None or one.line is None else (one.file, one.line) for one in instructions]
     # A header's code before the first line of the user's counts against that line.
-    following: tuple[str, int] | None = None
-    for index in range(len(found) - 1, -1, -1):
-        if found[index] is not None:
-            following = found[index]
-        elif instructions[index].file is not None:
-            found[index] = following
-    for place, chain in enumerate(inlined):
-        if chain and not is_users(instructions[place].file):
-            found[place] = next(
-                ((call.file, call.line) for call in chain if is_users(call.file)), found[place]
-            )
+    last = next((place for place in places if place is not None and is_users(place[0])), None)
+    for place in places:
+        if place is not None and is_users(place[0]):
+            last = place
+        found.append(None if place is None else last)
+    for at, chain in enumerate(inlined):
+        if chain and not is_users(instructions[at].file):
+            found[at] = next(((call.file, call.line) for call in chain if is_users(call.file)), found[at])
     return found
