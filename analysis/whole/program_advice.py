@@ -169,15 +169,10 @@ class Launches:
 
     def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
         """Stretches of launches that follow one another in a report and all belong."""
-        run: list[int] = []
-        for at, profile in enumerate(self.profiles):
-            if run and (not belongs(at) or profile.report != self.profiles[at - 1].report):
-                yield run
-                run = []
-            if belongs(at):
-                run.append(at)
-        if run:
-            yield run
+        stretches = itertools.groupby(
+            range(len(self.profiles)), key=lambda at: (belongs(at), self.profiles[at].report)
+        )
+        yield from (list(run) for (belong, _), run in stretches if belong)
 
     def launching(self, at: int) -> float:
         """Time of a launch in which no multiprocessor works, ns; 0 where that is not known."""
@@ -361,18 +356,15 @@ def _copies(known: Launches) -> Iterator[Proposal]:
 
 def _alike(known: Launches) -> Iterator[Proposal]:
     """Launches of one kernel on one small grid in a row, outside the optimiser: a loop that could be one launch."""
-    loops: list[list[int]] = []
-    for run in known.runs(
-        lambda at: known.owners[at].key not in ("torch", "inductor") and not known.fills(at)
-    ):
-        loop: list[int] = []
-        for at in run:
-            if loop and known.profiles[at].family != known.profiles[loop[0]].family:
-                loops.append(loop)
-                loop = []
-            loop.append(at)
-        loops.append(loop)
+
+    def small(at: int) -> bool:
+        return known.owners[at].key not in ("torch", "inductor") and not known.fills(at)
+
+    def family(at: int) -> FamilyKey:
+        return known.profiles[at].family
+
     gains: dict[int, Gain] = {}
+    loops = (list(loop) for run in known.runs(small) for _, loop in itertools.groupby(run, key=family))
     for loop in loops:
         if len(loop) < ALIKE:
             continue
