@@ -46,9 +46,9 @@ class NcuCommand:
         filters: options that choose the launches to profile.
         marked_only: profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself.
         children: also profile the processes that the program starts.
-        import_source: put the CUDA sources into the report.
         ranges_of_all_threads: an NVTX range also holds what other threads launch meanwhile, as autograd's do.
-        flush_caches: empty the GPU's caches before each pass, so that a launch does not profit from the one before.
+        quick: for counting: without the CUDA sources in the report, and without emptying the GPU's caches before each
+            pass, so that a launch may profit from the one before.
     """
 
     executable: Path
@@ -62,8 +62,7 @@ class NcuCommand:
     filters: Sequence[str] = ()
     marked_only: bool = True
     children: bool = False
-    import_source: bool = True
-    flush_caches: bool = True
+    quick: bool = False
     ranges_of_all_threads: bool = False
 
     def __post_init__(self) -> None:
@@ -82,9 +81,9 @@ class NcuCommand:
             *(("--profile-from-start", "off") if self.marked_only else ()),
             "--nvtx",
             *(("--nvtx-push-pop-scope", "process") if self.ranges_of_all_threads else ()),
-            *("--import-source", "yes" if self.import_source else "no"),
+            *("--import-source", "no" if self.quick else "yes"),
             *("--clock-control", self.clock_control),
-            *(() if self.flush_caches else ("--cache-control", "none")),
+            *(("--cache-control", "none") if self.quick else ()),
             *self.filters,
             *self.collection,
             *("--log-file", _literal(self.log)),

@@ -198,8 +198,7 @@ class ProgramProfiler:
             filters=filters,
             marked_only=self.marked_only,
             children=True,
-            import_source=not quick,
-            flush_caches=not quick,
+            quick=quick,
             ranges_of_all_threads=ncu.version >= NVTX_SCOPES,
         )
 
