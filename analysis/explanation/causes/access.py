@@ -37,7 +37,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     touched,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
-from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
+from gemmprof.analysis.explanation.demands.footprint import arrays, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -179,9 +179,8 @@ def _lanes(form: Form) -> bytes:
 def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     """Lanes along the loop in which a thread walks through memory of its own: a row from a thread to several lanes.
 
-    Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them; the loop
-    runs as many instructions, what stands outside it as many times more as there are lanes to a row, and sums of the
-    lanes are exchanged at its end. So many times the warps are resident, as far as an SM holds them.
+    Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them. So many
+    times the warps are resident, as far as an SM holds them.
     """
     forms = {
         at: one.form
@@ -198,44 +197,31 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     loops = {at: loop for at in forms for loop in turned if at in loop}
     steps = {at: step for at, loop in loops.items() if (step := forms[at].step(loop)) is not None}
     unrolled = _unrolled(forms, loops, steps)
-    excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
+    excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
     along = [at for at, step in steps.items() if wasteful[at] and 0 < abs(step) <= LINE]
-    if not along:
-        return
-    at_once = max(unrolled[at] for at in along)
-    elements = at_once * min(rounds(work, loop) for loop in turned)
-    found_by = sorted(counting(work, set(along)))
-    inside = np.zeros(len(work.sass), dtype=bool)
-    for loop in turned:
-        inside[loop.first : loop.last + 1] = True
+    # What a thread walks along may be told by several loops, one in the other (a row's heads, and their values).
+    longest = max(
+        (unrolled[at] * math.prod(rounds(work, loop) for loop in work.code.loops_around[at]) for at in along),
+        default=0.0,
+    )
     warps = work.launched_warps
     most = work.number(metrics.THEORETICAL_WARPS) or work.resident_warps or 1.0
-    for lanes in LANES:
-        if lanes > elements:
-            continue
+    for lanes in (lanes for lanes in LANES if lanes <= longest):
         rows = WARP / lanes
         sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
         for at, step in steps.items():
             size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
             for asked, unit in ((sectors, SECTOR), (tags, LINE)):
                 asked[at] = min(asked[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
-        if 2.0 * float((work.global_sectors - sectors).sum()) <= float(excess.sum()):
+        if 2.0 * float((work.global_sectors - sectors).sum()) <= excess:
             continue  # it would leave more than it takes away
         factors, hit = _coalesced_traffic(work, sectors, tags)
-        # A row that is shorter than what its lanes take in an unrolled round is still a round, and waits for its loads.
-        more = lanes * math.ceil(elements / (lanes * at_once)) / (elements / at_once)
-        keep = np.where(inside, 1.0, lanes)
-        keep[found_by] = np.where(inside, more, lanes)[found_by]
-        exchanged = 2.0 * math.log2(lanes) * len(turned) * warps * lanes
-        fewer = sectors < work.global_sectors
         resident = min(most, warps * lanes / work.sms)
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
             Fix(
-                keep=keep,
                 resources=factors,
-                latency=_coalesced_waits(work, fewer, hit) * np.where(inside, more, 1.0),
-                instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
+                latency=_coalesced_waits(work, sectors < work.global_sectors, hit),
                 warps=max(1.0, resident / (work.resident_warps or resident)),
             ),
             change=(

@@ -151,7 +151,10 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         return
     schedulers = work.sms * WARPS_A_CYCLE["issue"]
     if work.launched_warps < schedulers and dealt.per_sm and _divisible(work):
-        yield _few_warps(work, dealt, schedulers)
+        # Schedulers without a warp issue nothing, as SMs without a block do.
+        possible = float(dealt.per_sm * work.warps_of_block)
+        fix = Fix(warps=_times_the_warps(work, possible))
+        yield _too_few(work, dealt, ("warps", work.launched_warps), ("schedulers", schedulers), fix)
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
     steps = float(np.ceil(even)) / even
@@ -188,25 +191,8 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     of_blocks = max(1.0, imbalance * blocks / work.sms)
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
     warps = _times_the_warps(work, possible or 1.0)
-    yield Candidate(
-        cause="small_grid",
-        variants=(
-            Variant(
-                "as many blocks as SMs",
-                Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps),
-            ),
-        ),
-        change=(
-            f"Launch more blocks: {blocks:.0f} leave{'s' if blocks == 1 else ''} {work.sms - blocks:.0f} of "
-            f"{work.sms:.0f} SMs without work. Cut the work finer, or split the longest dimension over several blocks "
-            "and combine their results."
-        ),
-        evidence=(
-            *over_time(work),
-            *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
-            *dealt.evidence,
-        ),
-    )
+    fix = Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps)
+    yield _too_few(work, dealt, ("blocks", blocks), ("SMs", work.sms), fix)
     if of_blocks <= UNEVEN_BLOCKS:
         return
     at_best = work.sms / blocks
@@ -221,27 +207,32 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     )
 
 
-def _times_the_warps(work: Work, possible: float) -> float:
-    """How many times the warps are resident if as many as are possible are; never fewer."""
-    return max(1.0, possible / max(1.0, work.resident_warps or 1.0))
-
-
-def _few_warps(work: Work, dealt: _Dealt, schedulers: float) -> Candidate:
-    """Fewer warps than schedulers: those without one issue nothing, as SMs without a block do."""
-    possible = float(dealt.per_sm * work.warps_of_block)
+def _too_few(
+    work: Work, dealt: _Dealt, launched: tuple[str, float], units: tuple[str, float], fix: Fix
+) -> Candidate:
+    """Fewer blocks or warps than there is room for: the names and numbers of what is launched and of what waits."""
+    (things, have), (places, there_are) = launched, units
     return Candidate(
         cause="small_grid",
-        variants=(Variant("as many warps as fit", Fix(warps=_times_the_warps(work, possible))),),
+        variants=(Variant(f"as many {things} as {places}", fix),),
         change=(
-            f"Launch more warps: {work.launched_warps:,} leave {schedulers - work.launched_warps:,.0f} of "
-            f"{schedulers:,.0f} schedulers without one. Cut the work finer, or split the longest dimension over "
-            "several warps and combine their results."
+            f"Launch more {things}: {have:,.0f} leave{'s' if have == 1 else ''} {there_are - have:,.0f} of "
+            f"{there_are:,.0f} {places} without work. Cut the work finer, or split the longest dimension over several "
+            f"{things} and combine their results."
         ),
         evidence=(
-            *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.ACHIEVED_WARPS),
+            *over_time(work),
+            *evidence(
+                work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM, metrics.ACHIEVED_WARPS
+            ),
             *dealt.evidence,
         ),
     )
+
+
+def _times_the_warps(work: Work, possible: float) -> float:
+    """How many times the warps are resident if as many as are possible are; never fewer."""
+    return max(1.0, possible / max(1.0, work.resident_warps or 1.0))
 
 
 def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:

@@ -472,12 +472,6 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     read = np.zeros(len(keep))
     read[rows] = 1.0 + keep[rows]
     wide_passes = np.array([max(1.0, line.access_bytes / 4.0) for line in work.sass])
-    waits = _first_waits(work, keep)
-    waits[rows] += (
-        (1.0 - keep[rows])
-        / np.maximum(keep[rows], 1e-6)
-        * idle_share(work, work.practice.shared_cycles)[rows]
-    )
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
@@ -485,7 +479,6 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
         Fix(
             keep=keep,
-            latency=waits,
             resources=dict.fromkeys(BELOW_L1, 1.0),
             shared=read,
             # A pass serves 128 bytes: wide accesses take several.

@@ -125,10 +125,8 @@ def test_a_row_goes_from_a_thread_to_lanes_along_it() -> None:
     rows, _ = study("softmax_thread_per_row")  # rows of 96 values, and four warps of each block
     (candidate,) = uncoalesced_access(rows)
     (warp,) = (one for one in candidate.variants if one.name == "a warp a row")
-    assert warp.fix.keep is not None
-    assert warp.fix.keep.max() == 32  # what stands outside the loops is done by each row's warp
-    assert warp.fix.instructions["lsu"] > 0  # sums and largest values are exchanged
     assert warp.fix.resources["l2_tags"] < 0.1
+    assert warp.fix.warps > 1.0
 
 
 @pytest.mark.filterwarnings("error")
