@@ -37,9 +37,7 @@ from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays,
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
-from gemmprof.gpu.arch import REGISTERS_PER_THREAD, WARP
 
-WORKED_ON = 2.0  # times that a block loads its part of an array, from which on it works on it in place
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
@@ -64,9 +62,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not, and wait as long.
-    An array that a thread alone loads and stores round by round lies in registers meanwhile. Where L2 serves
-    tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop leave it. What
-    all lanes of a warp load and compute alike, one does for 32; what several do, a thread does for a vector of results.
+    Where L2 serves tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop
+    leave it. What all lanes of a warp load and compute alike, one does for 32; what several do, a thread does for a
+    vector of results.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -98,7 +96,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
-    variants += _worked_on_in_memory(work, flows)
     variants += larger_tiles(work)
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
@@ -139,62 +136,6 @@ def _invariant(work: Work, loads: Mask) -> Mask:
             }
             found[at] = not written & {name for name in work.sass[at].reads if name[0] in "RU"}
     return found
-
-
-def _worked_on_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """An array of which a thread alone loads and stores a part round by round: registers hold it until the end."""
-    launch = work.profile.launch
-    forms = {at: one.form for at, one in checked_forms(work).items() if one.form.space == "global"}
-    by_array: dict[frozenset[object], tuple[list[int], list[int]]] = {}
-    for index, form in forms.items():
-        if not work.sass[index].is_atomic:
-            by_array.setdefault(form.parameters, ([], []))[work.sass[index].is_store].append(index)
-    known = {row: one for one in arrays(work) for row in one.rows}
-    rows: list[int] = []
-    once = words = 0.0
-    for loaded, stored in by_array.values():
-        both = [*loaded, *stored]
-        # What a thread stores, it alone loads.
-        places = {None if (where := forms[at].offsets) is None else where.tobytes() for at in both}
-        if not loaded or not stored or None in places or len(places) > 1 or not known.keys() >= {*loaded}:
-            continue
-        own, tile = (max(known[row].held[number] for row in loaded) for number in (0, 1))
-        moved = tile * known[loaded[0]].width * launch.blocks / SECTOR
-        alone = own * launch.threads_per_block <= tile / LOADED_AGAIN
-        if alone and float(work.global_ideal[loaded].sum()) > WORKED_ON * moved:
-            rows += both
-            once += moved
-            words += own * known[loaded[0]].width / 4.0
-    if not rows or words + (launch.registers_per_thread or 0) > REGISTERS_PER_THREAD:
-        return
-    mine = np.zeros(len(work.sass), dtype=bool)
-    mine[rows] = True
-    loads, stores = work.global_loads, work.where(lambda line: line.is_store and line.space == "global")
-    read, written = (
-        share(float(work.global_sectors[mine & kind].sum()), float(work.global_sectors[kind].sum()))
-        for kind in (loads, stores)
-    )
-    keep = keep_of(work)
-    keep[rows] = share(2.0 * once * SECTOR / (WARP * 4.0), float(work.executed[rows].sum()))
-    keep[list(counting(work, set(rows)))] = 0.0
-    yield Variant(
-        f"in registers, {words:.0f} a thread",
-        Fix(
-            keep=keep,
-            # The compiler may not issue a load before a store to memory that could write what it reads.
-            latency=latency.sent_together(work, mine & stores, stores & ~mine & (work.executed > 0)),
-            resources=flows.factors(
-                min(flows.missed, once + flows.missed * (1.0 - read)),
-                min(flows.written, once + flows.written * (1.0 - written)),
-                dram_read=min(flows.dram_read, once + flows.dram_read * (1.0 - read)),
-            ),
-            registers=_registers_to_keep(work, set(rows), round(words)),
-        ),
-        change=(
-            f"Work on it in registers and write it back at the end: a thread loads and stores the same {words:.0f} "
-            "words again and again. Unroll its loops, so that registers can hold them."
-        ),
-    )
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:

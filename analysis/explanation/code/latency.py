@@ -173,35 +173,6 @@ def under_way(work: Work, loads: Mask) -> Array:
     return several
 
 
-def sent_together(work: Work, gone: Mask, stays: Mask) -> Array:
-    """Factor on the wait for each load where what stood between loads goes away: those that nothing else keeps apart,
-    and whose places are known by then, are issued one after the other and waited for once.
-
-    Args:
-        work: the launch.
-        gone: what the compiler may not move a load across, and which goes away: a store.
-        stays: the same, and stays.
-    """
-    code = work.code
-    loads = work.global_loads
-    now = under_way(work, loads)
-    found = np.ones(len(loads))
-    for loop in (*code.loops, None):
-        places = range(loop.first, loop.last + 1) if loop else range(len(loads))
-        group: list[int] = []
-        apart = False
-        for at in (*(at for at in places if work.executed[at]), None):
-            if at is None or stays[at] or code.loop_of(at) != loop:
-                if apart:
-                    found[group] = np.minimum(1.0, now[group] / max(1, len(group)))
-                group, apart = [], False
-            elif gone[at]:
-                apart = True
-            elif loads[at] and not any(code.by_data[source] for source in code.sources(at)):
-                group.append(at)
-    return found
-
-
 def l1_bytes(work: Work, shared: float | None = None) -> float | None:
     """Bytes that L1 has beside shared memory; None if not known.
 

@@ -57,7 +57,6 @@ class Reuse:
         sectors: different sectors of a block.
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
         fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
-        held: different places of a thread and of a block, whatever is stored there in between.
         along: axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now.
     """
 
@@ -72,7 +71,6 @@ class Reuse:
     outputs: dict[tuple[str, int], float]
     sectors: float
     fetched: dict[tuple[str, int], float]
-    held: tuple[float, float] = (0.0, 0.0)
     along: frozenset[tuple[str, int]] = frozenset()
 
 
@@ -225,24 +223,19 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
     told = (
         0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
     )
-    farther = 1.0  # rounds that are not followed
     walks: set[tuple[int, int]] = set()
     for form in forms:
         where, steps = _place(form, scales, threads)
         walks = walks & set(steps.items()) if places else set(steps.items())
         moved = np.zeros(1, dtype=np.int64)
-        beyond = 1.0
         for loop in code.loops_around[form.index]:
             step = steps.get(loop.first)
             if step:
-                often = rounds(work, loop)
                 # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
                 most = max(1, MOST_PLACES // (len(moved) * threads * len(forms)))
-                walked.append(times := int(min(MOST_ROUNDS, most, round(often))))
-                beyond *= max(1.0, often / times)
+                walked.append(times := int(min(MOST_ROUNDS, most, round(rounds(work, loop)))))
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
         told += float(work.executed[form.index]) / warps / _passes(work, form)
-        farther = max(farther, beyond)
         places.append(where[:, None] + moved[None, :])
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the block and the rounds: the same for most launches of a kernel.
@@ -262,7 +255,6 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
         outputs={key: told * value for key, value in found.outputs.items()},
         sectors=told * found.sectors / found.followed,
         fetched=found.fetched,
-        held=(farther * found.thread, farther * found.block),
         along=frozenset(
             (axis, loop) for axis, shift in found.shifts.items() for loop, step in walks if step == shift
         ),

@@ -517,13 +517,6 @@ def saved(name: str, cause: str) -> dict[str, float]:
     }
 
 
-def test_what_a_thread_alone_works_on_in_memory_can_lie_in_registers() -> None:
-    """The columns of a panel are each thread's own; elements of a bitonic sort are those of any."""
-    assert "in registers, 128 a thread" in saved("householder_panel_in_global", "redundant_loads")
-    for name in ("bitonic_in_global", "layer_norm_three_passes"):
-        assert not any(way.startswith("in ") for way in saved(name, "redundant_loads")), name
-
-
 def test_a_block_of_one_warp_needs_no_barriers() -> None:
     """Its threads work with one another's values: shuffles, and eight such warps a block."""
     said, (_, came) = found("tridiagonal_pcr_tiny_blocks", "barriers"), study("tridiagonal_pcr_tiny_blocks")
