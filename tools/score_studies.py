@@ -49,11 +49,11 @@ from gemmprof.model import KernelProfile  # noqa: E402
 from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
-BLIND = DATA / "blind6"
+BLIND = DATA / "blind7"
 """Studies recorded to be judged at first sight."""
-SEEN = (DATA / "blind5", DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
+SEEN = (DATA / "blind6", DATA / "blind5", DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
 """Those that were that in their turn, and by which detectors have been judged since."""
-HALVED = (SEEN[0], SEEN[2])
+HALVED = (DATA / "blind5", DATA / "blind3")
 """Of these one half has been looked at, which a hash of their names chose."""
 GLIMPSED = {"sketch_registers_global_max"}
 """Of the other half, but its source was read by mistake before a rule for such kernels was written."""
@@ -632,9 +632,9 @@ def section() -> list[str]:
         "",
         *table(first[BLIND], today[BLIND]),
         "",
-        "Rules were changed since with all of these studies in sight: what is told of them today says nothing of the "
-        "next kernel. The halves of",
-        "`blind5` and `blind3` that nobody has looked at do (below).",
+        "Nobody who writes rules has looked at these studies since, nor at the other halves of `blind5` and `blind3` "
+        "(below): what is told of",
+        "them today is what the next kernel may expect.",
         "",
         *taken_by_others(today),
         "",
