@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -194,7 +194,6 @@ JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")  # opcodes that name the ad
 TARGET = r"0x([0-9a-f]{6,})"  # how that address stands in their text
 _TARGET = re.compile(TARGET)
 _PREDICATE = re.compile(r"U?P(\d|T)")
-_COMMA = re.compile(r",(?![^\[]*\])")  # outside brackets
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _PAIRS = re.compile(
     r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64|"
@@ -287,7 +286,7 @@ def parse(text: str) -> Sass:
         body = body[match.end() :].lstrip()
     full, _, rest = body.partition(" ")
     opcode, *modifiers = full.split(".")
-    operands = tuple(part.strip() for part in _COMMA.split(rest)) if rest.strip() else ()
+    operands = tuple(part.strip() for part in _split(rest)) if rest.strip() else ()
     target = None
     if opcode in JUMPS:
         found = _TARGET.findall(rest)
@@ -315,6 +314,20 @@ def parse(text: str) -> Sass:
         long_latency=known.waited_for == "long",
         short_latency=known.waited_for == "short",
     )
+
+
+def _split(rest: str) -> Iterator[str]:
+    """Operands, cut at commas outside brackets. In one pass: a stranger's text may hold brackets that nothing closes."""
+    depth, start = 0, 0
+    for position, letter in enumerate(rest):
+        if letter == "[":
+            depth += 1
+        elif letter == "]":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            yield rest[start:position]
+            start = position + 1
+    yield rest[start:]
 
 
 @lru_cache(maxsize=8192)

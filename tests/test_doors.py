@@ -225,13 +225,14 @@ PLACES: dict[str, dict[str, str]] = {
     "agents": {"gemmprof.api.server": "marks what is foreign as data, fences and bounds errors"},
     "raise": {
         "gemmprof.__init__": "names an attribute that a programmer wrote",
-        "gemmprof.reports.figures.__init__": "names the user's own folder",
+        "gemmprof.reports.figures.svg": "names the user's own folder",
         "gemmprof.analysis.occupancy.calculator": ENGINE,
         "gemmprof.analysis.whole.traces": ENGINE,
         "gemmprof.base": ENGINE,
         "gemmprof.kernels": "arguments of the programmer's own call",
         "gemmprof.model": "arguments of the programmer's own call",
         "gemmprof.profiler.job": ENGINE,
+        "gemmprof.profiler.stage_worker": "a sentence of the project's own: no GPU is there",
         "gemmprof.runs.run_format": ENGINE,
     },
 }

@@ -602,7 +602,7 @@ def section() -> list[str]:
             path.name: load(path / FIRST_SIGHT, Judged) for path in cards if (path / FIRST_SIGHT).exists()
         }
     h200 = figures(first[BLIND]["h200"])
-    h100 = figures(first[BLIND]["h100"])
+    h100 = figures(first[BLIND]["h100"]) if "h100" in first[BLIND] else None
     error, skill = "mean error against the nearer fix, points", "skill against the best constant"
     right, inside = "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval"
     recorded = json.loads((BLIND / "h200" / "studies.json").read_text("utf-8"))["studies"]
@@ -610,11 +610,11 @@ def section() -> list[str]:
     out = sum(bool(study["fixes"]) for study in recorded) - int(h200["studies"])
 
     def beside(name: str, before: str = "") -> str:
-        return f" ({before}{h100[name]})"
+        return f" ({before}{h100[name]})" if h100 else ""
 
     return [
         f"**On {h200['studies']} kernels as people write them, seen for the first time: {h200[error]} points mean "
-        f"error{beside(error, h100['studies'] + ' of them on an H100: ')}, skill {h200[skill]}{beside(skill)}, "
+        f"error{beside(error, (h100 or h200)['studies'] + ' of them on an H100: ')}, skill {h200[skill]}{beside(skill)}, "
         f"first cause right on {h200[right]}{beside(right)}, {h200[inside]} of the outcomes inside "
         f"the interval{beside(inside)}.**",
         "",

@@ -202,13 +202,12 @@ class NcuLog:
 
 def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None:
     """The first known cause that some line shows, and that line."""
-    shown = (
-        (known, line)
-        for known in KNOWN_FAILURES
-        for line in lines
-        if re.search(known.SHOWN, line, re.IGNORECASE)
-    )
-    return next(shown, None)
+    for known in KNOWN_FAILURES:
+        pattern = known.SHOWN
+        for line in lines:
+            if re.search(pattern, line, re.IGNORECASE):
+                return known, line
+    return None
 
 
 def translate(
