@@ -16,7 +16,7 @@ from gemmprof.reports import formatting
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
-    from gemmprof.model import KernelProfile, Problem
+    from gemmprof.model import KernelProfile
     from gemmprof.reports.pages.contents import KernelPage
     from gemmprof.runs.directory import Run
 
@@ -73,26 +73,16 @@ def whose(profile: KernelProfile) -> str:
     return f"process {process}" + ("" if index is None else f" on GPU {index}")
 
 
-def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
-    """The same as far as the launch configuration allows; None if not collected."""
-    found: float | None = analysis.field(LaunchOccupancy, "theoretical_percent")
-    return found
-
-
 def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     """What ncu measured of a launch beside its duration: name, value in base units, unit."""
-    units = analysis.profile.units
+    profile, duration = analysis.profile, metrics.DURATION.partition(".")[0]
+    names = metrics.counters(profile.metrics) if profile.profiled else ()
+    found = ((name, profile.metrics[name]) for name in names if not name.startswith(duration))
     return [
-        (name, formatting.raw_value(value), units.get(name, "")) for name, value in _counted(analysis.profile)
+        (name, formatting.raw_value(value), profile.units.get(name, ""))
+        for name, value in found
+        if not isinstance(value, str)
     ]
-
-
-def _counted(profile: KernelProfile) -> Iterator[tuple[str, int | float]]:
-    duration = metrics.DURATION.partition(".")[0]
-    for name in metrics.counters(profile.metrics) if profile.profiled else ():
-        value = profile.metrics[name]
-        if not isinstance(value, str) and not name.startswith(duration):
-            yield name, value
 
 
 def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
@@ -100,11 +90,11 @@ def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
     kernels = list(kernels)
     if not any(kernel.profile.profiled for kernel in kernels):
         return NOT_PROFILED
-    count = max((sum(1 for _ in _counted(kernel.profile)) for kernel in kernels), default=0)
+    count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
     remedy = "`gemmprof profile` or ncu --set full collects what explains them."
     if not count:
         return f"Only durations were collected: {remedy}"
-    what = f"{count:,} counter{'s' if count > 1 else ''}"
+    what = formatting.counted(count, "counter")
     return f"Of a launch {what} were collected, which alone do not explain its time: {remedy}"
 
 
@@ -130,32 +120,21 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     if page.of_yardstick is not None:
         yield "Of cuBLAS", formatting.ratio(page.of_yardstick), "in the same run"
     if isinstance(light, SpeedOfLight):
-        yield (
-            "Under the profiler",
-            with_formula(formatting.nanoseconds)(light.duration_ns),
-            "by Nsight Compute, caches flushed",
-        )
+        duration = with_formula(formatting.nanoseconds)(light.duration_ns)
+        yield "Under the profiler", duration, "by Nsight Compute, caches flushed"
         yield "Compute", with_formula(formatting.percent)(light.sm_percent), "of peak throughput"
         yield "Memory", with_formula(formatting.percent)(light.memory_percent), "of peak throughput"
-    theoretical = theoretical_occupancy(page.analysis)
-    yield (
-        "Occupancy",
-        with_formula(formatting.occupancy)(achieved_occupancy(analysis)),
-        f"achieved, {formatting.occupancy(theoretical)} possible" if theoretical is not None else "achieved",
-    )
-    yield (
-        "Registers",
-        with_formula(formatting.number)(analysis.results["launch"].registers_per_thread),
-        "per thread",
-    )
-    yield ("Grid", formatting.extent(launch.grid), f"blocks of {formatting.extent(launch.block)}")
+    theoretical = page.analysis.field(LaunchOccupancy, "theoretical_percent")
+    possible = "" if theoretical is None else f", {formatting.occupancy(theoretical)} possible"
+    achieved = with_formula(formatting.occupancy)(achieved_occupancy(analysis))
+    yield "Occupancy", achieved, f"achieved{possible}"
+    registers = analysis.results["launch"].registers_per_thread
+    yield "Registers", with_formula(formatting.number)(registers), "per thread"
+    yield "Grid", formatting.extent(launch.grid), f"blocks of {formatting.extent(launch.block)}"
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
-        yield (
-            "Verified" if check.passed else "Verification failed",
-            f"{check.relative_error:.1e}",
-            f"relative error, {check.tolerance:.0e} allowed",
-        )
+        title = "Verified" if check.passed else "Verification failed"
+        yield title, f"{check.relative_error:.1e}", f"relative error, {check.tolerance:.0e} allowed"
 
 
 VERSION_NAMES = {
@@ -172,13 +151,8 @@ VERSION_NAMES = {
 def run_facts(run: Run) -> list[tuple[str, str]]:
     """Where and how a run was made: pairs of a name and a text (untrusted)."""
     info = run.info
-    clocks = sorted(
-        {
-            round(result.timing.sm_clock_mhz)
-            for result in run.results
-            if result.timing is not None and result.timing.sm_clock_mhz is not None
-        }
-    )
+    timings = (result.timing for result in run.results if result.timing is not None)
+    clocks = sorted({round(one.sm_clock_mhz) for one in timings if one.sm_clock_mhz is not None})
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
         *_shapes(run),
@@ -200,13 +174,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
 
 def _shapes(run: Run) -> list[tuple[str, str]]:
     """The shapes by the types that they were computed in, the smallest first."""
-    by_types: dict[str, list[Problem]] = {}
-    for problem in run.problems:
-        by_types.setdefault(problem.types_label, []).append(problem)
-    return [
-        (
-            f"Shapes in {types} (M×N×K)",
-            ", ".join(problem.shape_label for problem in sorted(problems, key=lambda item: item.flops)),
-        )
-        for types, problems in by_types.items()
-    ]
+    by_types: dict[str, list[str]] = {problem.types_label: [] for problem in run.problems}
+    for problem in sorted(run.problems, key=lambda item: item.flops):
+        by_types[problem.types_label].append(problem.shape_label)
+    return [(f"Shapes in {types} (M×N×K)", ", ".join(shapes)) for types, shapes in by_types.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
@@ -31,12 +31,25 @@ def percent(value: float) -> str:
     return f"{100 * value:+.1f} %"
 
 
+def shift(kernel: Compared) -> str:
+    """The change: ``+2.0 %``; '' without times."""
+    return "" if kernel.judgement is None else percent(kernel.judgement.change)
+
+
+def interval(kernel: Compared) -> str:
+    """Between what it lies: ``+1.4 % to +2.6 %``."""
+    found = kernel.judgement
+    return "" if found is None else f"{percent(found.low)} to {percent(found.high)}"
+
+
 def change(kernel: Compared) -> str:
     """The change with its interval: ``+2.0 % (+1.4 % to +2.6 %)``; '' without times."""
-    judgement = kernel.judgement
-    if judgement is None:
-        return ""
-    return f"{percent(judgement.change)} ({percent(judgement.low)} to {percent(judgement.high)})"
+    return f"{shift(kernel)} ({interval(kernel)})" if kernel.judgement is not None else ""
+
+
+def times(kernel: Compared) -> str:
+    """``270 µs → 214 µs``."""
+    return f"{seconds(kernel, 'before')} → {seconds(kernel, 'after')}"
 
 
 def cycles(kernel: Compared) -> str:
@@ -53,9 +66,9 @@ def launches(kernel: Compared) -> tuple[int, int]:
     """How often the kernel ran on each side: launches under the profiler, or timed repetitions."""
     counts = []
     for record in (kernel.match.before, kernel.match.after):
-        times = () if record is None else record.times
+        found = () if record is None else record.times
         counts.append(
-            sum(item.repetitions if kernel.timed else len(item.nanoseconds) or item.count for item in times)
+            sum(item.repetitions if kernel.timed else len(item.nanoseconds) or item.count for item in found)
         )
     return counts[0], counts[1]
 
@@ -81,17 +94,19 @@ def moved(kernel: Compared) -> list[Change]:
 
 def one_line(kernel: Compared) -> str:
     """``FASTER #1 gelu: 270 µs → 214 µs, -20.9 % (-25.1 % to -16.6 %)`` and what the change was, in one line."""
-    times = f"{seconds(kernel, 'before')} → {seconds(kernel, 'after')}"
-    facts = ", ".join(filter(None, (times, change(kernel))))
+    facts = ", ".join(filter(None, (times(kernel), change(kernel))))
     why_ = kernel.said or ("" if kernel.verdict in ("slower", "faster") else kernel.note)
     return f"{VERDICTS[kernel.verdict]} {named(kernel)}: {facts}" + (f"; {why_}" if why_ else "")
 
 
 def tally(outcome: Outcome) -> str:
     """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run are kernels."""
-    counts = [f"{count} {VERDICTS[name]}" for name in RANK if (count := outcome.count(name))]
     of_reports = any(kernel.match.family is not None for kernel in outcome.kernels)
-    noun = "pair" if outcome.ladder else "family" if of_reports else "kernel"
+    return _tally(outcome, "pair" if outcome.ladder else "family" if of_reports else "kernel", VERDICTS)
+
+
+def _tally(outcome: Outcome, noun: str, words: Mapping[str, str]) -> str:
+    counts = [f"{count} {words[name]}" for name in RANK if (count := outcome.count(name))]
     return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
 
 
@@ -101,9 +116,7 @@ BUILT = {**VERDICTS, "unclear": "CHANGED"}
 
 def build_tally(outcome: Outcome) -> str:
     """``12 kernels: 1 CHANGED, 11 SAME``."""
-    counts = [f"{count} {BUILT[name]}" for name in RANK if (count := outcome.count(name))]
-    number = len(outcome.kernels)
-    return f"{number} kernel{'s' * (number != 1)}: {', '.join(counts) or 'nothing'}"
+    return _tally(outcome, "kernel", BUILT)
 
 
 def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:

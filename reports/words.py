@@ -17,7 +17,7 @@ from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
-from gemmprof.base.amounts import fit, nanoseconds, quantity
+from gemmprof.base.amounts import counted, fit, nanoseconds, quantity
 from gemmprof.base.printable import visible
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
 
@@ -38,15 +38,10 @@ def ways(finding: Finding) -> str:
     return "; ".join(f"{one.name}: {100 * one.saves:.0f} %" for one in finding.variants)
 
 
-def another_way(finding: Finding) -> str:
-    """``Another way to the same: memory_latency, 41 % (34 to 62). Have more loads under way.``"""
-    return f"Another way to the same: {finding.cause}, {saved(finding)}. {finding.change}"
-
-
 def other_ways(found: Sequence[Finding], *, whole: bool) -> list[str]:
-    """A sentence for each, or their names alone."""
+    """``Another way to the same: memory_latency, 41 % (34 to 62). Have more …``: each, or their names alone."""
     if whole or not found:
-        return [another_way(one) for one in found]
+        return [f"Another way to the same: {one.cause}, {saved(one)}. {one.change}" for one in found]
     return [f"Other ways to the same: {named(found)}"]
 
 
@@ -85,14 +80,8 @@ def place(where: CodePlace) -> str:
 def place_with_code(where: CodePlace) -> str:
     """The place, the header line that was inlined there, and the text of the line."""
     inlined = f" (inlined {', '.join(map(visible, where.inlined))})" if where.inlined else ""
-    text = (
-        f": {visible(where.text)}"
-        if where.text
-        else f": {visible(where.sass)}"
-        if where.line is not None and where.sass
-        else ""
-    )
-    return f"{place(where)}{inlined}{text}"
+    code = where.text or (where.sass if where.line is not None else "")
+    return f"{place(where)}{inlined}{f': {visible(code)}' if code else ''}"
 
 
 def fact(item: Evidence) -> str:
@@ -123,12 +112,9 @@ def how_predicted(explanation: Explanation) -> str:
 
 def _end(explanation: Explanation) -> str:
     if explanation.losses:
-        together = explanation.together
-        overlap = (
-            ""
-            if together is None
-            else f"All of them together save about {100 * together:.0f} % (they overlap)."
-        )
+        overlap = ""
+        if explanation.together is not None:
+            overlap = f"All of them together save about {100 * explanation.together:.0f} % (they overlap)."
         return f"{overlap} {_floor(explanation)}".strip()
     limit = explanation.at_limit
     if limit is not None:
@@ -154,14 +140,9 @@ def _floor(explanation: Explanation) -> str:
 
 def article(resource: str) -> str:
     """``the FMA pipe``, ``DRAM``, ``issue slots``."""
-    plural = (
-        resource.endswith(("slots", "cores", "lookups of L2", "units of L2"))
-        or " to L" in resource
-        or resource.startswith("launching")
-    )
-    if resource in ("DRAM", "exposed latency") or plural:
-        return resource
-    return f"the {resource}"
+    plural = resource.endswith(("slots", "cores", "lookups of L2", "units of L2")) or " to L" in resource
+    bare = plural or resource.startswith("launching") or resource in ("DRAM", "exposed latency")
+    return resource if bare else f"the {resource}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +220,7 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
 
 
 def _left_out(count: int) -> str:
-    return f"and {count:,} more {'family' if count == 1 else 'families'}: --all shows all, --kernel '#3' one."
+    return f"and {counted(count, 'more family')}: --all shows all, --kernel '#3' one."
 
 
 def _fitting(one: Explained, width: int, left: int, *, first: bool) -> Iterator[str]:
@@ -286,14 +267,14 @@ def block(
         yield from _finding(number, finding, width, facts, places)
         for way in other_ways(others_, whole=facts > 1):
             yield from _wrapped(way, width, "     ", "       ")
-    if rest := [one for one, *_ in kernel.losses[findings:]]:
-        yield from _wrapped(f"also: {named(rest)}", width, "  ", "  ")
-    if little := small(kernel):
-        yield from _wrapped(little, width, "  ", "  ")
-    if places and (other := others(kernel)):
-        yield from _wrapped(other, width, "  ", "  ")
-    end = conclusion(kernel)
-    if end:
+    rest = named(one for one, *_ in kernel.losses[findings:])
+    ends = (
+        f"also: {rest}" if rest else "",
+        small(kernel),
+        others(kernel) if places else "",
+        conclusion(kernel),
+    )
+    for end in filter(None, ends):
         yield from _wrapped(end, width, "  ", "  ")
 
 
@@ -371,17 +352,9 @@ def _marked_down(one: Explained, findings: int, facts: int, places: int, trust: 
         yield ""
         yield from _marked_finding(number, finding, facts, places)
         yield from (f"   - {_escaped(way)}" for way in other_ways(others_, whole=facts > 1))
-    if rest := [one for one, *_ in kernel.losses[findings:]]:
-        yield ""
-        yield f"Also: {named(rest)}."
-    if little := small(kernel):
-        yield ""
-        yield little
-    if places and (other := others(kernel)):
-        yield ""
-        yield _escaped(other)
-    end = conclusion(kernel)
-    if end:
+    rest = named(one for one, *_ in kernel.losses[findings:])
+    other = _escaped(others(kernel)) if places else ""
+    for end in filter(None, (f"Also: {rest}." if rest else "", small(kernel), other, conclusion(kernel))):
         yield ""
         yield end
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import Any
 
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import LIMITS, MAX_BARRIERS_PER_BLOCK, MAX_CLUSTER_SIZE, limits_of
 from gemmprof.model import ArchLimits
@@ -80,6 +81,15 @@ class Occupancy:
     def theoretical_percent(self) -> float:
         """The same, 0 to 100."""
         return 100 * self.theoretical_occupancy
+
+    @property
+    def configuration(self) -> str:
+        """What a block takes, in words."""
+        return (
+            f"{counted(self.threads_per_block, 'thread')} per block, "
+            f"{counted(self.registers_per_thread, 'register')} per thread, "
+            f"{counted(self.shared_memory_per_block, 'byte')} of shared memory per block"
+        )
 
     @property
     def binding(self) -> tuple[str, ...]:

@@ -63,6 +63,13 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
         system.close(handle)
 
 
+def write_new(target: Path, text: str) -> Path:
+    """Write a text as such a file; returns the target."""
+    with new_file(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return target
+
+
 @contextlib.contextmanager
 def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool = False) -> Iterator[Path]:
     """A folder to write to; at the end of the context its files stand in ``target``, in place of the older ones.

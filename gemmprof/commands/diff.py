@@ -36,7 +36,7 @@ from gemmprof.arguments.declared import (
     values,
 )
 from gemmprof.base.errors import GemmprofError, UsageError
-from gemmprof.base.output import new_file
+from gemmprof.base.output import write_new
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ def _learn_noise(options: argparse.Namespace) -> int:
     side = load_side(options.inputs, common.selection(options))
     common.name_failures(options, side.failures)
     control = learn(side)
-    with new_file(target) as temporary:
-        temporary.write_text(json_text(control) + "\n", encoding="utf-8")
+    write_new(target, json_text(control) + "\n")
     if options.json:
         common.print_json(control)
     else:
@@ -320,8 +319,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     }
     if options.output:
         target = common.new_output(options.output, force=options.force)
-        with new_file(target) as temporary:
-            temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
+        write_new(target, makers[kind](outcome, gate) + "\n")
         common.announce(target)
     elif kind == "github":
         for item in interchange.github_annotations(outcome, gate, settings):

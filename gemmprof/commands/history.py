@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, INPUTS, JSON, values
 from gemmprof.base.errors import UsageError
+from gemmprof.base.output import write_new
 
 if TYPE_CHECKING:
     from gemmprof.analysis.history.changepoints import Step
@@ -154,9 +155,9 @@ def _show(options: argparse.Namespace) -> int:
         for part in history_tables.plots(shown, width=terminal.width):
             terminal.print(part)
     if target is not None:
-        from gemmprof.reports.pages.history import write_history_page
+        from gemmprof.reports.pages.history import page_html
 
-        common.announce(write_history_page(shown, target))
+        common.announce(write_new(target, page_html(shown)))
     return 0
 
 

@@ -22,6 +22,7 @@ from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_s
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, JSON, SELECTION, TRUST, values
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
+from gemmprof.base.output import write_new
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
 if TYPE_CHECKING:
@@ -185,11 +186,11 @@ def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]
     path = common.new_output(options.output, force=options.force)
     solved = [answer for _, answer in answers if isinstance(answer, Occupancy)]
     if _is_page(options):
-        from gemmprof.reports.pages.occupancy_page import write_page
+        from gemmprof.reports.pages.occupancy_page import page_html, preset
 
         # The page opens on one architecture; of many the newest that data centres have is as good as any.
-        preset = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
-        write_page(preset, path)
+        first = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
+        write_new(path, page_html(preset(first)))
     else:
         from gemmprof.reports.figures.occupancy_plot import save_plot
 

@@ -263,21 +263,17 @@ class _Reading:
         return self._elsewhere(batches) if is_elsewhere() else self._here(batches, processes)
 
     def _here(self, batches: Sequence[Batch], processes: int) -> Iterator[int]:
-        waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        for batch in batches:
-            waiting.put(batch)
+        waiting, stop = iter(batches), threading.Event()
         answers: queue.SimpleQueue[int | BaseException] = queue.SimpleQueue()
-        stop = threading.Event()
 
         def work() -> None:
             worker = LineWorker(python_command(MODULE), name="the reader of reports")
             try:
-                while not stop.is_set():
-                    batch = waiting.get_nowait()
+                for batch in waiting:
+                    if stop.is_set():
+                        break
                     self._ask(worker, batch)
                     answers.put(len(batch))
-            except queue.Empty:
-                pass
             except BaseException as error:
                 answers.put(error)
             finally:
@@ -329,9 +325,9 @@ class _Reading:
             except ReportError as error:
                 if len(batch) > 1:
                     yield from self._elsewhere([{report: state} for report, state in batch.items()])
-                    continue
-                self._refuse(batch, error)
-                yield 1
+                else:
+                    self._refuse(batch, error)
+                    yield 1
                 continue
             for report, why in answer["unreachable"].items():
                 if os.access(report, os.R_OK):
@@ -361,9 +357,8 @@ def _batches(todo: Mapping[str, State], processes: int) -> Iterator[list[str]]:
             batch, size = [], 0
         if not batch:
             left = len(todo) - done
-            most = min(
-                BATCH_REPORTS, max(min(SMALLEST_BATCH, -(-left // processes)), left // (2 * processes))
-            )
+            fewest = min(SMALLEST_BATCH, -(-left // processes))
+            most = min(BATCH_REPORTS, max(fewest, left // (2 * processes)))
         batch.append(path)
         size += bytes_
     if batch:
@@ -434,10 +429,9 @@ def _opened(folder: Path) -> Contents:
     try:
         there = is_dataset(folder)
         if not there and (others := _others(folder)):
+            remedy = "name a new folder with -o"
             raise DatasetError(
-                f"{shown(folder)} holds other files",
-                found=", ".join(others),
-                remedies=["name a new folder with -o"],
+                f"{shown(folder)} holds other files", found=", ".join(others), remedies=[remedy]
             )
         refuse_links(folder, ROOMS)
         for room in ROOMS if not url_of(folder) else ():
@@ -455,7 +449,6 @@ def _others(folder: Path) -> Sequence[str]:
     if url := url_of(folder):
         names = {name[len(url) + 1 :].partition("/")[0] for name in below(url, deep=True)}
     else:
-        names = (
-            {path.name for path in folder.iterdir() if not is_leftover(path)} if folder.is_dir() else set()
-        )
+        there = folder.iterdir() if folder.is_dir() else ()
+        names = {path.name for path in there if not is_leftover(path)}
     return sorted(names - set(ROOMS))[:5]

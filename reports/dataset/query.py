@@ -26,12 +26,12 @@ from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_c
 from gemmprof.reports.tables.parquet import ParquetReader
 
 _COMPARE = {
-    ">": "greater",
-    ">=": "greater_equal",
-    "<": "less",
-    "<=": "less_equal",
-    "==": "equal",
-    "!=": "not_equal",
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    "==": pc.equal,
+    "!=": pc.not_equal,
 }
 MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
@@ -174,14 +174,8 @@ def _longest(met: pa.Table, limit: int | None) -> dict[str, pa.ChunkedArray]:
 
 def _numbers(launches: pa.Table) -> pa.Table:
     """The numbers alone, with what is none (NaN, which is larger than all where tables are sorted) as absent."""
-    return pa.table(
-        {
-            part.name: _number(launches[part.name])
-            if pa.types.is_floating(part.type)
-            else launches[part.name]
-            for part in launches.schema
-        }
-    )
+    parts = zip(launches.column_names, launches.columns, strict=True)
+    return pa.table({name: _number(one) if pa.types.is_floating(one.type) else one for name, one in parts})
 
 
 def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -198,12 +192,11 @@ def _meeting(
         launches: the figures, metrics and texts that it looks at.
         places: the column of each figure or metric by its name.
     """
-    if isinstance(condition, conditions.Comparison):
-        return getattr(pc, _COMPARE[condition.operator])(
-            _number(launches[places[condition.name]].cast("float64")), condition.value
-        )
-    if isinstance(condition, conditions.HasFinding):
-        return pc.greater(_number(launches[places[condition.name]].cast("float64")), 0.0)
+    if isinstance(condition, conditions.Comparison | conditions.HasFinding):
+        values = _number(launches[places[condition.name]].cast("float64"))
+        if isinstance(condition, conditions.HasFinding):
+            return pc.greater(values, 0.0)
+        return _COMPARE[condition.operator](values, condition.value)
     if isinstance(condition, conditions.Match):
         met = _found_in(launches[condition.name], condition.pattern)
         return met if condition.wanted else pc.invert(met)
@@ -233,9 +226,7 @@ def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[s
     else:
         others = [name for name in names if not known.intersection(_candidates(name))]
         known.update(name for name in others if _is_metric(folder, parts, name))
-        if len(known.intersection(others)) < len(
-            others
-        ):  # only then, for the closest names, are all looked at
+        if not known.issuperset(others):  # only then, for the closest names, are all looked at
             known.update(*(_metrics_in(folder, part) for part in parts[:MEANT_PARTS]))
     return {name: column(name, known) for name in names}
 

@@ -59,6 +59,11 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
     return RooflineDrawing(svg, points, tightest, data)
 
 
+LANE_STEP = 22.0
+CELL_ROW = 118.0
+MOST_CELLS = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One sector (global) or bank (shared): how many distinct words or bytes of it are used, by which lanes."""
@@ -76,20 +81,15 @@ class AccessDrawing:
     """One warp access as a picture: 32 lanes above, sectors or banks below, lines from lanes to what they touch."""
 
     access: WarpAccess
-    width: float
-    height: float
     cell_width: float
-    lanes: tuple[tuple[float, int], ...]
     cells: tuple[Cell, ...]
     lines: tuple[tuple[float, float, float, float], ...]
     headline: str
     good: bool
     hidden_cells: int
-
-
-LANE_STEP = 22.0
-CELL_ROW = 118.0
-MOST_CELLS = 64
+    width: float = 32 * LANE_STEP
+    height: float = 160
+    lanes: tuple[tuple[float, int], ...] = tuple((11 + LANE_STEP * lane, lane) for lane in range(32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +144,22 @@ def timeline(result: Timeline) -> TimelineDrawing:
         path = _outline(top, bottom, together)
         stacked.append(LaneDrawing(lane.title, colour, path, f"{significant(lane.mean)} warps"))
         bottom = top
-    return TimelineDrawing(
-        len(result.lanes[0].values) if result.lanes else 1,
-        tuple(_lane(lane) for lane in lanes),
-        tuple(stacked),
-        tuple(
-            (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
-            for at, phase in enumerate(result.phases)
-        ),
-        {
-            "duration": result.duration_ns,
-            "lanes": [
-                {
-                    "title": lane.title,
-                    "unit": lane.unit,
-                    "counts": lane.key == "blocks",
-                    "values": [None if value != value else float(f"{value:.3e}") for value in lane.values],
-                }
-                for lane in (*lanes, *stalls)
-            ],
-        },
+    columns = len(result.lanes[0].values) if result.lanes else 1
+    phases = tuple(
+        (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
+        for at, phase in enumerate(result.phases)
     )
+    rows = [
+        {
+            "title": lane.title,
+            "unit": lane.unit,
+            "counts": lane.key == "blocks",
+            "values": [None if value != value else float(f"{value:.3e}") for value in lane.values],
+        }
+        for lane in (*lanes, *stalls)
+    ]
+    data = {"duration": result.duration_ns, "lanes": rows}
+    return TimelineDrawing(columns, tuple(map(_lane, lanes)), tuple(stacked), phases, data)
 
 
 def _known(lane: Lane) -> list[float]:
@@ -172,10 +167,9 @@ def _known(lane: Lane) -> list[float]:
 
 
 def _lane(lane: Lane) -> LaneDrawing:
-    values = _known(lane)
-    colour = _LANE_COLOURS.get(lane.key, "sm")
-    path = _outline(values, [0.0] * len(values), lane.scale)
-    return LaneDrawing(lane.title, colour, path, f"{significant(lane.peak)} {lane.unit}".strip())
+    path = _outline(_known(lane), [0.0] * len(lane.values), lane.scale)
+    peak = f"{significant(lane.peak)} {lane.unit}".strip()
+    return LaneDrawing(lane.title, _LANE_COLOURS.get(lane.key, "sm"), path, peak)
 
 
 def _outline(top: Sequence[float], bottom: Sequence[float], most: float) -> str:
@@ -196,29 +190,20 @@ def access_patterns(result: AccessPatterns) -> tuple[AccessDrawing, ...]:
     )
 
 
-def _lanes() -> tuple[tuple[float, int], ...]:
-    return tuple((11 + LANE_STEP * lane, lane) for lane in range(32))
-
-
 def _global(access: WarpAccess) -> AccessDrawing:
     """Lanes to 32-byte sectors: neighbours in one sector are coalesced."""
     sectors = access.sectors
     shown = sectors[:MOST_CELLS]
-    width = LANE_STEP * 32
-    step = min(width / max(len(shown), 1), 88.0)
-    start = (width - step * len(shown)) / 2
+    step = min(32 * LANE_STEP / max(len(shown), 1), 88.0)
+    start = (32 * LANE_STEP - step * len(shown)) / 2
     place = {sector: start + step * (index + 0.5) for index, sector in enumerate(shown)}
     taken_of = access.bytes_of_sectors
-    cells = [
-        Cell(
-            place[sector],
-            CELL_ROW,
-            (taken := taken_of[sector]) / SECTOR_BYTES,
-            f"{taken}" if step > 20 else "",
-            f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used",
-        )
-        for sector in shown
-    ]
+    cells = []
+    for sector in shown:
+        taken = taken_of[sector]
+        tip = f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used"
+        text = f"{taken}" if step > 20 else ""
+        cells.append(Cell(place[sector], CELL_ROW, taken / SECTOR_BYTES, text, tip))
     lines = [
         (11 + LANE_STEP * lane, 30.0, place[sector], CELL_ROW)
         for lane, touched in enumerate(access.sectors_of_lanes)
@@ -227,18 +212,9 @@ def _global(access: WarpAccess) -> AccessDrawing:
     ]
     ideal = access.ideal_sectors
     headline = counted(len(sectors), "sector") + (f", {ideal} would do" if len(sectors) > ideal else "")
-    return AccessDrawing(
-        access,
-        width,
-        160,
-        min(step - 2, 80.0),
-        _lanes(),
-        tuple(cells),
-        tuple(lines),
-        headline,
-        len(sectors) <= ideal,
-        len(sectors) - len(shown),
-    )
+    good, hidden = len(sectors) <= ideal, len(sectors) - len(shown)
+    box = min(step - 2, 80.0)
+    return AccessDrawing(access, box, tuple(cells), tuple(lines), headline, good, hidden)
 
 
 def _shared(access: WarpAccess) -> AccessDrawing:
@@ -246,28 +222,14 @@ def _shared(access: WarpAccess) -> AccessDrawing:
     words: list[set[int]] = [set() for _ in range(BANKS)]
     for word in access.addresses_of_words:
         words[word // BANK_BYTES % BANKS].add(word)
-    lines = sorted(
-        {
-            (11 + LANE_STEP * lane, 30.0, 11 + LANE_STEP * bank, CELL_ROW)
-            for lane, banks in enumerate(access.banks)
-            for bank in banks
-        }
-    )
+    touched = {(lane, bank) for lane, banks in enumerate(access.banks) for bank in banks}
+    lines = ((11 + LANE_STEP * lane, 30.0, 11 + LANE_STEP * bank, CELL_ROW) for lane, bank in sorted(touched))
     most = max(len(bank) for bank in words)
-    cells = tuple(
-        Cell(
-            11 + LANE_STEP * bank,
-            CELL_ROW,
-            len(found) / max(most, 1),
-            str(len(found)) if found else "",
-            f"bank {bank}: {counted(len(found), 'different word')}",
-        )
-        for bank, found in enumerate(words)
-    )
+    cells = []
+    for bank, count in enumerate(map(len, words)):
+        tip = f"bank {bank}: {counted(count, 'different word')}"
+        cells.append(Cell(11 + LANE_STEP * bank, CELL_ROW, count / max(most, 1), str(count or ""), tip))
     ideal = access.conflict_free_wavefronts
-    headline = counted(access.wavefronts, "wavefront") + (
-        f", {ideal} without conflicts" if access.conflicts else ""
-    )
-    return AccessDrawing(
-        access, LANE_STEP * 32, 160, 18, _lanes(), cells, tuple(lines), headline, not access.conflicts, 0
-    )
+    headline = counted(access.wavefronts, "wavefront")
+    headline += f", {ideal} without conflicts" if access.conflicts else ""
+    return AccessDrawing(access, 18, tuple(cells), tuple(lines), headline, not access.conflicts, 0)

@@ -120,16 +120,7 @@ def diagram(chart: MemoryChart) -> Diagram:
     height = max(bottom for _, bottom in spans.values()) + TOP
     lefts = [float(TOP) + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
     boxes = tuple(
-        Box(
-            lefts[column],
-            spans[name][0],
-            WIDTHS[column],
-            spans[name][1] - spans[name][0],
-            units[name].title,
-            _unit_notes(units[name]),
-            _busy(units[name].percent_of_peak or 0.0),
-            _tip(units[name]),
-        )
+        _box(units[name], lefts[column], WIDTHS[column], *spans[name])
         for column, names in enumerate(shown)
         for name in names
     )
@@ -141,6 +132,15 @@ def _alone(link: MemoryLink, links: list[MemoryLink]) -> bool:
     """True for the first of several idle links where nothing else joins the two units: one arrow shows that."""
     between = [other for other in links if {other.source, other.target} == {link.source, link.target}]
     return link is between[0] and all(other.idle for other in between)
+
+
+def _box(unit: MemoryUnit, left: float, width: float, top: float, bottom: float) -> Box:
+    hits = "" if unit.hit_rate is None else f"hit rate {percent(unit.hit_rate)}"
+    busy = "" if unit.percent_of_peak is None else f"{percent(unit.percent_of_peak)} busy"
+    notes = tuple(filter(None, (hits, busy)))
+    return Box(
+        left, top, width, bottom - top, unit.title, notes, _busy(unit.percent_of_peak or 0.0), _tip(unit)
+    )
 
 
 Spans = dict[str, tuple[float, float]]
@@ -227,7 +227,7 @@ def _busy(share: float) -> int:
 
 def _texts(link: MemoryLink) -> tuple[str, str]:
     """What stands above the arrow (the amount) and below it (rate, share of peak, what flows)."""
-    notes = []
+    peak = link.percent_of_peak
     if link.bytes is not None:
         value = traffic(link.bytes)
     elif link.instructions is not None:
@@ -235,23 +235,10 @@ def _texts(link: MemoryLink) -> tuple[str, str]:
     elif link.requests is not None:
         value = f"{number(link.requests)} req"
     else:
-        value = percent(link.percent_of_peak) if link.percent_of_peak is not None else ""
-    if link.label:
-        notes.append(link.label.replace("_", " "))
-    if link.bytes_per_second:
-        notes.append(bandwidth(link.bytes_per_second))
-    if link.percent_of_peak is not None and link.percent_of_peak >= 0.5 and (link.bytes or link.instructions):
-        notes.append(percent(link.percent_of_peak, 0))
-    return value, " · ".join(notes)
-
-
-def _unit_notes(unit: MemoryUnit) -> tuple[str, ...]:
-    notes = []
-    if unit.hit_rate is not None:
-        notes.append(f"hit rate {percent(unit.hit_rate)}")
-    if unit.percent_of_peak is not None:
-        notes.append(f"{percent(unit.percent_of_peak)} busy")
-    return tuple(notes)
+        value = percent(peak) if peak is not None else ""
+    rate = bandwidth(link.bytes_per_second) if link.bytes_per_second else ""
+    busy = percent(peak, 0) if (peak or 0.0) >= 0.5 and (link.bytes or link.instructions) else ""
+    return value, " · ".join(filter(None, (link.label.replace("_", " "), rate, busy)))
 
 
 def _tip(unit: MemoryUnit) -> str:

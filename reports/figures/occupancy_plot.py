@@ -13,7 +13,6 @@ from gemmprof.analysis.occupancy.calculator import (
     occupancy,
     smallest_config,
 )
-from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.base.output import new_file
 from gemmprof.reports.figures.svg import matplotlib_defaults
@@ -49,13 +48,7 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
     for panel, axis, drawn in zip(panels, _RESOURCES, zip(*map(curves, answers), strict=True), strict=True):
         _draw(panel, *axis[1:], list(zip(labels, drawn, strict=True)))
     panels[0].set_ylabel("occupancy, %")
-    first = answers[0]
-    drawing.suptitle(
-        f"{counted(first.threads_per_block, 'thread')} per block, "
-        f"{counted(first.registers_per_thread, 'register')} per thread, "
-        f"{counted(first.shared_memory_per_block, 'byte')} of shared memory per block",
-        fontsize=11,
-    )
+    drawing.suptitle(answers[0].configuration, fontsize=11)
     return drawing
 
 

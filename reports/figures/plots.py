@@ -19,13 +19,8 @@ from gemmprof.reports.formatting import bandwidth, fit, flops, significant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEVEL_COLOURS = {
-    "dram": PALETTE["dram"],
-    "l2": PALETTE["l2"],
-    "l1": PALETTE["l1"],
-    "shared": PALETTE["shared"],
-}
 LEVEL_MARKERS = {"dram": "o", "l2": "s", "l1": "D", "shared": "^"}
+LEVEL_COLOURS = {level: PALETTE[level] for level in LEVEL_MARKERS}
 
 
 def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
@@ -47,29 +42,18 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
     with drawing():
         figure, axes = (wiped if again else blank)(8.2, 4.6)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
-        limits = limits_of(
-            [p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs
-        )
+        limits = limits_of(points, main, roofline.memory_roofs)
         draw_roofs(axes, [main, *others], roofline.memory_roofs, limits, free_of=points[0].achieved)
-        axes.plot(
-            [min(p.intensity for p in points), max(p.intensity for p in points)],
-            [points[0].achieved] * 2,
-            color=PALETTE["faint"],
-            linewidth=1,
-            zorder=3,
-        )
+        across = [p.intensity for p in points]
+        ends, level = [min(across), max(across)], [points[0].achieved] * 2
+        axes.plot(ends, level, color=PALETTE["faint"], linewidth=1, zorder=3)
         for point in points:
-            axes.plot(
-                [point.intensity] * 2,
-                [point.achieved, point.attainable],
-                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]),
-                linewidth=1,
-                linestyle=(0, (1, 2)),
-            )
             colour = LEVEL_COLOURS.get(point.memory.level, PALETTE["other"])
+            up = [point.achieved, point.attainable]
+            axes.plot([point.intensity] * 2, up, color=colour, linewidth=1, linestyle=(0, (1, 2)))
             shape = LEVEL_MARKERS.get(point.memory.level, "o")
             draw_point(axes, point, shape, colour, f"point-{point.memory.level}")
-        rightmost = max(p.intensity for p in points)
+        rightmost = ends[1]
         # A name that would run out of the frame stands left of its point.
         leaves = math.log(limits[1] / rightmost) < 0.2 * math.log(limits[1] / limits[0])
         axes.annotate(
@@ -211,14 +195,13 @@ def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> Non
 Limits = tuple[float, float, float, float]
 
 
-def limits_of(
-    intensities: Sequence[float], achieved: Sequence[float], main: ComputeRoof, memories: Sequence[MemoryRoof]
-) -> Limits:
+def limits_of(points: Sequence[RooflinePoint], main: ComputeRoof, memories: Sequence[MemoryRoof]) -> Limits:
     """Axis limits that hold every point and the ridges, in whole thirds of a decade."""
     ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
+    intensities = [point.intensity for point in points]
     left = min([*intensities, *(ridge / 3 for ridge in ridges)]) / 2.2
     right = max([*intensities, *ridges]) * 4
-    bottom, top = min(achieved) / 3.0, main.peak * 2.0
+    bottom, top = min(point.achieved for point in points) / 3.0, main.peak * 2.0
     return left, right, max(bottom, top * 1e-6), top
 
 
@@ -288,7 +271,7 @@ def draw_roofs(
     axes.set_xlabel("arithmetic intensity, FLOP/byte")
     axes.set_ylabel("performance, FLOP/s")
     _decades(axes.xaxis, left, right, lambda value: f"{value:,.6g}")
-    _decades(axes.yaxis, bottom, top, lambda value: flops(value).removesuffix("FLOP/s").strip())
+    _decades(axes.yaxis, bottom, top, _tera)
 
 
 def _labels_of_roofs(computes: Sequence[ComputeRoof]) -> Iterator[tuple[ComputeRoof, str]]:
@@ -315,12 +298,7 @@ def _decades(axis: Any, low: float, high: float, text: Any) -> None:
 
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1.0,) if len(exponents) > 4 else (1.0, 3.0)
-    ticks = [
-        step * 10.0**exponent
-        for exponent in exponents
-        for step in steps
-        if low <= step * 10.0**exponent <= high
-    ]
+    ticks = [tick for e in exponents for step in steps if low <= (tick := step * 10.0**e) <= high]
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_ticks(ticks, [text(tick) for tick in ticks])
@@ -349,14 +327,15 @@ class Step:
     """True for cuBLAS: drawn apart, the path does not pass through it."""
 
 
-def step_point(roofline: Roofline) -> RooflinePoint | None:
-    """The point that stands for the kernel among others: its main arithmetic against device memory."""
-    return next((point for point in main_points(roofline) if point.memory.level == PATH_LEVEL), None)
+def _placed(steps: Sequence[Step]) -> list[Placed]:
+    """The point that stands for each among others, where it has one: its main arithmetic against device memory."""
+    points = ((step, point) for step in steps for point in main_points(step.roofline))
+    return [(step, point) for step, point in points if point.memory.level == PATH_LEVEL]
 
 
 def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | None:
     """Several kernels against device memory, with the ``path`` from one to the next; None if none has a point."""
-    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    placed = _placed(steps)
     if not placed:
         return None
     with drawing():
@@ -364,7 +343,7 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | Non
         roofs = _highest([point.compute for _, point in placed], "key")
         memories = _highest([point.memory for _, point in placed], "level")
         top = max(roofs, key=lambda roof: roof.peak)
-        limits = limits_of([p.intensity for _, p in placed], [p.achieved for _, p in placed], top, memories)
+        limits = limits_of([point for _, point in placed], top, memories)
         draw_roofs(axes, roofs, memories, limits)
         crowd = _crowd(placed)
         box = _empty_box(axes, placed, memories) if crowd else None
@@ -428,9 +407,8 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
     speeds = [point.achieved for _, point in crowd]
     inset.set_xscale("log")
     inset.set_yscale("log")
-    inset.set_xlim(
-        min(intensities) / 1.12, max(intensities) * max(1.35, (max(intensities) / min(intensities)) ** 0.7)
-    )
+    left, right = min(intensities), max(intensities)
+    inset.set_xlim(left / 1.12, right * max(1.35, (right / left) ** 0.7))
     inset.set_ylim(min(speeds) / 1.06, max(speeds) * 1.06)
     inset.set_facecolor(PALETTE["panel"])
     for axis, text in ((inset.xaxis, lambda value: f"{value:,.0f}"), (inset.yaxis, _tera)):
@@ -438,17 +416,13 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
     inset.tick_params(labelsize=8, length=2)
     for side in inset.spines.values():
         side.set_visible(True)
-    _steps(
-        inset,
-        placed,
-        named=[(replace(step, label=step.mark), point) for step, point in crowd],
-        path=path,
-        gid="near",
-    )
+    named = [(replace(step, label=step.mark), point) for step, point in crowd]
+    _steps(inset, placed, named=named, path=path, gid="near")
     axes.indicate_inset_zoom(inset, edgecolor=PALETTE["faint"], alpha=1)
 
 
 def _tera(value: float) -> str:
+    """``1.2 T``, without the unit that the axis names."""
     return flops(value).removesuffix("FLOP/s").strip()
 
 
@@ -471,19 +445,8 @@ def _steps(
     for start, end in pairwise(ladder):
         if not all(left <= x <= right and bottom <= y <= top for x, y in (start, end)):
             continue
-        axes.annotate(
-            "",
-            end,
-            start,
-            zorder=3,
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": PALETTE["muted"],
-                "linewidth": 0.9,
-                "shrinkA": 5,
-                "shrinkB": 5,
-            },
-        )
+        arrow = {"arrowstyle": "-|>", "color": PALETTE["muted"], "linewidth": 0.9, "shrinkA": 5, "shrinkB": 5}
+        axes.annotate("", end, start, zorder=3, arrowprops=arrow)
     for index, (step, point) in enumerate(placed):
         colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
         draw_point(axes, point, "s" if step.yardstick else "o", colour, f"{gid}-{index}")
@@ -526,16 +489,17 @@ def _step_labels(axes: Any, placed: Sequence[Placed]) -> None:
 
 def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
     """Of each kind of roof the highest."""
-    kinds = {
-        getattr(roof, kind): [one for one in roofs if getattr(one, kind) == getattr(roof, kind)]
-        for roof in roofs
-    }
-    return tuple(max(same, key=lambda roof: roof.peak) for same in kinds.values())
+    found: dict[str, Roof] = {}
+    for roof in roofs:
+        known = found.setdefault(getattr(roof, kind), roof)
+        if roof.peak > known.peak:
+            found[getattr(roof, kind)] = roof
+    return tuple(found.values())
 
 
 def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
     """What the page's script needs to tell intensities and speeds in `ladder_roofline`."""
-    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    placed = _placed(steps)
     tips = step_tips(steps)
     return roofline_data(
         figure,
@@ -547,7 +511,7 @@ def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
 
 def step_tips(steps: Sequence[Step]) -> dict[str, str]:
     """Tooltips of `ladder_roofline` by gid."""
-    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    placed = _placed(steps)
     return {
         f"{gid}-{index}": f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
         for gid in ("step", "near")

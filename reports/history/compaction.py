@@ -68,7 +68,6 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
     bins = _deal(files, schema, max(1, -(-rows // BIN_ROWS)), spill / "rows.arrow")
     indexes: list[list[pa.Table]] = [[], []]  # of the quiet series and of the others, bin by bin
     with new_points(target, schema.with_metadata(replaces)) as writer:
-        paper = _Paper(writer)
         with (
             pa.ipc.new_file(spill / "loud.arrow", schema) as loud,
             pa.OSFile(str(spill / "rows.arrow")) as dealt,
@@ -82,13 +81,10 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
                     of.append(index.filter(pa.array(chosen)))
                 is_loud = np.repeat(has_step, index["count"].to_numpy())
                 loud.write_table(dealt_rows.filter(pa.array(is_loud)))
-                paper.write(dealt_rows.filter(pa.array(~is_loud)))
+                _put(writer, dealt_rows.filter(pa.array(~is_loud)))
                 del dealt_rows  # before the next ones are read
-        with pa.OSFile(str(spill / "loud.arrow")) as held_back:
-            source = pa.ipc.open_file(held_back)
-            for at in range(source.num_record_batches):
-                paper.write(pa.Table.from_batches([source.get_batch(at)]))
-        paper.finish()
+        with pa.memory_map(str(spill / "loud.arrow")) as held_back:
+            _put(writer, pa.ipc.open_file(held_back).read_all())
         index = pa.concat_tables(itertools.chain(*indexes))
         ends = np.cumsum(index["count"].to_numpy())
         starts = pa.array(np.concatenate([[0], ends[:-1]]), pa.int64())
@@ -153,26 +149,7 @@ def _has_step(index: pa.Table, rows: pa.Table) -> npt.NDArray[np.bool_]:
     return np.isin(numbers, np.fromiter(found, np.int64))
 
 
-class _Paper:
-    """Writes tables as row groups of one size, however long each table is."""
-
-    def __init__(self, writer: pq.ParquetWriter) -> None:
-        self._writer = writer
-        self._rest: pa.Table | None = None
-
-    def write(self, table: pa.Table) -> None:
-        """Write what makes whole row groups."""
-        rows = table if self._rest is None else pa.concat_tables([self._rest, table])
-        whole = len(rows) // ROW_GROUP * ROW_GROUP
-        self._put(rows.slice(0, whole))
-        # A copy of its own: a slice would keep all rows in memory.
-        self._rest = rows.slice(whole).take(pa.array(range(len(rows) - whole), pa.int64()))
-
-    def finish(self) -> None:
-        """Write what is left."""
-        if self._rest is not None:
-            self._put(self._rest)
-
-    def _put(self, rows: pa.Table) -> None:
-        if len(rows):
-            self._writer.write_table(rows.cast(self._writer.schema), row_group_size=ROW_GROUP)
+def _put(writer: pq.ParquetWriter, rows: pa.Table) -> None:
+    """Write rows as row groups of about one size: none is a small rest."""
+    if groups := -(-len(rows) // ROW_GROUP):
+        writer.write_table(rows.cast(writer.schema), row_group_size=-(-len(rows) // groups))

@@ -45,15 +45,11 @@ def table_of(points: Sequence[Point]) -> pa.Table:
     from gemmprof.analysis.history.recording import COUNTERS
 
     points = sorted(points, key=series_number)
-    columns: dict[str, Any] = {"series": pa.array([series_number(p) for p in points], pa.int64())}
-    columns |= {
-        name: pa.array([getattr(p.origin, name) for p in points], column_type(name)) for name in _ORIGIN
-    }
-    columns |= {name: pa.array([getattr(p, name) for p in points], column_type(name)) for name in _PLAIN}
-    columns |= {
-        f"{COUNTER}{n}": pa.array([p.counters.get(n) for p in points], column_type(n)) for n in COUNTERS
-    }
-    return pa.table(columns)
+    columns: dict[str, list[Any]] = {"series": [series_number(p) for p in points]}
+    columns |= {name: [getattr(p.origin, name) for p in points] for name in _ORIGIN}
+    columns |= {name: [getattr(p, name) for p in points] for name in _PLAIN}
+    columns |= {f"{COUNTER}{name}": [p.counters.get(name) for p in points] for name in COUNTERS}
+    return pa.table({name: pa.array(values, column_type(name)) for name, values in columns.items()})
 
 
 def column_type(name: str) -> pa.DataType:
@@ -189,25 +185,20 @@ def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.in
         return pa.concat_tables(found) if found else file.schema.empty_table()
 
 
-def rows_of_series(
-    path: Path, numbers: npt.NDArray[np.int64], columns: Sequence[str] | None = None
-) -> pa.Table:
+def rows_of_series(path: Path, numbers: npt.NDArray[np.int64]) -> pa.Table:
     """The rows of these series in a single record, which is sorted by series."""
     wanted = np.unique(numbers)
     with PointsReader(path) as file:
         groups = range(file.metadata.num_row_groups)
         place = max(0, file.schema.get_field_index("series"))
         rows = file.read(
-            columns, [at for at in groups if _holds(file.metadata.row_group(at).column(place), wanted)]
+            groups=[at for at in groups if _holds(file.metadata.row_group(at).column(place), wanted)]
         )
     return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
 
 
-_DATES, _TIMES, _COUNTS = (
-    ("recorded_at", "first", "last"),
-    ("time_ns", "last_ns"),
-    ("series", "start", "count"),
-)
+_DATES, _TIMES = ("recorded_at", "first", "last"), ("time_ns", "last_ns")
+_COUNTS = ("series", "start", "count")
 # What no point is without, nor a row of an index.
 _ALWAYS = (*_DATES, *_TIMES, *_COUNTS, "kernel", "grid", "device", "kind")
 

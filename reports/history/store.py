@@ -96,9 +96,8 @@ class HistoryStore:
                     remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
                 )
             if path.is_dir() and not all(_is_ours(entry.name) for entry in path.iterdir()):
-                raise HistoryError(
-                    f"{path} holds other files", remedies=["name an empty folder with --store"]
-                )
+                remedy = "name an empty folder with --store"
+                raise HistoryError(f"{path} holds other files", remedies=[remedy])
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_atomically(marker, json_text(Marker(), 0) + "\n")
         try:
@@ -275,9 +274,8 @@ class HistoryStore:
             try:
                 files = self._files()
                 if not files.all:
-                    raise HistoryError(
-                        f"{self.folder} holds no record yet", remedies=["gemmprof history record RUN"]
-                    )
+                    remedy = "gemmprof history record RUN"
+                    raise HistoryError(f"{self.folder} holds no record yet", remedies=[remedy])
                 return read(files)
             except (OSError, pa.ArrowException) as error:
                 if attempt == 2 or (files is not None and all(path.exists() for path in files.all)):

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from gemmprof.analysis.figure import formula_of
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters
-from gemmprof.reports.formatting import number, percent, significant
+from gemmprof.reports.formatting import number, percent
 
 # Colour of each group of stall reasons, in the order of a bar.
 COLOURS = {
@@ -35,7 +35,6 @@ class Column:
         title, tip: heading, and what it counts.
         of: the field of `Counters` that its cells show, None where that was not collected.
         on: whether it is shown at first.
-        ideal: field of the number that would do: a cell says how many times that it is.
         sums: of several instructions the sum of this field is taken, where ``of`` is a ratio.
         over: key of the column that the sum is divided by then.
     """
@@ -45,7 +44,6 @@ class Column:
     tip: str
     of: str
     on: bool = False
-    ideal: str = ""
     sums: str = ""
     over: str = ""
 
@@ -55,14 +53,9 @@ class Column:
         return found
 
     def text(self, counters: Counters) -> str:
-        """The cell; empty for nothing, but for executions and a mean: 0 of them says something, too."""
+        """The cell; empty for nothing, but for executions: 0 of them says something, too."""
         value = self.value(counters)
-        if value is None or not (value or self.sums or self.key == "executed"):
-            return ""
-        if self.sums:
-            return significant(value)
-        ideal = getattr(counters, self.ideal) if self.ideal else None
-        return number(value) + (f" ({value / ideal:.1f}×)" if ideal and value > ideal else "")
+        return number(value) if value or (value is not None and self.key == "executed") else ""
 
     def counted(self, counters: Counters) -> float | None:
         """What adds up over instructions."""
@@ -90,7 +83,6 @@ COLUMNS: tuple[Column, ...] = (
         "Sectors",
         "32-byte sectors of global memory touched, and how many times those that the bytes need",
         "global_sectors",
-        ideal="global_ideal",
     ),
     Column(
         "sector_excess",
@@ -103,7 +95,6 @@ COLUMNS: tuple[Column, ...] = (
         "Wavefronts",
         "Passes over shared memory, and how many times those that would do without bank conflicts",
         "shared_wavefronts",
-        ideal="shared_ideal",
     ),
     Column(
         "conflicts",
@@ -145,24 +136,9 @@ def columns_of(counters: Iterable[Counters]) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if any(column.value(row) for row in rows))
 
 
-class Cells:
-    """The cells of rows: numbers of ours, nothing of the report's text.
-
-    Instructions of one basic block count alike, so most rows have the cells of another one.
-    """
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = columns
-        self._made: dict[tuple[int | None, ...], Markup] = {}
-
-    def of(self, counters: Counters) -> Markup:
-        """The cells of these counters; no column shows all samples or stalls."""
-        executed, threads, _, _, *others = counters
-        key = (executed, threads, *others)
-        if key not in self._made:
-            cells = [f'<td class="n">{column.text(counters)}</td>' for column in self.columns]
-            self._made[key] = Markup("".join(cells))
-        return self._made[key]
+def cells(columns: Sequence[Column], counters: Counters) -> Markup:
+    """The cells of a row: numbers of ours, nothing of the report's text."""
+    return Markup("".join(f'<td class="n">{column.text(counters)}</td>' for column in columns))
 
 
 @dataclass(frozen=True, slots=True)

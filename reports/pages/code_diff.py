@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import groupby, takewhile
 
@@ -64,13 +64,13 @@ class DiffRow:
     @property
     def change(self) -> float | None:
         """Time gained (+) or lost (-) in ns; None where neither side was sampled."""
-        times = [
-            cost.time for cost in (self.before, self.after) if cost is not None and cost.time is not None
-        ]
-        if not times:
-            return None
-        after = (self.after.time or 0.0) if self.after is not None else 0.0
-        return after - ((self.before.time or 0.0) if self.before is not None else 0.0)
+        before, after = (None if cost is None else cost.time for cost in (self.before, self.after))
+        return None if before is None and after is None else (after or 0.0) - (before or 0.0)
+
+    @property
+    def share(self) -> float:
+        """The larger of its shares, per cent."""
+        return max((cost.share or 0.0 for cost in (self.before, self.after) if cost is not None), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,19 +188,8 @@ def _source(view: SourceView, path: str, time: float | None) -> _Side:
         if own is not None and own[0] == path:
             samples[own[1]] = samples.get(own[1], 0) + (item.counters.samples or 0)
     lines = [line.rstrip("\r") for line in view.files[path].split("\n")]
-    return _Side(
-        lines,
-        [
-            _cost(
-                view,
-                str(number),
-                samples.get(number) if number in samples else None,
-                time,
-                executed.get(number),
-            )
-            for number in range(1, len(lines) + 1)
-        ],
-    )
+    numbers = range(1, len(lines) + 1)
+    return _Side(lines, [_cost(view, str(n), samples.get(n), time, executed.get(n)) for n in numbers])
 
 
 def _sass(view: SourceView, time: float | None) -> _Side:
@@ -239,27 +228,16 @@ def _part(
         rows += [DiffRow("old", old.lines[at], before=old.costs[at]) for at in range(i, i_end)]
         rows += [DiffRow("new", new.lines[at], after=new.costs[at]) for at in range(j, j_end)]
     least = MOVED * time if time else None
-    rows = [_marked(row, least) for row in rows]
+    rows = [replace(row, moved=least is not None and abs(row.change or 0.0) >= least) for row in rows]
     moved = sorted((row for row in rows if row.moved), key=lambda row: -abs(row.change or 0.0))
     yield DiffPart(title, tuple(_shortened(rows)), tuple(moved[:6]))
 
 
-def _marked(row: DiffRow, least: float | None) -> DiffRow:
-    change = row.change
-    if least is None or change is None or abs(change) < least:
-        return row
-    return DiffRow(row.kind, row.text, row.before, row.after, moved=True)
-
-
 def _shortened(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     """What changed or is hot, with some rows around it; the rest is counted."""
-
-    def share(row: DiffRow) -> float:
-        return max((cost.share or 0.0) for cost in (row.before, row.after) if cost is not None)
-
-    wanted = [at for at, row in enumerate(rows) if row.kind or row.moved or share(row) >= HOT_PERCENT]
+    wanted = [at for at, row in enumerate(rows) if row.kind or row.moved or row.share >= HOT_PERCENT]
     if len(wanted) > MOST_ROWS:
-        wanted = sorted(sorted(wanted, key=lambda at: -share(rows[at]))[:MOST_ROWS])
+        wanted = sorted(sorted(wanted, key=lambda at: -rows[at].share)[:MOST_ROWS])
     kept = {near for at in wanted for near in range(at - CONTEXT, at + CONTEXT + 1)}
     for stays, run in groupby(enumerate(rows), key=lambda item: item[0] in kept):
         found = [row for _, row in run]

@@ -33,7 +33,6 @@ class KernelPage:
         family: the launches that it is one of; None outside a session.
         record, result: the stage and its result where the launch belongs to a run.
         of_yardstick: speed as a share of the yardstick's in the same run (`Run.of_yardstick`).
-        explanation: what to change first, None before it was asked for.
     """
 
     key: str
@@ -42,7 +41,6 @@ class KernelPage:
     record: StageRecord | None = None
     result: StageResult | None = None
     of_yardstick: float | None = None
-    explanation: Explanation | None = None
 
     @property
     def title(self) -> str:
@@ -72,9 +70,14 @@ class KernelPage:
         return None if self.timing is None or self.problem is None else self.timing.tflops(self.problem)
 
     @property
+    def explanation(self) -> Explanation:
+        """What to change first."""
+        return self.analysis.explanation
+
+    @property
     def worst(self) -> Finding | None:
         """The finding that saves most, None without one."""
-        return self.explanation.losses[0][0] if self.explanation and self.explanation.losses else None
+        return self.explanation.losses[0][0] if self.explanation.losses else None
 
     @property
     def is_yardstick(self) -> bool:
@@ -111,7 +114,9 @@ class Plan:
 def plan(session: Session, *, every: bool = False) -> Plan:
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
     owners = _owners(session)
-    order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
+    # Launches of a run by problem (largest first) and stage, others after them as they stand in the report.
+    of_run = sorted(owners, key=lambda index: (-owners[index].problem.flops, owners[index].stage))
+    order = list(dict.fromkeys([*of_run, *range(len(session.kernels))]))
     profiles = [kernel.profile for kernel in session.kernels]
     found = families(profiles, session.census, sorted(set(order) - owners.keys()))
     of = {member: family for family in session.by_time for member in family.members}
@@ -154,12 +159,6 @@ def _owners(session: Session) -> dict[int, StageResult]:
     return owners
 
 
-def _run_order(session: Session, owners: dict[int, StageResult], index: int) -> tuple[int, int, int]:
-    """Launches of a run by problem (largest first) and stage, others after them as they stand in the report."""
-    result = owners.get(index)
-    return (1, 0, index) if result is None else (0, -result.problem.flops, result.stage)
-
-
 def _key(
     analysis: KernelAnalysis,
     record: StageRecord | None,
@@ -195,15 +194,13 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
     """The stage of the ladder below this one on the same problem; None for the first and for the yardstick."""
     if page.record is None or page.is_yardstick:
         return None
-    below = [
-        other
+    rungs = {
+        other.record.stage.number: other
         for other in pages
-        if other.record is not None
-        and not other.is_yardstick
-        and other.problem == page.problem
-        and other.record.stage.number < page.record.stage.number
-    ]
-    return max(below, key=lambda other: other.record.stage.number if other.record else 0, default=None)
+        if other.record is not None and not other.is_yardstick and other.problem == page.problem
+    }
+    below = [number for number in rungs if number < page.record.stage.number]
+    return rungs[max(below)] if below else None
 
 
 def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:

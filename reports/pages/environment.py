@@ -13,7 +13,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import msgspec
@@ -66,16 +66,6 @@ def heat(percent: float | None) -> str:
     if percent is None or percent < 0.5:
         return ""
     return f"h{bisect_right(_HEAT, percent)}"
-
-
-def rule_text(message: str) -> str:
-    """A rule's message without ncu's link marks; of a web link only the words."""
-    return rules.plain_text(message, addresses=False)
-
-
-def opcode_words(opcode: str) -> str:
-    """What an opcode does, '' if gemmprof does not know it."""
-    return opcodes.info(opcode).meaning
 
 
 def plain_fields(result: Any) -> list[tuple[str, Any]]:
@@ -136,23 +126,9 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     return list(found.values())
 
 
-def words(identifier: str) -> str:
-    """``shared_memory`` as ``shared memory``."""
-    return identifier.replace("_", " ")
-
-
-def capitalize_first(text: str) -> str:
-    """The first letter large, the others as they are (unlike ``capitalize``)."""
-    return text[:1].upper() + text[1:]
-
-
 def lower_first(text: str) -> str:
     """The first letter small unless the word is an abbreviation."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
-
-
-def _is_missing(value: Any) -> bool:
-    return isinstance(value, NotCollected)
 
 
 # Every amount that can be written is a filter of its name.
@@ -166,20 +142,35 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     formatting.extent,
     formatting.change_text,
     heat,
-    rule_text,
     in_words,
-    opcode_words,
     explanations.conclusion,
     sentences.named,
     explanations.how_predicted,
     plain_fields,
     formatting.moment,
-    words,
-    capitalize_first,
     lower_first,
     listed,
     formulas,
 )
+
+
+_OTHERWISE_NAMED: dict[str, Callable[..., Any]] = {
+    "base_name": base_name,
+    "json": json_for_script,
+    "plain": msgspec.to_builtins,
+    "finding_title": explanations.title,
+    "finding_ways": explanations.ways,
+    "small": explanations.small,
+    "other_arithmetic": explanations.others,
+    "place_words": explanations.place,
+    "evidence_words": explanations.fact,
+    # A rule's message without ncu's link marks; of a web link only the words.
+    "rule_text": partial(rules.plain_text, addresses=False),
+    "opcode_words": lambda opcode: opcodes.info(opcode).meaning,
+    "words": lambda identifier: identifier.replace("_", " "),
+    # Unlike ``capitalize``: the other letters stay as they are.
+    "capitalize_first": lambda text: text[:1].upper() + text[1:],
+}
 
 
 @cache
@@ -199,16 +190,8 @@ def environment() -> Environment:
         env.filters[function.__name__] = with_formula(function, scale)
     for function in _OF_OTHERS:
         env.filters[function.__name__] = function
-    env.filters["base_name"] = base_name
-    env.filters["json"] = json_for_script
-    env.filters["plain"] = msgspec.to_builtins
-    env.filters["finding_title"] = explanations.title
-    env.filters["finding_ways"] = explanations.ways
-    env.filters["small"] = explanations.small
-    env.filters["other_arithmetic"] = explanations.others
-    env.filters["place_words"] = explanations.place
-    env.filters["evidence_words"] = explanations.fact
-    env.tests["missing"] = _is_missing
+    env.filters |= _OTHERWISE_NAMED
+    env.tests["missing"] = lambda value: isinstance(value, NotCollected)
     return env
 
 

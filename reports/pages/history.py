@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from gemmprof.analysis.history.changepoints import Level, levels
 from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
-from gemmprof.base.output import new_file
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import counted, grid, nanoseconds
 from gemmprof.reports.pages.environment import document, filled
@@ -52,34 +50,25 @@ def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     return document(f"{title} – history", [article], scripts=("history.js",))
 
 
-def write_history_page(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], path: Path) -> Path:
-    """Write the page."""
-    with new_file(path) as temporary:
-        temporary.write_text(page_html(shown), encoding="utf-8")
-    return path
-
-
 def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, str]) -> SeriesCard:
     first, last = series[0], series[-1]
     picture = history_drawing(series, found)
-    _, flat = levels([point.time_ns for point in series], [change.step for change in found])
     dates = f"{first.origin.recorded_at:%Y-%m-%d} to {last.origin.recorded_at:%Y-%m-%d}"
-    steps = "no step" if not found else f"{len(found)} step{'s' if len(found) > 1 else ''}"
+    steps = counted(len(found), "step") if found else "no step"
+    facts = (
+        f"grid {grid(first.grid)}" if first.grid else "",
+        first.device,
+        "under the profiler" if first.kind == "profiled" else "timed without profiler",
+        f"{counted(len(series), 'run')}, {dates}",
+    )
     return SeriesCard(
         label=told[first.kernel],
         name=first.kernel,
-        facts=" · ".join(
-            text
-            for text in (
-                f"grid {grid(first.grid)}" if first.grid else "",
-                first.device,
-                "under the profiler" if first.kind == "profiled" else "timed without profiler",
-                f"{counted(len(series), 'run')}, {dates}",
-            )
-            if text
-        ),
+        facts=" · ".join(filter(None, facts)),
         drawing=picture,
-        steps=tuple((change, *sides) for change, sides in zip(found, pairwise(flat), strict=True))[::-1],
+        steps=tuple((change, *sides) for change, sides in zip(found, pairwise(picture.levels), strict=True))[
+            ::-1
+        ],
         summary=f"{nanoseconds(last.time_ns)} in the last run; {steps}; noise of one run {100 * picture.noise:.1f} %",
     )
 
@@ -131,6 +120,7 @@ class HistoryDrawing:
     up: tuple[Mark, ...]
     commits: tuple[Mark, ...]
     noise: float
+    levels: Sequence[Level]
     width: float = WIDTH
     height: float = HEIGHT
     left: float = LEFT
@@ -154,14 +144,9 @@ def history_drawing(series: Sequence[Point], found: Sequence[Change]) -> History
         return TOP + (high - time_ns) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
     dots = tuple(
-        Dot(
-            x(p.origin.recorded_at),
-            y(p.time_ns),
-            run_words(p),
-            not level.low_ns <= p.time_ns <= level.high_ns,
-        )
-        for level in between
-        for p in series[level.start : level.stop]
+        Dot(x(p.origin.recorded_at), y(p.time_ns), run_words(p), not v.low_ns <= p.time_ns <= v.high_ns)
+        for v in between
+        for p in series[v.start : v.stop]
     )
     spans = tuple(
         Span(x(dates[v.start]) - 4, x(dates[v.stop - 1]) + 4, y(v.time_ns), y(v.high_ns), y(v.low_ns))
@@ -184,6 +169,7 @@ def history_drawing(series: Sequence[Point], found: Sequence[Change]) -> History
         tuple(Mark(y(time_ns), text) for time_ns, text in _round_times(low, high)),
         tuple(Mark(x(when), words) for when, words in _commits(series, found)),
         noise,
+        between,
     )
 
 
@@ -205,9 +191,8 @@ def run_words(point: Point) -> str:
     origin = point.origin
     text = f"{origin.recorded_at:%Y-%m-%d %H:%M}: {nanoseconds(point.time_ns)}"
     if point.repetitions > 1:
-        text += (
-            f" ({nanoseconds(point.low_ns)} to {nanoseconds(point.high_ns)}, {point.repetitions} repetitions)"
-        )
+        span = f"{nanoseconds(point.low_ns)} to {nanoseconds(point.high_ns)}"
+        text += f" ({span}, {point.repetitions} repetitions)"
     named = (("commit", origin.commit), ("on", origin.machine), ("", origin.note))
     return text + "".join(f", {word} {value}".replace("  ", " ") for word, value in named if value)
 

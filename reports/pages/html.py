@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,8 +26,8 @@ from markupsafe import Markup
 from gemmprof.analysis.reading.report import few_collections
 from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
-from gemmprof.base.output import new_file, new_folder, refuse_foreign
-from gemmprof.base.spread import each, is_elsewhere
+from gemmprof.base.output import new_folder, refuse_foreign, write_new
+from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.reports import sentences
 from gemmprof.reports.pages.contents import (
     KernelPage,
@@ -104,10 +104,8 @@ class Report:
         if self.other is not None:
             return twin(self.other.pages, page)
         if self.baseline is not None and same_ladder(page, self.baseline):
-            chosen = next(
-                (p for p in self.plan.pages if p.label == self.baseline.label and p.problem == page.problem),
-                None,
-            )
+            wanted = self.baseline.label, page.problem
+            chosen = next((p for p in self.plan.pages if (p.label, p.problem) == wanted), None)
             return None if page is chosen else chosen or self.baseline
         return stage_before(self.plan.pages, page)
 
@@ -147,7 +145,7 @@ def render(
         chosen = choose(pages.pages, baseline) if isinstance(baseline, str) else None
         report = Report(
             session=session,
-            plan=explained(pages),
+            plan=pages,
             links=Links(single_file),
             baseline=chosen,
             other=plan(other, every=True) if other is not None else None,
@@ -167,9 +165,7 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
         refuse_foreign([path])
     articles = _texts(_article, report, len(pages), processes, _shortest(pages))
     text = document(report.title, [index_article(report), *map(Markup, articles)])
-    with new_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path
+    return write_new(path, text)
 
 
 def _write_folder(report: Report, target: Path, processes: int) -> Path:
@@ -214,9 +210,8 @@ def _page_text(report: Report, place: int) -> str:
 
 def _shortest(pages: Sequence[KernelPage]) -> int | None:
     """The page that is made soonest: of the kernel with the fewest instructions. None without pages."""
-    return min(
-        range(len(pages)), key=lambda at: len(pages[at].analysis.profile.source.instructions), default=None
-    )
+    lengths = [len(page.analysis.profile.source.instructions) for page in pages]
+    return lengths.index(min(lengths)) if lengths else None
 
 
 def is_our_page(file: Path) -> bool:
@@ -305,7 +300,6 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     before = report.before(page)
     prefix = report.links.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
-    explanation = page.explanation
     return filled(
         "kernel.html",
         page=page,
@@ -314,9 +308,9 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         verdict=page.analysis.verdict,
         sections=shown,
         absent=absent,
-        explanation=explanation,
+        explanation=page.explanation,
         at=_line_links(shown, prefix),
-        markdown=markdown([Explained(explanation, page.family)]) if explanation is not None else "",
+        markdown=markdown([Explained(page.explanation, page.family)]),
         toc=[(f"{prefix}{section.name}", section.short) for section in shown],
         tiles=tiles(page),
         whose=whose(page.analysis.profile),
@@ -342,21 +336,14 @@ def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], 
 
 def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     """Fragment and title of each section of the run page."""
-    items = [(f"{prefix}summary", "In short")] if len(view.groups) > 1 else []
-    items += [
-        (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
-    ]
-    several = len(view.sizes) > 1
-    items += [
-        (
-            f"{prefix}over-size-{sizes.ladder}",
-            f"Over size, {sizes.types or sizes.ladder}" if several else "Over size",
-        )
-        for sizes in view.sizes
-    ]
+    items = {"summary": "In short"} if len(view.groups) > 1 else {}
+    items |= {f"ladder-{group.problem.key}": f"Ladder at {group.problem.label}" for group in view.groups}
+    for sizes in view.sizes:
+        which = f", {sizes.types or sizes.ladder}" if len(view.sizes) > 1 else ""
+        items[f"over-size-{sizes.ladder}"] = f"Over size{which}"
     if view.launches:
-        items.append((f"{prefix}launches", "Other launches"))
-    return [*items, (f"{prefix}how", "How measured")]
+        items["launches"] = "Other launches"
+    return [(prefix + name, title) for name, title in {**items, "how": "How measured"}.items()]
 
 
 TOGETHER = 4  # most launches of one kernel that one process explains in a row
@@ -366,9 +353,7 @@ def explain_all(sessions: Iterable[Session], *, processes: int) -> None:
     """Explain every launch that is not yet, several at the same time (see `workers.ordered`)."""
     waiting = [kernel for session in sessions for kernel in session.kernels if not kernel.is_explained]
     groups = _of_one_code(waiting)
-    made = ordered(
-        lambda place: [kernel.explanation for kernel in groups[place]], len(groups), processes=processes
-    )
+    made = ordered(lambda at: [one.explanation for one in groups[at]], len(groups), processes=processes)
     for group, found in zip(groups, made, strict=True):
         for kernel, explanation in zip(group, found, strict=True):
             kernel.take_explanation(explanation)
@@ -377,27 +362,10 @@ def explain_all(sessions: Iterable[Session], *, processes: int) -> None:
 def _of_one_code(kernels: Sequence[KernelAnalysis]) -> list[list[KernelAnalysis]]:
     """Launches of one kernel side by side: what depends on its code alone is then worked out by one process."""
     most = max(1, min(TOGETHER, len(kernels) // WORTH_IT_FROM))
-    groups: dict[str, list[list[KernelAnalysis]]] = {}
+    groups: dict[str, list[KernelAnalysis]] = {}
     for kernel in kernels:
-        lots = groups.setdefault(kernel.profile.name, [[]])
-        if len(lots[-1]) == most:
-            lots.append([])
-        lots[-1].append(kernel)
-    return [lot for lots in groups.values() for lot in lots]
-
-
-def explained(pages: Plan) -> Plan:
-    """The same plan with every page's launch explained."""
-    by_launch = {
-        index: replace(page, explanation=page.analysis.explanation) for index, page in pages.by_launch.items()
-    }
-    by_key = {page.key: page for page in by_launch.values()}
-    return replace(
-        pages,
-        pages=tuple(by_launch.values()),
-        by_launch=by_launch,
-        stand_ins={index: by_key[page.key] for index, page in pages.stand_ins.items()},
-    )
+        groups.setdefault(kernel.profile.name, []).append(kernel)
+    return [list(lot) for group in groups.values() for lot in batched(group, most)]
 
 
 WORTH_IT_FROM = 8  # fewer pages than this are made faster by one process

@@ -138,6 +138,11 @@ class StageRow:
         return self.result.problem.flops / self.yardstick_seconds / 1e12 if self.yardstick_seconds else None
 
     @property
+    def page(self) -> KernelPage | None:
+        """The page of its launch."""
+        return None if self.launch is None else self.launch.page
+
+    @property
     def yardstick(self) -> bool:
         """True for the stage that the others are measured against."""
         return self.record.stage.yardstick
@@ -233,25 +238,15 @@ def size_table(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> Size
     """The stages of one ladder on every problem (``groups``: the largest first; ``prefix``: of the figure's ids)."""
     smallest_first = tuple(reversed(groups))
     problems = [group.problem for group in smallest_first]
-    types = _shared_types(problems)
+    kinds = {problem.types_label for problem in problems}
+    types = kinds.pop() if len(kinds) == 1 else ""
     cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
     records = {number: row.record for column in cells for number, row in column.items()}
-    return SizeTable(
-        ladder,
-        tuple(_label(problem, types) for problem in problems),
-        types,
-        tuple(
-            (record, tuple(column.get(number) for column in cells))
-            for number, record in sorted(records.items())
-        ),
-        _figure(ladder, smallest_first, types, prefix),
+    rows = (
+        (record, tuple(column.get(number) for column in cells)) for number, record in sorted(records.items())
     )
-
-
-def _shared_types(problems: Sequence[Problem]) -> str:
-    """What all problems compute in, '' where they differ."""
-    kinds = {problem.types_label for problem in problems}
-    return kinds.pop() if len(kinds) == 1 else ""
+    labels = tuple(_label(problem, types) for problem in problems)
+    return SizeTable(ladder, labels, types, tuple(rows), _figure(ladder, smallest_first, types, prefix))
 
 
 def _label(problem: Problem, types: str) -> str:
@@ -266,18 +261,13 @@ def _figure(ladder: str, groups: Sequence[ProblemGroup], types: str, prefix: str
     timed = cubes if len(cubes) > 1 else timed
     if len(timed) < 2:
         return None
-    stages = {row.record.stage.number: row.record.stage for group in timed for row in group.rows}
-    series = []
-    for number, stage in sorted(stages.items()):
-        points = [
-            (_label(group.problem, types), row.tflops)
-            for group in timed
-            for row in group.rows
-            if row.record.stage.number == number and row.tflops is not None
-        ]
-        if points:
-            series.append((f"{number} {stage.title}", points))
+    found: dict[tuple[int, str], list[tuple[str, float]]] = {}
     sizes = [_label(group.problem, types) for group in timed]
+    for size, row in ((size, row) for size, group in zip(sizes, timed, strict=True) for row in group.rows):
+        if row.tflops is not None:
+            stage = row.record.stage
+            found.setdefault((stage.number, stage.title), []).append((size, row.tflops))
+    series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
     return page_svg(
         figures.performance_over_size(series, sizes),
         identifier=f"{prefix}over-size-{ladder}-figure",
@@ -402,12 +392,13 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
         if index not in owned
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
+    first = {group.ladder: group for group in reversed(at_length)}  # of each ladder, shown at length
     by_ladder: dict[str, list[ProblemGroup]] = {}
     for group in groups:
         by_ladder.setdefault(group.ladder, []).append(group)
     sizes = (size_table(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
     return Overview(
-        _first_of_each_ladder_open(at_length),
+        tuple(replace(group, folded=group is not first[group.ladder]) for group in at_length),
         tuple(sizes),
         tuple(rest),
         plan.left_out,
@@ -417,18 +408,6 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
         session.counts,
         program_card(session, plan, earlier) if run is None else None,
     )
-
-
-def _first_of_each_ladder_open(
-    groups: Sequence[ProblemGroup],
-) -> tuple[ProblemGroup, ...]:
-    """The groups as the page shows them: of each ladder the first at length, the others folded."""
-    met: set[str] = set()
-    shown = []
-    for group in groups:
-        shown.append(replace(group, folded=group.ladder in met))
-        met.add(group.ladder)
-    return tuple(shown)
 
 
 def _rows(
@@ -499,18 +478,16 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
     """The steps between stages that were both timed and explained."""
     rungs = []
     for row in rows:
-        page = row.launch.page if row.launch is not None else None
-        if row.yardstick or row.result.timing is None or page is None or page.explanation is None:
-            continue
-        rungs.append(Rung(row.record.stage, page.explanation, row.result.timing))
+        explanation = row.page and row.page.explanation
+        if explanation and row.result.timing and not row.yardstick:
+            rungs.append(Rung(row.record.stage, explanation, row.result.timing))
     return ladder_steps(rungs)
 
 
 def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> LadderRoofline | None:
     steps = []
     for row in rows:
-        page = row.launch.page if row.launch is not None else None
-        roofs = page.analysis.get(Roofline) if page is not None else None
+        roofs = row.page.analysis.get(Roofline) if row.page is not None else None
         if isinstance(roofs, Roofline):
             stage = row.record.stage
             steps.append(
@@ -533,17 +510,13 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Ladder
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
     """The families of launches that belong to no stage, in the one order of `analysis.inputs.families`."""
     explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
-    return tuple(_row(session, plan, family) for family in by_gain(explained))
-
-
-def _row(session: Session, plan: Plan, family: Family) -> FamilyRow:
-    limit = session.whole(family.representative).verdict.limited_by
-    return FamilyRow(
-        family=family,
-        page=plan.by_launch.get(family.representative),
-        reports=report_names(session.kernels[member] for member in family.members),
-        limited_by="" if limit == "unknown" else limit,
-    )
+    rows = []
+    for family in by_gain(explained):
+        limit = session.whole(family.representative).verdict.limited_by
+        reports = report_names(session.kernels[member] for member in family.members)
+        page = plan.by_launch.get(family.representative)
+        rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit))
+    return tuple(rows)
 
 
 def report_names(kernels: Iterable[KernelAnalysis]) -> tuple[str, ...]:

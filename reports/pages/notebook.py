@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ from gemmprof.reports.words import place, saved, title
 from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.session import Session
     from gemmprof.model import Finding
 
 # Sections of a kernel page that a notebook shows (the others are long, or need the page's script).
@@ -92,7 +91,7 @@ def session_html(session: Session) -> str:
     shown = session.families[:FAMILIES]
     left = len(session.families) - len(shown)
     return _table(
-        *_family_rows(shown),
+        _family_rows(shown),
         title=headline(session),
         lead=facts(session) if session.kernels else "",
         more=f"and {left:,} more families" if left else "",
@@ -101,43 +100,43 @@ def session_html(session: Session) -> str:
 
 def families_html(found: Sequence[Family]) -> str:
     """Families as a table."""
-    return _table(*_family_rows(found))
+    return _table(_family_rows(found))
 
 
 def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
     """Findings as a table, each with its family and the time that it saves there in nanoseconds."""
     rows = [
-        (
-            family.id,
-            family.label,
-            title(finding),
-            saved(finding),
-            nanoseconds(saves_ns),
-            "; ".join(place(where) for where in finding.places[:2]),
-            finding.change,
-        )
+        {
+            "id": family.id,
+            "kernel": family.label,
+            "finding": title(finding),
+            "saves": saved(finding),
+            "of all launches": nanoseconds(saves_ns),
+            "where": "; ".join(place(where) for where in finding.places[:2]),
+            "what to change": finding.change,
+        }
         for family, finding, saves_ns in found
     ]
-    return _table(("id", "kernel", "finding", "saves", "of all launches", "where", "what to change"), rows)
+    return _table(rows)
 
 
 def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
-    rows = []
-    for kernel in found.kernels:
-        rows.append(
-            (
-                sentences.VERDICTS[kernel.verdict],
-                sentences.named(kernel),
-                sentences.seconds(kernel, "before"),
-                sentences.seconds(kernel, "after"),
-                sentences.change(kernel),
-                "; ".join(sentences.why(kernel)),
-                "; ".join(f"{one.title} {change_text(one)}" for one in sentences.moved(kernel)[:3]),
-            )
-        )
-    columns = ("verdict", "kernel", "before", "after", "time", "why", "what moved most")
-    return _table(columns, rows, lead=f"{found.before} → {found.after}: {sentences.tally(found)}")
+    rows = [
+        {
+            "verdict": sentences.VERDICTS[kernel.verdict],
+            "kernel": sentences.named(kernel),
+            "before": sentences.seconds(kernel, "before"),
+            "after": sentences.seconds(kernel, "after"),
+            "time": sentences.change(kernel),
+            "why": "; ".join(sentences.why(kernel)),
+            "what moved most": "; ".join(
+                f"{one.title} {change_text(one)}" for one in sentences.moved(kernel)[:3]
+            ),
+        }
+        for kernel in found.kernels
+    ]
+    return _table(rows, lead=f"{found.before} → {found.after}: {sentences.tally(found)}")
 
 
 def outcome_frame(found: Outcome) -> pd.DataFrame:
@@ -162,45 +161,29 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _family_rows(found: Sequence[Family]) -> list[dict[str, str]]:
     ranges = any(family.nvtx for family in found)
-    columns = (
-        "id",
-        "kernel",
-        *(("range",) if ranges else ()),
-        "owner",
-        "launches",
-        "time",
-        "share",
-        "spread",
-        "grid",
-        "to change first",
-        "saves",
-    )
-    rows: list[tuple[str, ...]] = [
-        (
-            family.id,
-            family.label,
-            *((family.path,) if ranges else ()),
-            family.owner.title,
-            f"{family.count:,}",
-            nanoseconds(family.total_ns),
-            ratio(family.share),
-            times(family.spread),
-            extent(family.grid),
-            title(family.worst) if family.worst is not None else "",
-            ratio(family.worst.saves, 0) if family.worst is not None else "",
-        )
+    return [
+        {
+            "id": family.id,
+            "kernel": family.label,
+            **({"range": family.path} if ranges else {}),
+            "owner": family.owner.title,
+            "launches": f"{family.count:,}",
+            "time": nanoseconds(family.total_ns),
+            "share": ratio(family.share),
+            "spread": times(family.spread),
+            "grid": extent(family.grid),
+            "to change first": title(family.worst) if family.worst is not None else "",
+            "saves": ratio(family.worst.saves, 0) if family.worst is not None else "",
+        }
         for family in found
     ]
-    return columns, rows
 
 
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", lead: str = "", more: str = ""
-) -> str:
-    given = {"columns": columns, "rows": rows, "title": title, "lead": lead, "more": more}
-    return filled("notebook_table.html", **given, style=_style())
+def _table(rows: Sequence[Mapping[str, str]], *, title: str = "", lead: str = "", more: str = "") -> str:
+    """Rows as a table, each by the titles of its columns."""
+    return filled("notebook_table.html", rows=rows, title=title, lead=lead, more=more, style=_style())
 
 
 def run_frame(run: Run) -> pd.DataFrame:
@@ -280,13 +263,8 @@ _COLUMNS: dict[str, Column] = {
     "static_shared_bytes": ("Int64", lambda one, _: one.profile.launch.static_shared_memory),
     "dynamic_shared_bytes": ("Int64", lambda one, _: one.profile.launch.dynamic_shared_memory),
     "waves": ("float64", lambda one, _: one.profile.launch.waves_per_sm),
-    "duration_ns": _of_light("duration_ns"),
-    "sm_clock_hz": _of_light("sm_clock_hz"),
-    "sm_percent": _of_light("sm_percent"),
-    "memory_percent": _of_light("memory_percent"),
-    "l1_percent": _of_light("l1_percent"),
-    "l2_percent": _of_light("l2_percent"),
-    "dram_percent": _of_light("dram_percent"),
+    **{name: _of_light(name) for name in ("duration_ns", "sm_clock_hz", "sm_percent", "memory_percent")},
+    **{name: _of_light(name) for name in ("l1_percent", "l2_percent", "dram_percent")},
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
     "bytes_per_second": ("float64", lambda one, _: _dram_rate(one)),
     "theoretical_occupancy_percent": (

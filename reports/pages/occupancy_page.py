@@ -7,14 +7,12 @@ The numbers that it computes with are the table of `gemmprof.gpu.arch`, embedded
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
-from gemmprof.base.output import new_file
 from gemmprof.gpu.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
 from gemmprof.reports.pages.environment import document, filled
@@ -40,13 +38,8 @@ class Calculator:
 
     @property
     def limits(self) -> list[dict[str, Any]]:
-        """The table of limits for the script."""
-        return limits_for_script()
-
-
-def limits_for_script() -> list[dict[str, Any]]:
-    """Every architecture's limits, and a few of its products."""
-    return [_row(limits) for limits in LIMITS.values()]
+        """The table of limits for the script: every architecture's, and a few of its products."""
+        return [_row(limits) for limits in LIMITS.values()]
 
 
 def _row(limits: ArchLimits) -> dict[str, Any]:
@@ -88,10 +81,3 @@ def page_html(start: Calculator) -> str:
     labels = [limits.label for limits in LIMITS.values()]
     article = filled("occupancy_page.html", calculator=calculator_html(start), labels=labels)
     return document("CUDA occupancy calculator", [article])
-
-
-def write_page(answer: Occupancy, path: Path) -> Path:
-    """Write the page of its own, set to this configuration."""
-    with new_file(path) as temporary:
-        temporary.write_text(page_html(preset(answer)), encoding="utf-8")
-    return path

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceView
 from gemmprof.base.documents import Part
 from gemmprof.model import CodePlace
-from gemmprof.reports.pages.code_columns import COLOURS, Cells, Column, Mix, branch, columns_of, mix_of
+from gemmprof.reports.pages.code_columns import COLOURS, Column, Mix, branch, cells, columns_of, mix_of
 
 SASS_BUDGET = 2200  # most SASS rows of a page
 SOURCE_BUDGET = 900  # most source rows of a page
@@ -56,6 +56,7 @@ class Row(NamedTuple):
         target_text: the branch's target as an offset in the function.
         rest: what stands behind the target.
         access: what an instruction does to memory, in words.
+        executed: how often, of a row among the hottest.
         left_out: above 0 for a row that stands for this many left-out ones.
     """
 
@@ -71,6 +72,7 @@ class Row(NamedTuple):
     target_text: str = ""
     rest: str = ""
     access: str = ""
+    executed: int | None = None
     left_out: int = 0
 
 
@@ -86,24 +88,11 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Hot:
-    """A line among the hottest, or an instruction where there are no lines. ``inlined``: see `Row`."""
-
-    anchor: str
-    place: str
-    code: str
-    share: float | None
-    inlined: float | None
-    executed: int | None
-    mix: Mix | None
-    flags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
     """Everything that the section prints."""
 
-    hottest: tuple[Hot, ...]
+    hottest: tuple[Row, ...]
+    """The lines with most samples, or instructions where there are no lines; numbered as ``file.cu:42``."""
     files: tuple[File, ...]
     sass: tuple[Row, ...]
     columns: tuple[Column, ...]
@@ -124,6 +113,9 @@ class Listing:
         return self.anchors.get(place.address, "") if place.address is not None else ""
 
 
+Sampled = tuple[float | None, float | None, Mapping[str, int]]  # share, the inlined part of it, and stalls
+
+
 class _Rolled:
     """Samples of each line with those of the header code that was inlined into it."""
 
@@ -140,7 +132,7 @@ class _Rolled:
                 for reason, samples in counters.stalls.items():
                     sums[reason] = sums.get(reason, 0) + samples
 
-    def of(self, view: SourceView, line: CudaLine) -> tuple[float | None, float | None, Mapping[str, int]]:
+    def of(self, view: SourceView, line: CudaLine) -> Sampled:
         """Share, the inlined part of it, and the stalls of a line; a header's line keeps its own."""
         total, own = view.totals.samples, line.counters.samples
         if own is None or not total:
@@ -161,10 +153,9 @@ def listing(view: SourceView) -> Listing:
     names = _anchor_names(files)
     rolled = _Rolled(view)
     columns = tuple(column for column in columns_of(item.counters for item in view.sass) if column.on)
-    cells = Cells(columns)
-    sass = tuple(_sass(view, cells))
+    sass = tuple(_sass(view, columns))
     budget = SOURCE_BUDGET // max(len(files), 1)
-    shown = tuple(_file(view, path, names[path], budget, cells, rolled) for path in files)
+    shown = tuple(_file(view, path, names[path], budget, columns, rolled) for path in files)
     anchors: dict[tuple[str, int] | int, str] = {
         (file.path, int(row.number)): row.anchor for file in shown for row in file.rows if row.anchor
     }
@@ -212,42 +203,34 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
 
 def _hottest(
     view: SourceView, anchors: Mapping[tuple[str, int] | int, str], rolled: _Rolled
-) -> Iterator[Hot]:
-    if not view.lines:
-        for position in view.hottest_sass[:HOTTEST]:
-            item = view.sass[position]
-            share = view.share(item.counters)
-            if (share or 100.0) < COLD_PERCENT:
-                break
-            place, code = f"0x{item.offset:04x}", item.sass.strip()
-            mix, flags = mix_of(item.counters.stalls), _remarks(item.counters)
-            anchor = anchors.get(item.address, "")
-            yield Hot(anchor, place, code, share, None, item.counters.executed, mix, flags)
-        return
-    ranked = [
-        (rolled.of(view, view.lines[position]), view.lines[position]) for position in view.hottest_lines
+) -> Iterator[Row]:
+    ranked = [(line, rolled.of(view, line)) for line in (view.lines[at] for at in view.hottest_lines)]
+    if any(is_users(line.file) for line, _ in ranked):
+        ranked = [item for item in ranked if is_users(item[0].file)]
+    ranked.sort(key=lambda item: -(item[1][0] or 0.0))
+    places: list[tuple[str, tuple[str, int] | int, str, Counters, Sampled]] = [
+        (f"{base_name(one.file)}:{one.line}", (one.file, one.line), one.text, one.counters, sampled)
+        for one, sampled in ranked
     ]
-    if any(is_users(line.file) for _, line in ranked):
-        ranked = [item for item in ranked if is_users(item[1].file)]
-    ranked.sort(key=lambda item: -(item[0][0] or 0.0))
-    for (share, inlined, stalls), line in ranked[:HOTTEST]:
+    if not view.lines:
+        for one in (view.sass[at] for at in view.hottest_sass):
+            sampled = view.share(one.counters), None, one.counters.stalls
+            places.append((f"0x{one.offset:04x}", one.address, one.sass, one.counters, sampled))
+    for number, place, text, counters, (share, inlined, stalls) in places[:HOTTEST]:
         if (share or 100.0) < COLD_PERCENT:
             break
-        yield Hot(
-            anchors.get((line.file, line.line), ""),
-            f"{base_name(line.file)}:{line.line}",
-            line.text.strip(),
-            share,
-            inlined,
-            line.counters.executed,
-            mix_of(stalls),
-            _remarks(line.counters),
+        mix, flags = mix_of(stalls), _remarks(counters)
+        anchor, executed = anchors.get(place, ""), counters.executed
+        yield Row(
+            number, text.strip(), share, inlined, mix=mix, flags=flags, anchor=anchor, executed=executed
         )
 
 
-def _file(view: SourceView, path: str, name: str, budget: int, cells: Cells, rolled: _Rolled) -> File:
+def _file(
+    view: SourceView, path: str, name: str, budget: int, columns: Sequence[Column], rolled: _Rolled
+) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
-    empty = Markup("<td></td>") * len(cells.columns)
+    empty = Markup("<td></td>") * len(columns)
     text = view.files.get(path, "")
 
     def row(number: int, code: str) -> Row:
@@ -260,7 +243,7 @@ def _file(view: SourceView, path: str, name: str, budget: int, cells: Cells, rol
             code,
             share,
             inlined,
-            cells.of(line.counters),
+            cells(columns, line.counters),
             mix=mix_of(stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
             flags=_remarks(line.counters),
             anchor=f"{name}-{number}",
@@ -273,13 +256,8 @@ def _file(view: SourceView, path: str, name: str, budget: int, cells: Cells, rol
     lines = text.split("\n")
     first, last = max(1, min(known) - MARGIN), min(len(lines), max(known) + MARGIN)
     numbers = list(range(first, last + 1))
-    kept = _keep(
-        [
-            (number in known, known[number].counters.samples or 0 if number in known else 0)
-            for number in numbers
-        ],
-        budget,
-    )
+    heat = [(n in known, (known[n].counters.samples or 0) if n in known else 0) for n in numbers]
+    kept = _keep(heat, budget)
     rows = []
     for keep, run in _runs(numbers, kept):
         if keep:
@@ -289,10 +267,9 @@ def _file(view: SourceView, path: str, name: str, budget: int, cells: Cells, rol
     return File(base_name(path), path, tuple(rows), with_text=True, own=own)
 
 
-def _sass(view: SourceView, cells: Cells) -> Iterator[Row]:
-    kept = _keep(
-        [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET
-    )
+def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
+    heat = [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass]
+    kept = _keep(heat, SASS_BUDGET)
     shown = {item.offset for item, keep in zip(view.sass, kept, strict=True) if keep}
     for keep, run in _runs(view.sass, kept):
         if not keep:
@@ -306,7 +283,7 @@ def _sass(view: SourceView, cells: Cells) -> Iterator[Row]:
                 f"{item.offset:04x}",
                 before,
                 share,
-                cells=cells.of(counters),
+                cells=cells(columns, counters),
                 mix=mix_of(counters.stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
                 flags=_remarks(counters),
                 anchor=_sass_anchor(item.offset),
@@ -492,9 +469,4 @@ def packed(values: Iterable[int]) -> str:
 
 
 def _steps(values: Iterable[int]) -> str:
-    last = 0
-    steps = []
-    for value in values:
-        steps.append(value - last)
-        last = value
-    return packed(steps)
+    return packed(value - last for last, value in pairwise([0, *values]))

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -129,12 +129,6 @@ def export_tables(
     return Exported(files, launches, tuple(failures))
 
 
-def _nothing() -> Future[Mapping[str, str]]:
-    done: Future[Mapping[str, str]] = Future()
-    done.set_result({})
-    return done
-
-
 def _spool_lot(
     spools: Mapping[str, Spool], with_unit: bool, path: Path, only: Collection[int] | None, name: str
 ) -> tuple[int, dict[str, list[Path]], Mapping[str, str], list[KernelProfile]]:
@@ -145,13 +139,9 @@ def _spool_lot(
     """
     bare = []
     slices: dict[str, list[Path]] = {table: [] for table in spools}
-    with (
-        ThreadPoolExecutor(1) as background,
-        ReportReader(path) as reader,
-        few_collections(),
-    ):
+    with ThreadPoolExecutor(1) as background, ReportReader(path) as reader, few_collections():
         # The native reader works on the units while the values are read.
-        known = background.submit(units_of_report, path) if with_unit else _nothing()
+        known = background.submit(units_of_report, path) if with_unit else None
         launches = len(reader) if only is None else len(only)
         builder = TableBuilder(os.fspath(path), tuple(spools))
         profiles = reader.profiles(
@@ -167,10 +157,7 @@ def _spool_lot(
             if builder.is_full or done == launches:
                 for of, table in builder.tables():
                     slices[of].append(spools[of].write(table, f"{name}-{done:06d}"))
-        return launches, slices, known.result(), bare
-
-
-FORMATS = ("parquet", "csv", "jsonl")
+        return launches, slices, known.result() if known else {}, bare
 
 
 class Spool:
@@ -209,8 +196,8 @@ class Spool:
 
     def finish(
         self, target: Path, format_name: str, amend: Callable[[pa.Table], pa.Table] | None = None
-    ) -> Path:
-        """Write the file, in a folder that is published when all of it is written, and return its path.
+    ) -> None:
+        """Write the file, in a folder that is published when all of it is written.
 
         Args:
             format_name: one of `FORMATS`.
@@ -222,7 +209,6 @@ class Spool:
             schema = amend(schema.empty_table()).schema
             tables = map(amend, tables)
         _WRITERS[format_name](target, schema, tables)
-        return target
 
 
 def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
@@ -270,7 +256,9 @@ def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Non
     """Texts are as a spreadsheet may have them (`spreadsheet`); the other formats hold them as they are."""
     import pyarrow.csv as pc
 
-    plain = _plain_schema(schema)
+    # CSV knows no dictionary encoding.
+    kinds = (part.type.value_type if pa.types.is_dictionary(part.type) else part.type for part in schema)
+    plain = pa.schema(zip(schema.names, kinds, strict=True))
     named = pa.schema([field.with_name(spreadsheet(field.name)) for field in plain])
     with pc.CSVWriter(path, named) as writer:
         for table in tables:
@@ -306,13 +294,4 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema, Iterable[pa.Table]], None]] = {
     "csv": _write_csv,
     "jsonl": _write_jsonl,
 }
-
-
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema without dictionary encoding, which CSV does not know."""
-    return pa.schema(
-        [
-            (part.name, part.type.value_type if pa.types.is_dictionary(part.type) else part.type)
-            for part in schema
-        ]
-    )
+FORMATS = tuple(_WRITERS)

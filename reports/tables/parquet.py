@@ -62,23 +62,15 @@ def new_parquet(
     Raises:
         OSError: if it cannot be written; it names the target.
     """
-    with (
-        written(target) as path,
-        parquet_writer(path, schema, plain=plain, statistics=statistics) as writer,
-    ):
+    with written(target) as path, parquet_writer(path, schema, plain=plain, statistics=statistics) as writer:
         yield writer
 
 
 def write_parquet(
-    table: pa.Table,
-    target: Path,
-    *,
-    row_group: int | None = None,
-    plain: Collection[str] = (),
-    statistics: Sequence[str] = (),
+    table: pa.Table, target: Path, *, row_group: int | None = None, statistics: Sequence[str] = ()
 ) -> None:
     """Write a table as a Parquet file, whole or not at all; see `new_parquet`."""
-    with new_parquet(target, table.schema, plain=plain, statistics=statistics) as writer:
+    with new_parquet(target, table.schema, statistics=statistics) as writer:
         writer.write_table(table, row_group_size=row_group)
 
 

@@ -22,7 +22,7 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
-from gemmprof.base.output import new_file
+from gemmprof.base.output import new_file, write_new
 from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.perfetto_pb2 import (
@@ -96,8 +96,7 @@ def write_speedscope(session: Session, target: Path) -> int:
         )
     ordered = tuple(flame for _, flame in sorted(flames, key=lambda item: item[0]))
     document = Speedscope(Shared(tuple(frames)), ordered, session.title)
-    with new_file(target) as path:
-        path.write_text(visible(json_text(document, indent=-1)), encoding="utf-8")
+    write_new(target, visible(json_text(document, indent=-1)))
     return len(flames)
 
 

@@ -81,7 +81,7 @@ def changes_found(
         yield Text(f"  {sentence(change)}")
     slower = sum(change.is_slower for change in found)
     faster = len(found) - slower
-    steps = f"{slower} slower step{'s' if slower != 1 else ''}, {faster} faster"
+    steps = f"{counted(slower, 'slower step')}, {faster} faster"
     yield Text(f"{counted(looked_at, 'kernel')} looked at: {steps}")
     if too_short:
         yield Text(

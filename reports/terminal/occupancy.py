@@ -36,20 +36,6 @@ def _print_table(console: Console, rows: Sequence[Row], *, right: Collection[int
     console.print(table)
 
 
-def _heads(columns: Sequence[str]) -> Row:
-    return [(column, "bold") for column in columns]
-
-
-def _style(answer: Occupancy) -> str:
-    if answer.blocks_per_sm == 0:
-        return "red"
-    return "green" if answer.theoretical_occupancy == 1 else ""
-
-
-def _label(target: Product) -> str:
-    return ".".join(map(str, target.compute_capability))
-
-
 def _examples(target: Product) -> str:
     """The GPU's name, or two products of its architecture."""
     if target.name:
@@ -57,55 +43,38 @@ def _examples(target: Product) -> str:
     return ", ".join([p.name for p in PRODUCTS if p.compute_capability == target.compute_capability][:2])
 
 
-def _together(labels: Sequence[str], everyone: Sequence[str]) -> str:
-    """Labels as a list, ``all`` where it is everyone."""
-    return "all" if len(labels) == len(everyone) > 1 else ", ".join(labels)
-
-
 def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     """The answers for one configuration on several GPUs."""
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
-    first = solved[0][1]
-    console.print(_configuration(first))
+    console.print(_configuration(solved[0][1]))
     console.print()
-    show_gpu = any(target.sm_count for target, _ in answers)
-    columns = [
-        "",
-        "GPU",
-        "Blocks/SM",
-        "Warps/SM",
-        "Occupancy",
-        *(["Blocks/GPU"] if show_gpu else []),
-        "Limited by",
-    ]
-    rows = [_heads(columns)]
+    on_gpu = any(target.sm_count for target, _ in answers)
+    numbers = ["Blocks/SM", "Warps/SM", "Occupancy", *["Blocks/GPU"] * on_gpu]
+    rows: list[Row] = [[(head, "bold") for head in ("", "GPU", *numbers, "Limited by")]]
     for target, answer in answers:
-        name = visible(_examples(target))
+        head = (".".join(map(str, target.compute_capability)), visible(_examples(target)))
         if isinstance(answer, OccupancyError):
-            blank = [DASH] * (4 if show_gpu else 3)
-            rows.append([_label(target), name, *blank, (answer.message, "red")])
+            rows.append([*head, *[DASH] * len(numbers), (answer.message, "red")])
             continue
         cells = [
             str(answer.blocks_per_sm),
             f"{answer.active_warps_per_sm} of {answer.limits.max_warps_per_sm}",
             f"{answer.theoretical_percent:.1f} %",
         ]
-        if show_gpu:
+        if on_gpu:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
-        style = _style(answer)
-        rows.append([(cell, style) for cell in (_label(target), name, *cells, reasoning.limited_by(answer))])
-    _print_table(console, rows, right=range(2, len(columns) - 1))
-    _print_reasoning(console, [answer for _, answer in solved])
+        full = "green" if answer.theoretical_occupancy == 1 else ""
+        style = "red" if answer.blocks_per_sm == 0 else full
+        rows.append([(cell, style) for cell in (*head, *cells, reasoning.limited_by(answer))])
+    _print_table(console, rows, right=range(2, 2 + len(numbers)))
+    distinct = list({answer.limits.compute_capability: answer for _, answer in solved}.values())
+    _print_reasoning(console, distinct)
     _print_clusters(console, solved)
-    _print_suggestions(console, [answer for _, answer in solved])
+    _print_suggestions(console, distinct)
 
 
 def _configuration(answer: Occupancy) -> str:
-    parts = [
-        counted(answer.threads_per_block, "thread") + " per block",
-        counted(answer.registers_per_thread, "register") + " per thread",
-        counted(answer.shared_memory_per_block, "byte") + " of shared memory per block",
-    ]
+    parts = [answer.configuration]
     if answer.block_barriers != 1:
         parts.append(counted(answer.block_barriers, "barrier") + " per block")
     if answer.cluster_size > 1:
@@ -113,25 +82,27 @@ def _configuration(answer: Occupancy) -> str:
     return ", ".join(parts)
 
 
+def _where(labels: Sequence[str], answers: Sequence[Occupancy]) -> tuple[str, str]:
+    """On which of several architectures, ``all`` where it is all; nothing where there is but one."""
+    several = "all" if len(labels) == len(answers) else ", ".join(labels)
+    return several if len(answers) > 1 else "", "dim"
+
+
 def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
-    distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
-    everyone = [answer.limits.label for answer in distinct]
     console.print("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
-    for shared in reasoning.explain_together(distinct):
+    for shared in reasoning.explain_together(answers):
         step = shared.step
         name = reasoning.RESOURCE_WORDS[step.resource] if step.resource != last else ""
         last = step.resource
-        where = _together(shared.architectures, everyone) if len(everyone) > 1 else ""
         style = "bold" if step.binding else ""
-        rows.append([name, (step.text, style), (where, "dim")])
+        rows.append([name, (step.text, style), _where(shared.architectures, answers)])
     endings: dict[str, list[str]] = {}
-    for answer in distinct:
+    for answer in answers:
         endings.setdefault(reasoning.conclusion(answer), []).append(answer.limits.label)
-    for text, cards in endings.items():
-        where = _together(cards, everyone) if len(everyone) > 1 else ""
-        rows.append(["so" if text == next(iter(endings)) else "", text, (where, "dim")])
+    for text, labels in endings.items():
+        rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
     _print_table(console, rows)
 
 
@@ -144,31 +115,22 @@ def _print_clusters(console: Console, answers: Iterable[tuple[Product, Occupancy
         console.print(
             f"\nAt most {counted(bound, 'cluster')} of {answer.cluster_size} blocks run at once on "
             f"{target.sm_count} SMs ({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC "
-            "has differs from GPU to "
-            "GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
+            "has differs from GPU to GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
         )
 
 
 def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
-    distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
-    everyone = [answer.limits.label for answer in distinct]
+    if all(answer.theoretical_occupancy == 1 for answer in answers):
+        return
     found: dict[str, list[str]] = {}
-    for answer in distinct:
+    for answer in answers:
         for suggestion in reasoning.suggest(answer):
             found.setdefault(str(suggestion), []).append(answer.limits.label)
-    if all(answer.theoretical_occupancy == 1 for answer in distinct):
-        return
     console.print("\nWhat would help", style="bold")
-    if not found:
+    if found:
+        _print_table(console, [[text, _where(labels, answers)] for text, labels in found.items()])
+    else:
         console.print("No smaller block, register count or shared memory raises it.")
-        return
-    _print_table(
-        console,
-        [
-            [text, (_together(cards, everyone) if len(everyone) > 1 else "", "dim")]
-            for text, cards in found.items()
-        ],
-    )
 
 
 def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
@@ -177,9 +139,8 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
     from gemmprof.gpu.toolchain import demangle
 
     console.print(f"{counted(threads, 'thread')} per block\n")
-    rows = [
-        _heads(["Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", ""])
-    ]
+    heads = ("Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", "")
+    rows: list[Row] = [[(head, "bold") for head in heads]]
     names = demangle([kernel.resources.name for kernel in kernels])
     told = labels(names)
     for kernel, name in zip(kernels, names, strict=True):

@@ -71,14 +71,9 @@ def print_pair(console: Console, outcome: Outcome) -> None:
     head = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
     console.print(head.append(short(f" {sentences.named(kernel)}"), style="bold"))
     counts = sentences.launches(kernel)
-    facts = [
-        f"{sentences.seconds(kernel, 'before')} → {sentences.seconds(kernel, 'after')}",
-        sentences.change(kernel),
-    ]
-    facts += [
-        f"cycles {sentences.cycles(kernel)}" if sentences.cycles(kernel) else "",
-        f"launches {counts[0]}, {counts[1]}",
-    ]
+    cycles = sentences.cycles(kernel)
+    facts = [sentences.times(kernel), sentences.change(kernel), f"cycles {cycles}" if cycles else ""]
+    facts.append(f"launches {counts[0]}, {counts[1]}")
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
     for text in sentences.why(kernel):
         console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
@@ -95,17 +90,14 @@ def _table(kernels: Iterable[Compared]) -> Table:
     numbers = (">Before", ">After", ">Change", "Interval", ">In cycles", ">Launches")
     table = columns("Verdict", "Kernel", *numbers, "Changed", ruled=True)
     for kernel in kernels:
-        judgement = kernel.judgement
         counts = sentences.launches(kernel)
         table.add_row(
             Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
             Text(sentences.named(kernel)),
             sentences.seconds(kernel, "before"),
             sentences.seconds(kernel, "after"),
-            "" if judgement is None else sentences.percent(judgement.change),
-            ""
-            if judgement is None
-            else f"{sentences.percent(judgement.low)} to {sentences.percent(judgement.high)}",
+            sentences.shift(kernel),
+            sentences.interval(kernel),
             sentences.cycles(kernel),
             f"{counts[0]}, {counts[1]}",
             ", ".join(kernel.changed),
@@ -118,10 +110,8 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
     table = columns("!Verdict", "Kernel", ">!Change", ruled=True, padding=(0, 1, 0, 0))
     for kernel in kernels:
         judgement = kernel.judgement
-        facts = f"{sentences.seconds(kernel, 'before')} → {sentences.seconds(kernel, 'after')}"
-        if kernel.changed:
-            facts += f"; {', '.join(kernel.changed)}"
-        change = "" if judgement is None else sentences.percent(judgement.change)
+        facts = "; ".join(filter(None, (sentences.times(kernel), ", ".join(kernel.changed))))
+        change = sentences.shift(kernel)
         if judgement is not None:
             change += f"\n{100 * judgement.low:+.1f} to {100 * judgement.high:+.1f}"
         table.add_row(
@@ -130,11 +120,6 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
             change,
         )
     return table
-
-
-def _counts(side: Side) -> str:
-    kernels = formatting.counted(len({record.name for record in side.kernels}), "kernel")
-    return f"{kernels} in {formatting.counted(len(side.kernels), 'family')}"
 
 
 def _quantities(kernel: Compared) -> Table:
@@ -186,7 +171,9 @@ def print_side(console: Console, side: Side) -> None:
             spread,
             record.limit,
         )
-    console.print(Text(f"{side.title}: {_counts(side)}; nothing to compare them with."))
+    kernels = formatting.counted(len({record.name for record in side.kernels}), "kernel")
+    families = formatting.counted(len(side.kernels), "family")
+    console.print(Text(f"{side.title}: {kernels} in {families}; nothing to compare them with."))
     console.print(table)
 
 

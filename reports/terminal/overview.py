@@ -131,7 +131,8 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         room = width - len(start)
         yield start + (_first_to_change(family, room) if gains else fit(name, room))
     if left := total - len(found):
-        rest = max(0.0, sum(family.share or 0.0 for family in session.by_time) - _shares(found))
+        whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
+        rest = max(0.0, whole - shares)
         yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
     yield ""
     if not gains and all(session.explanation(family.representative).limit is None for family in found):
@@ -140,10 +141,6 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         if len(line) <= width:
             yield line
             break
-
-
-def _shares(found: Sequence[Family]) -> float:
-    return sum(family.share or 0.0 for family in found)
 
 
 def _first_to_change(family: Family, room: int) -> str:
@@ -249,11 +246,6 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
     for name in sections:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            raise UsageError(
-                f"there is no section '{name}'",
-                found=", ".join(known),
-                remedies=[
-                    f"did you mean '{close[0]}'?" if close else "name one of these, or leave out --section"
-                ],
-            )
+            remedy = f"did you mean '{close[0]}'?" if close else "name one of these, or leave out --section"
+            raise UsageError(f"there is no section '{name}'", found=", ".join(known), remedies=[remedy])
     return [(name, title) for name, title in known.items() if not sections or name in sections]

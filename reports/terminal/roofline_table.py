@@ -91,10 +91,8 @@ def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
         if not row.points:
             reasons.setdefault(_why_none(row.result), []).append(row.name)
     for reason, names in reasons.items():
-        some = ", ".join(visible(name) for name in names[:3]) + (
-            f" and {len(names) - 3:,} more" if names[3:] else ""
-        )
-        yield Text(f"{reason}\n  in {some}")
+        more = f" and {len(names) - 3:,} more" if names[3:] else ""
+        yield Text(f"{reason}\n  in {', '.join(map(visible, names[:3]))}{more}")
 
 
 def _why_none(result: Roofline | NotCollected) -> str:

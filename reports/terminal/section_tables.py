@@ -26,7 +26,19 @@ from gemmprof.analysis.sections.timeline import Lane, Timeline
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports import formatting
+from gemmprof.reports.formatting import (
+    DASH,
+    bandwidth,
+    extent,
+    figure_text,
+    flops,
+    number,
+    percent,
+    ratio,
+    significant,
+    times,
+    traffic,
+)
 from gemmprof.reports.formatting import occupancy as occupancy_text
 from gemmprof.reports.terminal import columns
 
@@ -50,7 +62,7 @@ def rows(result: Any, most: int = MOST) -> list[Row]:
     if isinstance(result, NotCollected):
         return [("not collected", "", f"ncu {result.remedy}")] if result.remedy else []
     writer = _WRITERS.get(type(result))
-    found = [row for row in writer(result, most) if row[1] != formatting.DASH] if writer is not None else []
+    found = [row for row in writer(result, most) if row[1] != DASH] if writer is not None else []
     missing = getattr(result, "missing", None)
     if missing is not None:
         found.append(("partly collected", "", f"the rest: ncu {missing.remedy}"))
@@ -106,13 +118,13 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
     for name, points in kernels:
         for position, point in enumerate(points):
             shown = {
-                "FLOP/byte": formatting.significant(point.intensity),
-                "ridge": formatting.significant(point.ridge),
-                "achieved": formatting.flops(point.achieved),
-                "attainable": formatting.flops(point.attainable),
-                "reached": formatting.percent(point.percent),
-                "headroom": formatting.times(point.headroom),
-                "bandwidth": formatting.bandwidth(point.memory.achieved),
+                "FLOP/byte": significant(point.intensity),
+                "ridge": significant(point.ridge),
+                "achieved": flops(point.achieved),
+                "attainable": flops(point.attainable),
+                "reached": percent(point.percent),
+                "headroom": times(point.headroom),
+                "bandwidth": bandwidth(point.memory.achieved),
                 "side": point.bound,
             }
             first = (Text("" if position else visible(name)),) * named
@@ -127,51 +139,40 @@ def _figures(result: Any, *names: str) -> Iterator[Row]:
     for name, item in declared(type(result)).items():
         value = getattr(result, name)
         if value is not None and item.shown and (not names or name in names):
-            yield item.title, formatting.figure_text(value, item), item.meaning
+            yield item.title, figure_text(value, item), item.meaning
 
 
 def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for entry in result.limiting_breakdown[: most // 2]:
-        yield (
-            f"busiest: {entry.unit or entry.label}",
-            formatting.percent(entry.percent),
-            entry.label if entry.unit else "",
-        )
+        label = entry.label if entry.unit else ""
+        yield f"busiest: {entry.unit or entry.label}", percent(entry.percent), label
     if result.bottleneck is not None:
         yield "By ncu's rule", result.bottleneck.title, result.bottleneck.message
 
 
 def _roofline(result: Roofline, most: int) -> Iterator[Row]:
     for point in result.points[: 2 * most]:
-        where = f"{formatting.significant(point.intensity)} FLOP/byte, {point.bound} side"
-        yield (
-            f"{point.compute.label}, {point.memory.label}",
-            formatting.flops(point.achieved),
-            (
-                f"{formatting.percent(point.percent)} of {formatting.flops(point.attainable)} attainable at {where}"
-            ),
-        )
+        where = f"{significant(point.intensity)} FLOP/byte, {point.bound} side"
+        reached = f"{percent(point.percent)} of {flops(point.attainable)} attainable at {where}"
+        yield f"{point.compute.label}, {point.memory.label}", flops(point.achieved), reached
     yield from _memory_roofs(result)
 
 
 def _memory_roofs(result: Roofline) -> Iterator[Row]:
     for memory in result.memory_roofs:
-        yield (
-            memory.label,
-            formatting.bandwidth(memory.achieved),
-            f"{formatting.percent(memory.percent)} of {formatting.bandwidth(memory.peak)}",
-        )
+        reached = f"{percent(memory.percent)} of {bandwidth(memory.peak)}"
+        yield memory.label, bandwidth(memory.achieved), reached
     for note in result.notes:
         yield "Note", "", note
 
 
 def _launch(result: Launch, most: int) -> Iterator[Row]:
-    yield "Grid", formatting.extent(result.grid), f"{formatting.number(result.blocks)} blocks"
+    yield "Grid", extent(result.grid), f"{number(result.blocks)} blocks"
     yield (
         "Block",
-        formatting.extent(result.block),
-        f"{formatting.number(result.threads_per_block)} threads, {result.warps_per_block} warps",
+        extent(result.block),
+        f"{number(result.threads_per_block)} threads, {result.warps_per_block} warps",
     )
     yield from _figures(result)
     if result.idle_lanes:
@@ -181,39 +182,25 @@ def _launch(result: Launch, most: int) -> Iterator[Row]:
 def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for item in result.classes[:most]:
-        opcodes = ", ".join(
-            f"{one.opcode} {formatting.ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4]
-        )
-        yield item.title, formatting.ratio(item.share), opcodes
+        opcodes = (f"{one.opcode} {ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4])
+        yield item.title, ratio(item.share), ", ".join(opcodes)
     for pipe in sorted(result.pipes, key=lambda pipe: -pipe.percent)[: most // 2]:
-        yield f"pipe {pipe.label}", formatting.percent(pipe.percent), pipe.meaning
+        yield f"pipe {pipe.label}", percent(pipe.percent), pipe.meaning
     yield from _figures(result.ratios)
 
 
 def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
     limits = ", ".join(result.limited_by).replace("_", " ")
-    yield (
-        "Theoretical",
-        occupancy_text(result.theoretical_percent),
-        (f"limited by {limits}" if result.limits_theoretical else "every warp slot can be taken"),
-    )
-    yield from _figures(
-        result, *(name for name in declared(LaunchOccupancy) if name != "theoretical_percent")
-    )
+    why = f"limited by {limits}" if result.limits_theoretical else "every warp slot can be taken"
+    yield "Theoretical", occupancy_text(result.theoretical_percent), why
+    yield from _figures(result, *declared(LaunchOccupancy).keys() - {"theoretical_percent"})
     for limit in result.block_limits:
-        yield (
-            f"blocks by {limit.resource.replace('_', ' ')}",
-            formatting.number(limit.blocks),
-            "binds" if limit.binding else "",
-        )
+        name = f"blocks by {limit.resource.replace('_', ' ')}"
+        yield name, number(limit.blocks), "binds" if limit.binding else ""
     for loss in result.losses[:most]:
         yield loss.kind, f"{-loss.points:.1f} points", loss.text
     for suggestion in result.suggestions[:3]:
         yield "would help", "", str(suggestion)
-
-
-def _scheduler(result: Scheduler, most: int) -> Iterator[Row]:
-    yield from _figures(result)
 
 
 def _sparklines(drawn: Sequence[Row], *, width: int) -> Table:
@@ -236,7 +223,7 @@ SPARK_COLUMNS = 60
 
 
 def sparkline(lane: Lane, *, most: float) -> str:
-    """A counter over the launch, a character a stretch of equal length; ``?`` where no sample was taken."""
+    """A counter over the launch between bars, a character a stretch of equal length; ``?`` where there is no sample."""
     columns = min(SPARK_COLUMNS, len(lane.values))
     edges = [position * len(lane.values) // columns for position in range(columns + 1)]
     line = ""
@@ -245,59 +232,43 @@ def sparkline(lane: Lane, *, most: float) -> str:
         height = sum(known) / len(known) / most * (len(SPARKS) - 1) if known and most > 0 else 0.0
         # What is not nothing is seen.
         line += SPARKS[max(height > 0.1, min(len(SPARKS) - 1, round(height)))] if known else "?"
-    return line
-
-
-def _between(line: str) -> str:
     return f"{SPARKS_BETWEEN}{line}{SPARKS_BETWEEN}"
 
 
 def _timeline(result: Timeline, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for phase in result.phases:
-        costs = (
-            f", costs {formatting.percent(phase.costs_percent)}" if phase.costs_percent is not None else ""
-        )
+        costs = f", costs {percent(phase.costs_percent)}" if phase.costs_percent is not None else ""
         span = f"{100 * phase.begin:.0f}–{100 * phase.end:.0f} %"
         yield phase.name, span, f"{phase.what}{costs}"
     for lane in result.lanes:
         if lane.peak > 0:
-            top = f"at most {formatting.significant(lane.peak)} {lane.unit}".rstrip()
-            yield lane.title, _between(sparkline(lane, most=lane.scale)), top
+            top = f"at most {significant(lane.peak)} {lane.unit}".rstrip()
+            yield lane.title, sparkline(lane, most=lane.scale), top
     # One scale for all: warps that wait are told from those that hardly do.
     peak = max((lane.peak for lane in result.stalls), default=0.0)
     for lane in result.stalls[:most]:
-        yield (
-            f"stalled: {lane.title}",
-            _between(sparkline(lane, most=peak)),
-            f"{formatting.significant(lane.mean)} warps of a scheduler",
-        )
+        mean = f"{significant(lane.mean)} warps of a scheduler"
+        yield f"stalled: {lane.title}", sparkline(lane, most=peak), mean
 
 
 def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for state in [state for state in result.states if state.share >= 0.005][:most]:
-        yield state.reason.title.removeprefix("Stall "), formatting.ratio(state.share), state.meaning
+        yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.meaning
 
 
 def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
     titles = {unit.name: unit.title for unit in result.units}
     for unit in result.units:
         if unit.hit_rate is not None:
-            yield unit.title, formatting.percent(unit.hit_rate), "of the sectors found there"
+            yield unit.title, percent(unit.hit_rate), "of the sectors found there"
     busy = [link for link in result.links if not link.idle]
     for link in sorted(busy, key=lambda link: -(link.bytes or 0.0))[:most]:
-        amount = (
-            formatting.traffic(link.bytes)
-            if link.bytes is not None
-            else f"{formatting.number(link.instructions)} instructions"
-        )
-        rate = [formatting.bandwidth(link.bytes_per_second)] if link.bytes_per_second is not None else []
-        peak = (
-            [f"{formatting.percent(link.percent_of_peak)} of peak"]
-            if link.percent_of_peak is not None
-            else []
-        )
+        instructions = f"{number(link.instructions)} instructions"
+        amount = instructions if link.bytes is None else traffic(link.bytes)
+        rate = [bandwidth(link.bytes_per_second)] if link.bytes_per_second is not None else []
+        peak = [f"{percent(link.percent_of_peak)} of peak"] if link.percent_of_peak is not None else []
         path = f"{titles.get(link.source, link.source)} → {titles.get(link.target, link.target)}"
         yield f"{path}, {link.label.replace('_', ' ')}", amount, ", ".join(rate + peak)
     yield from _figures(result)
@@ -305,11 +276,8 @@ def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
 
 def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
     for kind in result.operations:
-        yield (
-            kind.title,
-            formatting.number(kind.sectors_per_request),
-            f"sectors a request, {formatting.number(kind.requests)} requests",
-        )
+        requests = f"sectors a request, {number(kind.requests)} requests"
+        yield kind.title, number(kind.sectors_per_request), requests
     yield from _figures(result)
     yield from _in_excess(result, "sectors", most)
 
@@ -318,12 +286,8 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
     if result.uses_shared_memory is False:
         yield "Shared memory", "unused", ""
     for kind in result.operations:
-        way = f"{formatting.number(kind.n_way)} wavefronts a request" if kind.n_way is not None else ""
-        yield (
-            kind.title,
-            formatting.percent(kind.share),
-            ", ".join(t for t in ("of the wavefronts are conflicts", way) if t),
-        )
+        way = "" if kind.n_way is None else f", {number(kind.n_way)} wavefronts a request"
+        yield kind.title, percent(kind.share), f"of the wavefronts are conflicts{way}"
     yield from _figures(result)
     yield from _in_excess(result, "wavefronts", most)
 
@@ -331,18 +295,15 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
 def _in_excess(result: Coalescing | BankConflicts, unit: str, most: int) -> Iterator[Row]:
     """The places with most excess, in sectors or wavefronts."""
     for access in [one for one in (result.lines or result.instructions) if (one.excess or 0) > 0][:most]:
-        total = formatting.number(getattr(access, unit))
-        yield place_text(access.place), formatting.number(access.excess), f"{unit} in excess of {total}"
+        total = number(getattr(access, unit))
+        yield place_text(access.place), number(access.excess), f"{unit} in excess of {total}"
 
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for branch in (result.lines or result.instructions)[:most]:
-        yield (
-            place_text(branch.place),
-            formatting.number(branch.divergent),
-            f"of {formatting.number(branch.executed)} branches diverged",
-        )
+        of = f"of {number(branch.executed)} branches diverged"
+        yield place_text(branch.place), number(branch.divergent), of
 
 
 def _spills(result: Spills, most: int) -> Iterator[Row]:
@@ -351,7 +312,7 @@ def _spills(result: Spills, most: int) -> Iterator[Row]:
         return
     yield from _figures(result)
     for access in (result.lines or result.instructions)[:most]:
-        yield place_text(access.place), formatting.number(access.sectors), "sectors"
+        yield place_text(access.place), number(access.sectors), "sectors"
 
 
 def _source_view(result: SourceView, most: int) -> Iterator[Row]:
@@ -360,12 +321,12 @@ def _source_view(result: SourceView, most: int) -> Iterator[Row]:
             line = result.lines[index]
             share = result.share(line.counters)
             if share is None or share >= 0.05:
-                yield f"{base_name(line.file)}:{line.line}", formatting.percent(share), line.text.strip()
+                yield f"{base_name(line.file)}:{line.line}", percent(share), line.text.strip()
     else:
         yield "Source lines", "none", "compile with -lineinfo (Triton and torch.compile: nothing to do)"
         for index in result.hottest_sass[:most]:
             one = result.sass[index]
-            yield f"{one.offset:#06x}", formatting.percent(result.share(one.counters)), one.sass
+            yield f"{one.offset:#06x}", percent(result.share(one.counters)), one.sass
 
 
 def _rules(result: Advice, most: int) -> Iterator[Row]:
@@ -392,7 +353,7 @@ _WRITERS: dict[type, Callable[[Any, int], Iterator[Row]]] = {
     Launch: _launch,
     InstructionMix: _instruction_mix,
     LaunchOccupancy: _occupancy,
-    Scheduler: _scheduler,
+    Scheduler: lambda result, _: _figures(result),
     Timeline: _timeline,
     WarpStates: _warp_states,
     MemoryChart: _memory_chart,

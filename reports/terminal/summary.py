@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,24 +79,15 @@ class CollectDocument(Document, frozen=True, tag="gemmprof.collect/1"):
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
     """The rows of a run, with the profiler's part where ``session`` holds the run's reports."""
-    names = {(r.stage.number, dtype): r.stage.name for r in run.stages for dtype in r.stage.dtypes}
-    return tuple(
-        _row(
-            run,
-            result,
-            names.get((result.stage, result.problem.dtype), str(result.stage)),
-            session.kernel_for(result) if session else None,
-        )
-        for result in run.results
-    )
+    return tuple(_row(run, result, session.kernel_for(result) if session else None) for result in run.results)
 
 
-def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
+def _row(run: Run, result: StageResult, kernel: KernelAnalysis | None) -> SummaryRow:
     timing, verification = result.timing, result.verification
     seconds, cublas = run.seconds(result), run.yardstick_seconds(result)
     return SummaryRow(
         stage=result.stage,
-        name=name,
+        name=run.record_of(result).stage.name,
         problem=result.problem,
         seconds=seconds,
         seconds_p10=timing.p10 if timing and seconds == timing.median else None,
@@ -240,13 +232,9 @@ def _print_all(console: Console, checks: Sequence[Check]) -> None:
 
 def stages_table(stages: Sequence[Stage]) -> Table:
     """A row a stage: number, name, idea (and the GPUs that it is written for, if not all), tile parameters."""
-    result = Table(box=None, pad_edge=False)
-    result.add_column("stage", justify="right")
-    result.add_column(
-        "name", overflow="fold", min_width=max((len(stage.name) for stage in stages), default=4)
-    )
-    result.add_column("its one idea", overflow="fold")
-    result.add_column("tile parameters", overflow="fold", max_width=60)
+    result = columns(">stage", "name", "its one idea", "tile parameters")
+    result.columns[1].min_width = max((len(stage.name) for stage in stages), default=4)
+    result.columns[3].max_width = 60
     for stage in stages:
         needs = f" Needs {' or '.join(stage.architectures)}." if stage.architectures else ""
         result.add_row(str(stage.number), stage.name, stage.idea + needs, letters(stage.parameters))
@@ -273,16 +261,14 @@ def print_search(console: Console, result: TuneDocument) -> None:
             str(outcome.blocks_per_sm),
         )
     console.print(table)
-    dropped = {
-        o.status: sum(1 for other in result.outcomes if other.status == o.status) for o in result.outcomes
-    }
-    console.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(dropped.items())))
+    tried = Counter(outcome.status for outcome in result.outcomes)
+    console.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(tried.items())))
     if result.tried:
         pace = 60 * result.tried / result.seconds
         console.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
     if len(result.cards) > 1:
-        shares = {c: sum(1 for o in result.outcomes if o.card == c) for c in result.cards}
-        told = ", ".join(f"{count} on {card.label}" for card, count in shares.items())
+        shares = Counter(outcome.card for outcome in result.outcomes)
+        told = ", ".join(f"{shares[card]} on {card.label}" for card in result.cards)
         console.print(f"measured: {told} ({result.cards[0].model})")
     console.print(
         f"winner: {letters(result.winner)}: {100 * result.best:.1f}% of cuBLAS, "

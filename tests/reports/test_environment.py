@@ -45,8 +45,8 @@ def test_the_policy_names_the_hash_of_each_inline_text() -> None:
 
 def test_rule_text_loses_its_link_marks_only() -> None:
     message = "See @url:Kernel Profiling Guide:https://docs.nvidia.com/x@ and @section:SourceCounters:Source Counters@."
-    assert e.rule_text(message) == "See Kernel Profiling Guide and Source Counters."
-    assert e.rule_text("mail a@b.example: yes") == "mail a@b.example: yes"
+    assert render("{{ x | rule_text }}", x=message) == "See Kernel Profiling Guide and Source Counters."
+    assert render("{{ x | rule_text }}", x="mail a@b.example: yes") == "mail a@b.example: yes"
 
 
 def test_heat_has_seven_steps() -> None:

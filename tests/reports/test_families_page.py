@@ -13,7 +13,7 @@ from recorded_data import DATA
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import PAGE_LIMIT, plan
-from gemmprof.reports.pages.html import explained, render
+from gemmprof.reports.pages.html import render
 from gemmprof.reports.pages.ladder_page import family_rows, session_facts
 from gemmprof.reports.terminal.overview import facts
 
@@ -51,7 +51,7 @@ def test_a_moment_that_no_calendar_has_is_left_out(training: Session, created: i
 
 
 def test_the_most_to_gain_stands_first(training: Session) -> None:
-    rows = family_rows(training, explained(plan(training)))
+    rows = family_rows(training, plan(training))
     saved = [row.family.saves_ns or 0.0 for row in rows]
     assert saved == sorted(saved, reverse=True) and saved[0] > 0
     first = rows[0].family

@@ -29,7 +29,7 @@ from gemmprof.api.server import Folders, Tools
 from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.html import Links, Report, explained, index_article, kernel_article
+from gemmprof.reports.pages.html import Links, Report, index_article, kernel_article
 from gemmprof.reports.terminal import overview
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
@@ -139,7 +139,7 @@ class Asked:
     def pages(self) -> Report:
         session = load_session([self.path])
         session.explain(range(len(session.kernels)))
-        return Report(session, explained(plan(session)), Links(single_file=True))
+        return Report(session, plan(session), Links(single_file=True))
 
     def json(self, *words: str) -> Any:
         return json.loads(self.printed(*words, "--json"))

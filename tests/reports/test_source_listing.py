@@ -7,7 +7,6 @@ import pytest
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import Session
 from gemmprof.reports.pages import source_listing
-from gemmprof.reports.pages.code_columns import Cells, columns_of
 from gemmprof.reports.pages.source_listing import listing
 
 
@@ -113,7 +112,7 @@ def test_what_headers_inline_counts_against_the_users_line(load: Callable[[str],
     assert inlined and all((row.share or 0.0) >= (row.inlined or 0.0) for row in inlined)
     # Nothing is lost or counted twice: the user's lines hold all samples.
     assert sum(row.share or 0 for f in rows.files if f.own for row in f.rows) == pytest.approx(100, abs=0.01)
-    assert all(".cu:" in hot.place for hot in rows.hottest)
+    assert all(".cu:" in hot.number for hot in rows.hottest)
 
 
 def test_every_anchor_is_one_row(load: Callable[[str], Session]) -> None:
@@ -133,19 +132,6 @@ def test_instructions_say_what_they_do_to_memory(view: SourceView) -> None:
     assert said["LDG.E"] == "global load, 32 bits a thread"
     assert said["STS"] == "shared store, 32 bits a thread"
     assert all(name.lstrip("@!P0123456 ").startswith(("LD", "ST", "@")) for name in said)
-
-
-@pytest.mark.parametrize("report", ["ladder_simple", "flaws_bank_conflicts", "flaws_spills"])
-def test_rows_that_share_their_cells_have_the_same_numbers(
-    load: Callable[[str], Session], report: str
-) -> None:
-    for kernel in load(report).kernels:
-        view = kernel.get(SourceView)
-        assert isinstance(view, SourceView)
-        columns = columns_of(item.counters for item in view.sass)
-        assert len(columns) > 1
-        cells = Cells(columns)
-        assert all(cells.of(item.counters) == Cells(columns).of(item.counters) for item in view.sass)
 
 
 def test_no_counter_of_ncus_source_page_is_lost(load: Callable[[str], Session]) -> None:

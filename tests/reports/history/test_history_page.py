@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import Change, Origin, Point, changes
 from gemmprof.reports.history.point_files import series_of
-from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html, write_history_page
+from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html
 
 START = datetime(2025, 11, 20, tzinfo=UTC)
 NAME = "void softmax<float>(</title><script>alert(1)</script>)"
@@ -29,9 +28,9 @@ def series(runs: int, *, days: float = 1.0, name: str = NAME) -> tuple[list[Poin
     return points, changes(series_of(points))
 
 
-def test_every_run_and_step_stands_on_the_page(tmp_path: Path) -> None:
+def test_every_run_and_step_stands_on_the_page() -> None:
     shown = [series(120)]
-    text = write_history_page(shown, tmp_path / "h.html").read_text(encoding="utf-8")
+    text = page_html(shown)
     assert text.count("<circle") == 120 and text.count('class="level"') == 2
     assert "<script>alert" not in text and "c7&lt;b&gt;" in text
     assert re.search(r'<line class="step bad"', text) and "code</text>" in text
