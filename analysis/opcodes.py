@@ -317,7 +317,7 @@ def parse(text: str) -> Sass:
 
 
 def _split(rest: str) -> Iterator[str]:
-    """Operands, cut at commas outside brackets. In one pass: a stranger's text may hold brackets that nothing closes."""
+    """Operands, cut at commas outside brackets, in one pass: foreign text may hold brackets that nothing closes."""
     depth, start = 0, 0
     for position, letter in enumerate(rest):
         if letter == "[":

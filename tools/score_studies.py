@@ -51,7 +51,14 @@ from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 DATA = ROOT / "tests" / "data"
 BLIND = DATA / "blind7"
 """Studies recorded to be judged at first sight."""
-SEEN = (DATA / "blind6", DATA / "blind5", DATA / "blind4", DATA / "blind3", DATA / "blind2", DATA / "variants")
+SEEN = (
+    DATA / "blind6",
+    DATA / "blind5",
+    DATA / "blind4",
+    DATA / "blind3",
+    DATA / "blind2",
+    DATA / "variants",
+)
 """Those that were that in their turn, and by which detectors have been judged since."""
 HALVED = (DATA / "blind5", DATA / "blind3")
 """Of these one half has been looked at, which a hash of their names chose."""
@@ -614,8 +621,9 @@ def section() -> list[str]:
 
     return [
         f"**On {h200['studies']} kernels as people write them, seen for the first time: {h200[error]} points mean "
-        f"error{beside(error, (h100 or h200)['studies'] + ' of them on an H100: ')}, skill {h200[skill]}{beside(skill)}, "
-        f"first cause right on {h200[right]}{beside(right)}, {h200[inside]} of the outcomes inside "
+        f"error{beside(error, (h100 or h200)['studies'] + ' of them on an H100: ')}, "
+        f"skill {h200[skill]}{beside(skill)}, first cause right on {h200[right]}{beside(right)}, "
+        f"{h200[inside]} of the outcomes inside "
         f"the interval{beside(inside)}.**",
         "",
         "These are *studies* ([corpus.md](corpus.md#studies)): one flaw, two or three ways to remove it, written and "
