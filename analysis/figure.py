@@ -122,14 +122,20 @@ def difference(of: str, less: str) -> Callable[[Any], int | None]:
 
 def collected(kind: type, profile: KernelProfile) -> dict[str, Any]:
     """The figures of a result that are metrics (`Figure.of`), by field, as the report has them: whole or real."""
-    fields = {field.name: str(field.type) for field in dataclasses.fields(cast(Any, kind))}
     found: dict[str, Any] = {}
-    for name, item in declared(kind).items():
-        if item.of:
-            read = profile.whole if fields[name].startswith("int") else profile.number
-            values = (value for metric in item.names if (value := read(metric)) is not None)
-            found[name] = next(values, None)
+    for name, metrics_of_it, whole in _metrics(cast(Any, kind)):
+        read = profile.whole if whole else profile.number
+        found[name] = next((value for one in metrics_of_it if (value := read(one)) is not None), None)
     return found
+
+
+@cache
+def _metrics(kind: Any) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    """Of each field that is a metric its name, the metric's, and whether it is a whole number."""
+    fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    return tuple(
+        (name, item.names, fields[name].startswith("int")) for name, item in declared(kind).items() if item.of
+    )
 
 
 def declared(kind: type) -> dict[str, Figure]:
