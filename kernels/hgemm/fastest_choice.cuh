@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "clusters.cuh"
+#include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
 #include "staged_store.cuh"
 #include "workspace.cuh"
@@ -20,6 +21,7 @@ namespace GEMMPROF_STAGE {
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
+    bool far;                               // `shareable`
     int slots, part_bytes;                  // of the sums that a block may leave to another
     double step;                            // BK along K, of a block that waits for nobody
     double block;                           // start and end of a tile; of all tiles together where they overlap
@@ -29,11 +31,9 @@ struct TileFacts {
 
 template <class TILE>
 constexpr TileFacts facts(double step, double block, double hot, double bandwidth = 1.0) {
-    return {TILE::bm,       TILE::bn,      TILE::pair,
-            TILE::in_turn,  TILE::swapped, TILE::kept,
-            TILE::cuttable, TILE::slots,   TILE::part_floats * 4,
-            step,           block,         hot,
-            bandwidth};
+    return {TILE::bm,       TILE::bn,        TILE::pair,  TILE::in_turn,         TILE::swapped, TILE::kept,
+            TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4, step,          block,
+            hot,            bandwidth};
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
@@ -73,6 +73,12 @@ constexpr double L2_HOLDS = 1.19e+07;  // operands of which later rounds find al
 // Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte, as if all blocks had the
 // largest share of them to add; more while others do.
 constexpr double EXCHANGE = 0.433, EXCHANGE_BYTE = 3.9e-05, EXCHANGE_BUSY = 1.57;
+constexpr double COPIED = 0.433, COPIED_BYTE = 3.5e-05;
+// Of those that blocks which are no cluster leave in memory: microseconds, for each of them, and a byte of all sums.
+constexpr double FAR = 2.84, FAR_BLOCK = 0.12, FAR_BYTE = 3.3e-07;
+// Of the bandwidth that a tile's copies reach: what blocks that share it do as a cluster; far ones, of any tile.
+constexpr double NEAR_BANDWIDTH = 0.85, FAR_BANDWIDTH = 0.66;
+constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
 // are fetched: microseconds, and more for each 64 KiB.
@@ -89,6 +95,7 @@ struct Choice {
     int tile = kLarge;
     int splits = 1;    // blocks (or pairs) that share every tile
     bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
+    bool far = false;  // who share a tile are no cluster, and meet in memory
     double time = 1e300;  // expected, in microseconds
 };
 
@@ -160,9 +167,10 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
                 std::min<double>(g.n, wide * tile.bn) * b_cost * again) * 2.0 * g.k;
     };
     const double operands = 2.0 * g.k * (double(g.m) + g.n), each_once = 2.0 * g.k * (g.m * a_cost + g.n * b_cost);
+    const double reached = choice.far ? FAR_BANDWIDTH : tile.bandwidth * (choice.splits > 1 ? NEAR_BANDWIDTH : 1.0);
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
-    read /= (once ? card.bandwidth_once : card.bandwidth) * tile.bandwidth;
+    read /= (once ? card.bandwidth_once : card.bandwidth) * reached;
     double time = LAUNCH + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
     if (choice.cut && tile.kept) {
         const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
@@ -179,19 +187,24 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : rounds);
     if (tile.kept) time += KEEP * rounds;
+    if (choice.far)
+        return time + FAR + choice.splits * (FAR_BLOCK + FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn);
     const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
-    const double busy = 1.0 + EXCHANGE_BUSY * at_once / places;
-    return choice.splits == 1 ? time : time + rounds * (EXCHANGE + EXCHANGE_BYTE * sums * busy);
+    const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
+    return choice.splits == 1 ? time : time + rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+}
+
+// How many tiles, or pairs of them, C has.
+inline std::int64_t tiles_of(const gemmprof::Gemm& problem, const TileFacts& tile) {
+    const gemmprof::Gemm g = seen_by(tile, problem);
+    return std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
 }
 
 // Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
 inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
-    const gemmprof::Gemm g = seen_by(tile, problem);
-    const std::int64_t rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair);
-    const std::int64_t count = rows * gemmprof::ceil_div(g.n, tile.bn);
-    return tile.cuttable && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
-           2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
+    const std::int64_t count = tiles_of(problem, tile), steps = gemmprof::ceil_div(problem.k, BK);
+    return tile.cuttable && count % places != 0 && count * steps >= 4 * places && 2.0 * places * steps < 2147483647.0;
 }
 
 // The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
@@ -205,7 +218,7 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
         if (facts.swapped && !stored_packed(g)) continue;
-        const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
+        const int most = facts.in_turn || facts.kept ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
             for (const bool cut : {false, true}) {
@@ -215,6 +228,14 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
                 if (choice.time < best.time) best = choice;
             }
         }
+        if (!facts.far) continue;
+        // In memory: as many as there is room for, or fewer that take no longer.
+        const int places = places_of(facts.pair), steps = gemmprof::ceil_div(g.k, BK);
+        const int room = std::min<int>({int(places / tiles_of(g, facts)), MOST_FAR, steps});
+        if (room < 2) continue;
+        Choice choice = {tile, gemmprof::ceil_div(steps, gemmprof::ceil_div(steps, room)), false, true};
+        choice.time = expected_time(g, choice, places / choice.splits, card, best.time);
+        if (choice.time < best.time) best = choice;
     }
     return best;
 }

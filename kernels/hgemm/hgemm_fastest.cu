@@ -39,7 +39,7 @@
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include <algorithm>
 
-#include "exchanged_sums.cuh"
+#include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
 #include "pieces.cuh"
 #include "staged_store.cuh"
@@ -53,7 +53,6 @@ static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tile pairs that are
 static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
 static_assert(STAGES * 2 * BK * (BM + BN) + 16384 + 1032 + 16 * STAGES <= SHARED_LIMIT,
               "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
-static_assert(2 * BM * BN * 9 / 4 <= STAGES * 2 * BK * (BM + BN), "the sums of a block must fit the tiles' memory");
 
 namespace GEMMPROF_STAGE {
 
@@ -68,8 +67,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
     // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each;
     // of the smallest all four, from the first stage on.
-    constexpr int COPIERS = PAIR > 1 || STAGE_BYTES > 24 << 10 ? 1 : STAGE_BYTES > 16 << 10 ? 2 : 4;
-    constexpr bool SMALLEST = COPIERS == 4;
+    constexpr int COPIERS = PAIR > 1 || STAGE_BYTES > 24 << 10 ? 1 : smallest<TILE> ? 4 : 2;
+    constexpr bool SMALLEST = smallest<TILE>;
     // Sums that blocks send each other take the memory of tiles, or, where they fit, that of what is being stored:
     // then a block sends as soon as it has them, because the other has begun long ago. They fit if all have as many.
     constexpr int QUADS = TILE::wn / 8;  // times four sums that a consumer's thread has
@@ -77,14 +76,17 @@ __global__ void __launch_bounds__(THREADS, 1)
                            TILE::bm * TILE::bn * 4 <= CONSUMERS * 4 * TILE::warp_staging;
     const bool apart = APART && schedule.splits > 1 && schedule.splits <= QUADS &&
                        (schedule.splits & (schedule.splits - 1)) == 0;
+    // Who share a tile leave their sums in memory, or are a cluster's.
+    const bool far = shareable<TILE> && schedule.parts != nullptr, near = schedule.splits > 1 && !far;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
     const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST, summed = empty + 8 * ST;
 
-    const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, part = rank / PAIR;
+    const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, first_rank = rank - pair_rank;
     const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
-    Pieces<!SMALLEST> pieces(schedule, index, part);
+    const int part = far ? int(blockIdx.x) / PAIR - index * schedule.splits : rank / PAIR;
+    Pieces<TILE::cuttable> pieces(schedule, index, part);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     const bool also = COPIERS == 2 && warp == CONSUMERS * 4 + 1;
@@ -99,9 +101,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     };
     const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
         if (schedule.b_once)
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR, ptx::read_once_policy());
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << first_rank, ptx::read_once_policy());
         else
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR);
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << first_rank);
     };
     const auto begin_barriers = [&] {
         for (int stage = 0; stage < ST; ++stage) {
@@ -222,10 +224,12 @@ __global__ void __launch_bounds__(THREADS, 1)
             }
         }
         __syncwarp();
-        if (schedule.splits > 1) {
+        if (near) {
             if (!apart) ptx::cluster_arrive();
             ptx::cluster_wait();
+            if constexpr (shareable<TILE>) ptx::cluster_arrive();
         }
+        if (far && warp == CONSUMERS * 4 + 3) say_started(schedule, index * PAIR + pair_rank, part);
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
@@ -236,7 +240,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             if constexpr (PAIR == 1) {
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * s);
             } else {
-                if (thread < PAIR) ptx::barrier_arrive_at(empty + 8 * s, unsigned(part * PAIR + thread));
+                if (thread < PAIR) ptx::barrier_arrive_at(empty + 8 * s, unsigned(first_rank + thread));
             }
         };
         if constexpr (TILE::in_turn)
@@ -311,7 +315,16 @@ __global__ void __launch_bounds__(THREADS, 1)
             const int col = tile_col * TILE::bn + group_col;
             if constexpr (TILE::cuttable)
                 if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
-            if (!TILE::in_turn && schedule.splits > 1) {
+            if constexpr (shareable<TILE>) {
+                if (far) {
+                    leave_and_store<T, TILE>(sums[0], schedule, index * PAIR + pair_rank, part, row, col, out);
+                    break;
+                }
+                if (near) {
+                    copy_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
+                    break;
+                }
+            } else if (SMALLEST && near) {
                 exchange_and_store<T, TILE>(sums[0], apart ? staging : tiles, summed, part, schedule.splits, pair_rank,
                                             row, col, out, apart);
                 break;
@@ -359,7 +372,10 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     // A block that left would take its shared memory from under the copies and arrivals of its neighbour.
     __syncwarp();
-    if constexpr (PAIR > 1) ptx::cluster_meet();
+    if (shareable<TILE> && near)
+        ptx::cluster_wait();
+    else if constexpr (PAIR > 1)
+        ptx::cluster_meet();
 }
 
 // ------------------------------------------------------------------------------------------------ kernels by tile
@@ -473,7 +489,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     CUtensorMap maps[3] = {};
     if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g)) return error;
 
-    const int cluster = tile.pair * choice.splits;
+    const int sharers = tile.pair * choice.splits, cluster = choice.far ? tile.pair : sharers;
     const int rows = gemmprof::ceil_div(seen.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(seen.n, tile.bn);
     const int count = rows * columns;
     // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
@@ -483,18 +499,20 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     Schedule schedule = {};
     schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
     schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
-    schedule.by_cluster = Divisor::of(cluster), schedule.by_band = Divisor::of(GROUP * columns);
+    schedule.by_cluster = Divisor::of(sharers), schedule.by_band = Divisor::of(GROUP * columns);
     schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
     schedule.by_steps = Divisor::of(steps);
     schedule.bulk = bulk, schedule.a_once = columns == 1, schedule.b_once = rows == 1;
 
-    const gemmprof::Parts parts(device, choice.cut ? clusters * cluster * tile.slots : 0, std::size_t(tile.part_bytes), stream);
+    const int leaving = choice.far || choice.cut ? clusters * sharers * tile.slots : 0;
+    const gemmprof::Parts parts(device, leaving, std::size_t(tile.part_bytes), stream, choice.far ? choice.splits + 1 : 1);
+    if (choice.far && parts.complete == nullptr) return launch_choice(g, {choice.tile}, places, device, stream);
     if (parts.complete != nullptr) {
-        schedule.whole = std::max(0, count / places - (tile.kept ? 0 : 1)) * places;
+        if (choice.cut) schedule.whole = std::max(0, count / places - (tile.kept ? 0 : 1)) * places;
         schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
-    return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,
+    return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * sharers), unsigned(cluster), stream,
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
@@ -515,7 +533,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
             return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, way.parts, stream);
     }
     return gemmprof::run_half(gemm, stream, {true, true}, [&](const gemmprof::Gemm& g, cudaStream_t on) {
-        return launch_choice(g, choice, places_of(tile_facts[choice.tile].pair * choice.splits), device, on);
+        const int pair = tile_facts[choice.tile].pair;
+        return launch_choice(g, choice, places_of(choice.far ? pair : pair * choice.splits), device, on);
     });
 }
 

@@ -113,6 +113,18 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// The same; true in all threads if `one` is in any of them.
+__device__ __forceinline__ bool named_barrier_any(int id, int threads, bool one) {
+    int any;
+    asm volatile(
+        "{\n.reg .pred one, any;\nsetp.ne.s32 one, %3, 0;\nbarrier.cta.red.or.pred any, %1, %2, one;\n"
+        "selp.s32 %0, 1, 0, any;\n}"
+        : "=r"(any)
+        : "r"(id), "r"(threads), "r"(int(one))
+        : "memory");
+    return any != 0;
+}
+
 // True in one lane of a warp, all of whose lanes ask; the same lane each time. The compiler knows that it is one: after
 // `threadIdx.x == 0` it walks the lanes in a loop around every copy, a hundred cycles each.
 __device__ __forceinline__ bool elect_one() {
@@ -169,6 +181,13 @@ __device__ __forceinline__ void send(unsigned to, float4 v, unsigned barrier) {
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
         "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
+        : "memory");
+}
+// The same by the copy engine: so many bytes, a multiple of 16, of this block's shared memory.
+__device__ __forceinline__ void send(unsigned to, unsigned from, int bytes, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "r"(from), "r"(bytes), "r"(barrier)
         : "memory");
 }
 __device__ __forceinline__ float4 load_shared(unsigned address) {
