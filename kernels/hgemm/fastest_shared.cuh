@@ -16,10 +16,6 @@ constexpr int LANES = SUMMERS * 16;
 template <class TILE>
 constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 
-// Tiles that a block computes alone with registers left, and with sums enough that a copy of them is worth its start.
-template <class TILE>
-constexpr bool shareable = !TILE::in_turn && !TILE::kept && !smallest<TILE>;
-
 // The most fours that a thread of a cluster's block receives where blocks share `quads`.
 __host__ __device__ constexpr int most_received(int quads) {
     int most = 0;
@@ -29,6 +25,12 @@ __host__ __device__ constexpr int most_received(int quads) {
     }
     return most;
 }
+
+// Tiles that a block computes alone with registers left, and with sums enough that a copy of them is worth its start;
+// they and what the others send fit the memory of the stages.
+template <class TILE>
+constexpr bool shareable = !TILE::in_turn && !TILE::kept && !smallest<TILE> &&
+                           (TILE::wn / 8 + most_received(TILE::wn / 8)) * LANES <= TILE::stages * TILE::stage_bytes;
 
 template <class T, class TILE>
 __device__ __forceinline__ void store_four(const gemmprof::Output& out, int row, int col, const float (&four)[4]) {
@@ -49,8 +51,6 @@ __device__ __forceinline__ void copy_and_store(const float (&sums)[COUNT], unsig
                                                int splits, int pair_rank, int row, int col,
                                                const gemmprof::Output& out) {
     constexpr int QUADS = COUNT / 4;
-    static_assert((QUADS + most_received(QUADS)) * LANES <= TILE::stages * TILE::stage_bytes,
-                  "a tile's sums and what the others send must fit the memory of its stages");
     const Share share = {QUADS, splits};
     const int thread = int(threadIdx.x), first = share.first(part), count = share.first(part + 1) - first;
     const unsigned mine = tiles + thread * 16, theirs = tiles + QUADS * LANES;

@@ -9,7 +9,8 @@
 //    sums stay in registers, and leave a part at a time during the next tile, while one's turn to store is not the
 //    other's. That moves fewest operands for a product.
 // 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
-//    their sums through distributed shared memory to the one that adds them. No workspace, the same result every time.
+//    their sums through distributed shared memory to the one that adds them. The same result every time.
+//    Where the GPU holds fewer clusters than there are tiles, any number of blocks meets in memory, which is L2.
 // 4. Or tiles are cut (stream-K): those of the last two rounds, which rarely fill the GPU, or all where they are fewer
 //    than the SMs. As one long row of steps along K they are cut into equal pieces, one for each cluster. A cluster
 //    leaves the sums of steps that are not a tile's first in memory; the one that computes the first takes them from
@@ -32,6 +33,7 @@
 //   staged_store.cuh    sums on their way to C (1)
 //   consumers.cuh       what a block computes, and a consumer in a step (2)
 //   exchanged_sums.cuh  blocks that share a tile (3)
+//   fastest_shared.cuh  the same by the copy engine; blocks that share a tile and are no cluster (3)
 //   pieces.cuh          how a problem is divided among clusters, tiles that are cut (4)
 //   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
