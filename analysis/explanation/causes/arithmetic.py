@@ -22,9 +22,9 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, computing
-from gemmprof.analysis.explanation.code import bits, divisions, flow, sequences
-from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
+from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
+from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, serving
 from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -223,15 +223,16 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     if shared is not None and cause == "integer_arithmetic" and shared.fix.keep is not None:
         variants.append(shared)
         gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
-    if (single := bits.one_by_one(work)) is not None:
+    if (single := divisions.one_by_one(work)) is not None:
         at_once, looked_up, count = single
         variants.append(
             Variant(
                 "a byte at a time",
                 Fix(keep=at_once, instructions={"lsu": looked_up}, passes=looked_up),
                 change=(
-                    f"Work out {bits.BYTE} bits or a word at once: {count:.0f} bits go into each value, one after the "
-                    "other. Shift whole words where bits depend on those far behind them, or look a byte up in a table."
+                    f"Work out {divisions.BYTE} bits or a word at once: {count:.0f} bits go into each value, one after "
+                    "the other. Shift whole words where bits depend on those far behind them, or look a byte up in a "
+                    "table."
                 ),
             )
         )
@@ -354,13 +355,13 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
 
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
     square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
-    goes with it. What does not change in a loop, or from thread to thread, is evaluated once, and a divisor that does
-    not change, or divides several values, becomes a factor.
+    goes with it. What comes to few values again and again, in other threads, blocks or rounds, is computed once for
+    each and looked up, and a divisor that does not change, or divides several values, becomes a factor.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
         return
-    found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
+    found = sequences.precise_functions(work)
     cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
     fewer = (

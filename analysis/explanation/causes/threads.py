@@ -27,10 +27,10 @@ from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     Form,
     checked_forms,
-    neighbours_alike,
     row_granule,
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
+from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix

@@ -6,8 +6,6 @@ only if the sectors, lines and passes that it predicts are those that the report
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -398,88 +396,6 @@ def _verdict(work: Work, form: Form) -> str:
     return verdict
 
 
-@once
-def neighbours_alike(work: Work) -> Array:
-    """How many neighbouring lanes have the same result of each instruction: a power of two, `WARP` for all of them.
-
-    What is shifted right or masked is alike in lanes that differ in the lost bits alone; what is computed of several
-    values, in those lanes in which all of them are; what is loaded, where the addresses are.
-    """
-    code = work.code
-    values = _values(code, *launched(work))[0]
-    found = [float(WARP)] * len(code.sass)
-    told = [0.0] * len(code.sass)
-    uniform = {
-        at
-        for at, one in checked_forms(work).items()
-        if one.form.kind == UNIFORM and one.verdict in ("exact", "agrees") and one.form.space == "global"
-    }
-    executed = np.flatnonzero(work.executed > 0).tolist()
-    for at in executed:
-        line = code.sass[at]
-        # What is loaded has other bits to lose than an index has.
-        bits = line.opcode in ("SHF", "LOP3") and _CONSTANTS.search(line.text) and not code.by_data[at]
-        if line.opcode == "S2R" or bits:
-            told[at] = max(
-                (_alike(values.after(at, name)) for name in line.writes if name[0] == "R"), default=0.0
-            )
-        if line.opcode in _OF_LANES or line.is_atomic or line.space == "local":
-            found[at] = 1.0
-        elif line.opcode == "CS2R":
-            found[at] = float(WARP) if "SRZ" in line.text else 1.0
-        elif line.opcode == "S2UR" or at in uniform:
-            told[at] = float(WARP)
-        elif line.opcode == "S2R":
-            found[at] = told[at] or 1.0
-        elif (
-            line.is_load
-            and line.space == "global"
-            and work.global_sectors[at]
-            and not any(code.by_data[source] for source in code.sources(at))
-        ):
-            # Where all lanes touch one sector, as many as it has words for have their word in common.
-            words = work.global_sectors[at] / work.executed[at] * SECTOR / (line.access_bytes or SECTOR)
-            lanes = work.threads[at] / work.executed[at]
-            told[at] = float(2.0 ** np.floor(np.log2(max(1.0, lanes / max(1.0, words * (1.0 - CLOSE))))))
-    turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
-    inputs: dict[int, list[int]] = {}
-    for at in executed:
-        if found[at] > max(1.0, told[at]):
-            inputs[at] = []
-            for name in code.sass[at].reads:
-                several = code.producers(at, name)
-                if not several and name[0] == "R":
-                    found[at] = max(1.0, told[at])  # nobody knows what it holds
-                inputs[at] += several
-                if len(several) > 1:  # which of them it is, the turns between tell
-                    inputs[at] += turns[bisect_left(turns, min(several)) : bisect_left(turns, at)]
-    new = True
-    while new:
-        new = False
-        for at, sources in inputs.items():
-            least = max(told[at], min([found[at], *[found[one] for one in sources]]))
-            if least < found[at]:
-                found[at] = least
-                new = True
-    return np.array(found)
-
-
-_CONSTANTS = re.compile(r", -?0x[0-9a-f]+")
-_OF_LANES = ("SHFL", "MATCH", "CALL", "RET")
-
-
-def _alike(value: Value) -> float:
-    """Lanes side by side for which a value is the same, as the least power of two over its terms."""
-    if any(symbol.lanes for symbol in value.symbols):
-        return 1.0
-    alike = WARP
-    for one in value.terms.values():
-        if isinstance(one, int):
-            continue
-        whole = one[: len(one) - len(one) % WARP].reshape(-1, WARP)
-        while alike > 1 and (
-            not len(whole)
-            or (whole.reshape(len(whole), -1, alike) != whole.reshape(len(whole), -1, alike)[:, :, :1]).any()
-        ):
-            alike //= 2
-    return float(alike)
+def values_of(work: Work) -> Values:
+    """The values in the registers of a launch."""
+    return _values(work.code, *launched(work))[0]

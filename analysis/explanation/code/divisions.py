@@ -1,18 +1,20 @@
-"""Recognises divisions of integers in SASS: inlined, or called as a subroutine of 64 bits."""
+"""Recognises in SASS what whole numbers are computed by: divisions, inlined or called as a subroutine of 64 bits, and
+bits that are worked out one by one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code import sequences
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
+from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
 
@@ -30,15 +32,13 @@ FOLDED = 5
 
 @dataclass(frozen=True)
 class Divisions:
-    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, and for each
-    that divides what was not loaded which division it belongs to (0: none);
-    remainders of sums that may be taken later.
+    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, and remainders
+    of sums that may be taken later.
     """
 
     instructions: Mask
     keep: Array
     wide: bool
-    of_indices: Array
     summed: Mask
 
 
@@ -80,12 +80,10 @@ def integer_divisions(work: Work) -> Divisions:
                 mine = [at for at in of_it if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
                 fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
     shares = np.ones(len(code.sass))
-    of_indices = np.zeros(len(code.sass))
-    for number, division in enumerate(_narrow_divisions(work, found), 1):
+    for division in _narrow_divisions(work, found):
         rows = [*division.reciprocal, *division.rest]
         found[rows] = True
         of_data[rows] = division.of_data
-        of_indices[rows] = 0 if division.of_data else number
         if division.of_data and not division.stays:
             continue  # a reciprocal for each division is what it takes anyway
         again = code.loop_of(division.reciprocal[0]) or code.loop_of(division.rest[0])
@@ -108,7 +106,7 @@ def integer_divisions(work: Work) -> Divisions:
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
     wide[sorted(longer)] = True
-    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), of_indices, summed)
+    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), summed)
 
 
 def _wide_reciprocal(line: Sass) -> bool:
@@ -129,28 +127,11 @@ def _around(work: Work, call: int, body: range) -> list[int]:
     return [at for at in rows if at in own]
 
 
-def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
-    """Whether what an instruction reads was computed from loaded values (constants excluded)."""
+def _from_memory(work: Work, index: int) -> bool:
+    """Whether what an instruction reads, or was moved for a call just before it, goes back to loaded values."""
     code = work.code
-    seen = {index}
-    waiting = deque([index])
-    while waiting and len(seen) < steps:
-        at = waiting.popleft()
-        registers = code.sass[at].reads
-        if code.sass[at].opcode == "CALL":
-            # A call's arguments are what was moved just before it.
-            registers = tuple(
-                name for before in range(max(0, at - 6), at) for name in code.sass[before].reads
-            )
-        for register in registers:
-            for source in code.producers(at, register):
-                line = code.sass[source]
-                if line.space in ("global", "shared", "local") and not line.is_store:
-                    return True
-                if source not in seen:
-                    seen.add(source)
-                    waiting.append(source)
-    return False
+    moved = range(max(0, index - 6), index) if code.sass[index].opcode == "CALL" else (index,)
+    return any(code.by_data[source] for at in moved for source in code.sources(at))
 
 
 @dataclass(frozen=True)
@@ -425,3 +406,45 @@ def _corrects(line: Sass) -> bool:
     # One more, for a quotient that was too small, is added under a condition.
     one = {1} if line.guard or "IMAD" in line.opcode else set()
     return numbers <= {0, -1, 0xFFFFFFFF, _BELOW} | one
+
+
+# --- Bits of a word that are worked out one at a time: a check sum, a scrambler, a code put together bit by bit ------
+
+BYTE = 8
+"""Bits that a table of 256 entries, or a shift of the word, works out at once."""
+_LOGIC = frozenset({"LOP3", "SHF", "LEA", "IADD3", "VIADD", "SEL", "PRMT", "MOV", "ISETP"})
+_INPUTS = (0xF0, 0xCC, 0xAA)  # what a table of LOP3 is for each of its inputs alone
+
+
+def one_by_one(work: Work) -> tuple[Array, float, float] | None:
+    """What stays of each instruction where a byte's bits are worked out at once, how many bytes all warps work out
+    then, and how many bits go into each value that is made of them; None where bits are not worked out one by one.
+    """
+    code, ran = work.code, work.executed > 0
+    single = {int(at) for at in np.flatnonzero(ran & work.where(_is_one_bit))}
+    if not single:
+        return None
+    logic = ran & work.where(
+        lambda line: (
+            line.opcode in _LOGIC or (line.opcode == "IMAD" and not {"MOV", "SHL"}.isdisjoint(line.modifiers))
+        )
+    )
+    made = reached(single, lambda at: [use for use in code.readers[at] if logic[use]])
+    used = {use for at in made for use in code.readers[at] if ran[use] and not logic[use]}
+    # Neither what a branch tests nor an address is a word that bits are put together in.
+    if any(work.sass[use].is_branch or work.sass[use].is_load for use in used):
+        return None
+    bits = float(work.executed[list(single)].sum())
+    together = share(bits, float(work.executed[list(used)].sum()))
+    if together < BYTE:
+        return None
+    keep = keep_of(work)
+    keep[list(made | serving(work, made))] = 1.0 / BYTE
+    return keep, bits / BYTE, together
+
+
+def _is_one_bit(line: Sass) -> bool:
+    """Whether an instruction leaves nothing but the lowest bit of something, or of what it makes of several."""
+    if line.opcode != "LOP3" or len(line.operands) < 5 or "0x1" not in line.operands[-5:-2]:
+        return False
+    return not int(line.operands[-2], 16) & ~_INPUTS[line.operands[-5:-2].index("0x1")]

@@ -160,11 +160,6 @@ class Program:
         return self._going_back_to(_differs)
 
     @cached_property
-    def by_block(self) -> npt.NDArray[np.bool_]:
-        """Whether each instruction's result may differ between the threads of one number in two blocks."""
-        return self._going_back_to(lambda line: _differs(line) and "SR_TID" not in line.text)
-
-    @cached_property
     def by_thread(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result, or whether it is executed, may differ between the threads of a block.
 
@@ -307,13 +302,18 @@ class Program:
             spans.append((start, returns[-1] if returns else ends[position]))
         return tuple(spans)
 
+    @cached_property
+    def _calls(self) -> dict[int | None, list[int]]:
+        """Indices of the calls by the index of what they call."""
+        found: dict[int | None, list[int]] = {}
+        for index, line in enumerate(self.sass):
+            if line.opcode == "CALL":
+                found.setdefault(self.target(index), []).append(index)
+        return found
+
     def callers(self, function: tuple[int, int]) -> tuple[int, ...]:
         """Indices of the calls that go to a function."""
-        return tuple(
-            index
-            for index, line in enumerate(self.sass)
-            if line.opcode == "CALL" and self.target(index) == function[0]
-        )
+        return tuple(self._calls.get(function[0], ()))
 
     def producers(self, index: int, register: str) -> tuple[int, ...]:
         """Instructions whose result may stand in a register (or predicate) when this instruction reads it.

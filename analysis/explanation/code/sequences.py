@@ -16,12 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import share
-from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.demands.footprint import serving
+from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop, reached
+from gemmprof.analysis.explanation.demands.distinct import computed_again
+from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
-from gemmprof.gpu.arch import WARP
 
 # Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 # surroundings.
@@ -36,7 +35,7 @@ class Function:
 
     Attributes:
         name: as in CUDA C++.
-        signature: pattern of the one instruction of each call that tells it.
+        signature: pattern of the one instruction of each call that tells it, a regular expression.
         instructions: that one call executes.
         fast: that the fast function executes instead.
         remedy: the fast function.
@@ -45,7 +44,7 @@ class Function:
     """
 
     name: str
-    signature: re.Pattern[str]
+    signature: str
     instructions: int
     fast: int
     remedy: str
@@ -56,20 +55,14 @@ class Function:
 RECIPROCAL_ROOT = 4
 
 
-def _function(
-    name: str, signature: str, instructions: int, fast: int, remedy: str, grown_from: str | None = None
-) -> Function:
-    return Function(name, re.compile(signature), instructions, fast, remedy, grown_from)
-
-
 # A division of FP64 values: all its instructions, those of them on the FP64 pipe; five of these make a reciprocal. The
 # one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
 RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
 
 # Signatures and costs, from nvcc 13.0 for compute capability 9.0.
 FUNCTIONS = (
-    _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif", "FMUL"),
-    _function(
+    Function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif", "FMUL"),
+    Function(
         "powf",
         r"FFMA\S* .*, 0\.003218165365",
         76,
@@ -78,7 +71,7 @@ FUNCTIONS = (
         GUARDED,
     ),
     # The second half of a power, where several powers of one base share its logarithm: their number is 2 to a product.
-    _function(
+    Function(
         "powf of one base",
         r"FFMA\S* .*, 0\.001339135342",
         28,
@@ -86,31 +79,31 @@ FUNCTIONS = (
         "exp2f of a product with log2 of the base",
         GUARDED,
     ),
-    _function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
-    _function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
-    _function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
-    _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf", "FFMA.SAT"),
-    _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
-    _function(
+    Function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
+    Function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
+    Function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
+    Function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf", "FFMA.SAT"),
+    Function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
+    Function(
         "atanf/atan2f",
         r"FFMA\S* .*, -0\.0156818777",
         30,
         12,
         "comparisons of products, or an approximation of your own",
     ),
-    _function("log1pf", r"FFMA\S* .*, 0\.105468884110", 26, 6, "__logf of the sum"),
-    _function("expm1f", r"FFMA\S* .*, 0\.00838241260", 30, 7, "__expf less one"),
-    _function("acosf", r"FFMA\S* .*, 0\.0169805195", 27, 12, "an approximation of your own"),
-    _function("asinf", r"FFMA\S* .*, 0\.0187733601", 26, 12, "an approximation of your own"),
-    _function("sinhf", r"FFMA\S* .*, 0\.000198361596", 26, 9, "half the difference of two exponentials"),
-    _function("cbrtf", r"FMUL\S* .*, -0\.66666668653", 17, 6, "__powf"),
-    _function("exp10f", r"FFMA\S* .*, 7\.05953695501", 11, 5, "__exp10f"),
-    _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
-    _function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
-    _function(
+    Function("log1pf", r"FFMA\S* .*, 0\.105468884110", 26, 6, "__logf of the sum"),
+    Function("expm1f", r"FFMA\S* .*, 0\.00838241260", 30, 7, "__expf less one"),
+    Function("acosf", r"FFMA\S* .*, 0\.0169805195", 27, 12, "an approximation of your own"),
+    Function("asinf", r"FFMA\S* .*, 0\.0187733601", 26, 12, "an approximation of your own"),
+    Function("sinhf", r"FFMA\S* .*, 0\.000198361596", 26, 9, "half the difference of two exponentials"),
+    Function("cbrtf", r"FMUL\S* .*, -0\.66666668653", 17, 6, "__powf"),
+    Function("exp10f", r"FFMA\S* .*, 7\.05953695501", 11, 5, "__exp10f"),
+    Function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
+    Function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
+    Function(
         "reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 7, 2, "__frcp_rn or -prec-div=false", "MUFU.RCP"
     ),
-    _function(
+    Function(
         "sqrtf",
         r"(?:VIADD|IADD3) .*, (?:-0xd000000|0xf3000000)\b",
         7,
@@ -118,13 +111,11 @@ FUNCTIONS = (
         "rsqrtf, or -prec-sqrt=false",
         "MUFU.RSQ",
     ),
-    _function("FP64 division", RECIPROCAL.replace(".", r"\."), DIVISION, DIVISION, "", RECIPROCAL),
+    Function("FP64 division", RECIPROCAL.replace(".", r"\."), DIVISION, DIVISION, "", RECIPROCAL),
 )
-_SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
+_SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature})" for function in FUNCTIONS))
 
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
-# Shared memory that a block has without asking for more: room for a table of FP32 values.
-TABLE_BYTES = 48 * 1024
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
 WHOLE_POWER = 4  # products that a small whole power takes
 
@@ -149,7 +140,7 @@ class Found:
         remedy: the fast ones.
         copies: of the calls in a loop that is straight when their slow paths are gone, at each instruction of it; 1
             elsewhere. The compiler mixes them then, so that one does not wait for its own results.
-        looked_up: evaluations by warps that are the same in all blocks: a load from a table each, where evaluated once.
+        looked_up: loads by warps of values that were computed once (`computed_again`).
     """
 
     instructions: Mask
@@ -166,23 +157,21 @@ class Found:
         return np.minimum(self.fast, self.once)
 
 
-def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
-    """Every call of a precise function that was executed; with divisions of indices known, those of their results are
-    known to have few values.
-    """
+def precise_functions(work: Work) -> Found:
+    """Every call of a precise function that was executed, and what else comes to few values again and again."""
     taken = np.zeros(len(work.sass), dtype=bool)
     fast, once = np.ones(len(work.sass)), np.ones(len(work.sass))
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
     slices: list[tuple[str, list[int], list[int]]] = []
-    few: set[int] = set()
     by_divisor: dict[object, int] = {}
-    looked_up, most = 0.0, work.profile.launch.blocks * TABLE_BYTES / (4.0 * WARP)
+    looked_up = 0.0
     for index, line in enumerate(work.sass):
         if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
             continue
         for function in FUNCTIONS:
-            if not function.signature.search(line.text):
+            signature = function.signature
+            if not re.search(signature, line.text):
                 continue
             if taken[index] and function.name == "powf of one base":
                 continue  # the whole power goes
@@ -196,51 +185,32 @@ def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
             if function.remedy:
                 fast[guards] = 0.0
                 remedies[function.name] = function.remedy
-            again = evaluated_anew(work, index, rows)
-            if again < 1.0:
-                once[rows] = once[guards] = again
-            elif (looked_up + work.executed[index]) <= most and _same_in_blocks(work, rows):
-                once[feeding(work, {*rows, *guards})] = 0.0
-                looked_up += float(work.executed[index])
-            elif function.name.endswith("division") and _divisor_known(work, index, by_divisor):
+            if function.name.endswith("division") and _divisor_known(work, index, by_divisor):
                 once[rows] = once[guards] = 0.0
                 once[rows[-1]] = 1.0
-            elif _of_few(work, rows, of_indices):
-                few |= {*rows, *guards}
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
-    if few:
-        few = _of_tables(work, few)
-        once[list(few)] = 0.0
-        read = [
-            at for at in few if any(use not in few and work.executed[use] for use in work.code.readers[at])
-        ]
-        looked_up += float(work.executed[read].sum())
     for root, divided, instructions in _reciprocal_roots(work, slices):
         once[list(root[0])] = np.minimum(once[list(root[0])], instructions / len(root[0]))
         once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
         once[[*root[1], *divided[1]]] = 0.0
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
+        rows += [at for call in work.code.callers(span) for at in _beside(work, call)]
         taken[rows] = True
         once[rows] = 1.0 - again
         fast[rows] = np.minimum(fast[rows], 1.0)
         weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
         remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
-    for rows, body, part, calls in _powers_in_steps(work):
-        once[rows] = np.minimum(once[rows], calls / len(rows))
-        once[body] = np.minimum(once[body], 1.0 - part)
-        taken[[*rows, *body]] = True
-        name = "FP64 powers of one base, step by step"
-        weight[name] = weight.get(name, 0.0) + float(
-            work.executed[rows].sum() + part * work.executed[body].sum()
-        )
-        remedies[name] = "a product with the base for each step"
-    alike = _same_in_all_threads(work, once)
-    if alike:
-        once[alike] = 0.0
-        taken[alike] = True
-        weight["arithmetic that depends on no thread"] = float(work.executed[alike].sum())
-        remedies["arithmetic that depends on no thread"] = "a value computed on the host"
+    few = computed_again(work)
+    if float(work.executed @ (1.0 - few.keep)) > LITTLE * work.total_executed:
+        once = np.minimum(once, few.keep)
+        looked_up = few.loads
+        for _, rows, guards in slices:
+            if (few.keep[rows] < 1.0).all():
+                once[guards] = few.keep[rows].max()
+        if others := [at for at in few.rows if not taken[at]]:
+            weight["arithmetic that comes to few values"] = float(work.executed[others].sum())
+            taken[others] = True
     for first, last in _slow_paths(work):
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
@@ -277,7 +247,7 @@ def _computed_again(work: Work, left: Array) -> list[int]:
     value: dict[tuple[int, str], object] = {}
     found: list[int] = []
     for at, line in enumerate(code.sass) if gone else ():
-        pure = line.space in ("", "constant") and line.opcode not in (*_EXCHANGED, "CALL", "CS2R")
+        pure = line.space in ("", "constant") and line.opcode not in EXCHANGES
         sources = {name: code.producers(at, name) for name in line.reads}
         if not (work.executed[at] and line.writes and pure) or any(
             by and max(by) >= at for by in sources.values()
@@ -311,140 +281,42 @@ def _turns_around_a_call(lines: Sequence[Sass], at: int, target: int | None) -> 
 
 
 def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
-    """Functions of the FP64 library that are called several times for one value: its place, the calls, and the share
-    of its executions that a single call with products of what it gave would leave out.
+    """Functions of the FP64 library that are called several times for one value, in a row or in a loop: its place, the
+    calls, and the share of its executions that a single call with products of what it gave would leave out.
     """
     code = work.code
     for span in code.functions:
         steps = sum(code.sass[at].opcode == "DFMA" for at in range(span[0], span[1] + 1) if work.executed[at])
         calls = [at for at in code.callers(span) if work.executed[at]]
-        if steps < LONG_FUNCTION or len(calls) < 2:
+        if steps < LONG_FUNCTION:
             continue
         by_value: dict[frozenset[int], float] = {}
         for at in calls:
             came = frozenset(_loaded_for(work, at))
-            by_value[came] = max(by_value.get(came, 0.0), float(work.executed[at]))
+            often = [
+                rounds(work, loop) for loop in code.loops_around[at] if not any(one in loop for one in came)
+            ]
+            by_value[came] = max(by_value.get(came, 0.0), float(work.executed[at] / np.prod(often)))
         whole = sum(float(work.executed[at]) for at in calls)
         again = 1.0 - sum(by_value.values()) / whole
         if again > 0 and frozenset() not in by_value:
             yield span, len(calls), again
 
 
+def _beside(work: Work, call: int) -> Iterator[int]:
+    """What moves the arguments of a called function, and tests what it gives, up to what something is made of it."""
+    code = work.code
+    behind = (
+        at for at in range(call + 1, len(code.sass)) if code.sass[at].opcode in _USES or code.sass[at].space
+    )
+    for at in range(max(0, call - ARGUMENTS), next(behind, call)):
+        if work.executed[at] == work.executed[call] > 0 and not code.sass[at].space:
+            yield at
+
+
+_USES = ("CALL", "DFMA", "DMUL", "MUFU", "F2F")
 LONG_FUNCTION = 2 * POLYNOMIAL  # steps of FP64 multiply-adds in a power; a division or a root has fewer
 ARGUMENTS = 10  # instructions before a call among which its arguments are moved into place
-
-
-_WHOLE_STEPS = frozenset({"IADD3", "VIADD", "UIADD3", "IMAD", "MOV", "UMOV"})
-"""What counts rounds, and hands the count on."""
-
-
-def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, int]]:
-    """Powers of what stays in a loop to an exponent that counts its rounds: each is the one before times the base.
-
-    The instructions around the calls that such a product replaces, the function's, the share of its executions that
-    those calls are, and how many there are.
-    """
-    code = work.code
-    for first, last in code.functions:
-        body = [at for at in range(first, last + 1) if work.executed[at]]
-        if sum(code.sass[at].opcode == "DFMA" for at in body) < LONG_FUNCTION:
-            continue
-        given = {
-            name
-            for at in body
-            for name in code.sass[at].reads
-            if any(not first <= source <= last for source in code.producers(at, name))
-        }
-        leaves = {name for at in body for name in code.sass[at].writes}
-        calls = [at for at in code.callers((first, last)) if work.executed[at]]
-        counted = {at: found for at in calls if (found := counted_for(work, at, given))}
-        rows: set[int] = set()
-        for call, loop_counts in counted.items():
-            rows |= _of_power(work, call, leaves, loop_counts)
-        if rows:
-            loops = [code.loop_of(call) for call in counted]
-            rows |= {
-                at
-                for at in feeding(work, rows | set(body))
-                if not first <= at <= last and any(loop is not None and at in loop for loop in loops)
-            }
-            whole = sum(float(work.executed[at]) for at in calls)
-            yield sorted(rows), body, sum(float(work.executed[at]) for at in counted) / whole, len(counted)
-
-
-def counted_for(work: Work, call: int, given: set[str]) -> set[int]:
-    """The conversions of a count of rounds that a function is given, if nothing else that it is given changes in the
-    loop around the call; none otherwise.
-    """
-    code = work.code
-    loop = code.loop_of(call)
-    if loop is None:
-        return set()
-    changes = code.varies(loop)
-    counts: set[int] = set()
-    waiting = [source for name in given for source in code.producers(call, name)]
-    seen = set(waiting)
-    while waiting:
-        at = waiting.pop()
-        line = code.sass[at]
-        if at not in loop or not changes[at] or not work.executed[at]:
-            continue
-        if line.opcode == "I2F":
-            counts.add(at)
-        elif line.opcode not in _WHOLE_STEPS or _squares(work, at, changes):
-            return set()
-        for source in (source for name in line.reads for source in code.producers(at, name)):
-            if source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return counts
-
-
-def _squares(work: Work, index: int, changes: Mask) -> bool:
-    """Whether both factors of a product change in the loop: it counts no rounds."""
-    line, code = work.sass[index], work.code
-    factors = [name for operand in line.operands[1:3] for name in line.reads if name == operand.lstrip("-")]
-    return (
-        line.opcode == "IMAD"
-        and sum(any(changes[at] for at in code.producers(index, name)) for name in factors) > 1
-    )
-
-
-def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[int]:
-    """What a loop computes of a power: from what the call leaves, from the exponent and from what stays alone."""
-    code = work.code
-    loop = code.loop_of(call)
-    assert loop is not None
-    changes = code.varies(loop)
-    found = {call, *counts}
-    names = {name for at in counts for name in code.sass[at].writes}
-
-    def stays(at: int, name: str) -> bool:
-        sources = code.producers(at, name)
-        return name in names or not any(changes[one] and one in loop and one not in found for one in sources)
-
-    for at in range(min(counts), loop.last):
-        line = code.sass[at]
-        if at == call:
-            names |= leaves
-        elif at > call and line.opcode == "CALL":
-            break
-        elif not work.executed[at] or at in counts or line.opcode in ("BSSY", "BSYNC"):
-            continue
-        elif not line.space and all(stays(at, name) for name in line.reads):
-            if names.intersection(line.reads):
-                names.update(line.writes)
-                found.add(at)
-            elif line.opcode == "BRA" and at > call:
-                found.add(at)
-        else:
-            names.difference_update(line.writes)
-    for at in sorted(found):
-        # The place where the ways around a turn part, and the one where they meet.
-        part = next((one for one in range(at, loop.first, -1) if code.sass[one].opcode == "BSSY"), None)
-        if code.sass[at].opcode in ("BRA", "CALL") and part is not None:
-            found |= {part, (code.target(part) or part + 1) - 1}
-    return found
 
 
 def feeding(work: Work, rows: set[int]) -> list[int]:
@@ -693,125 +565,6 @@ def _guard_of(work: Work, index: int) -> list[int]:
                 found += [place for place in (begin, meet) if place is not None]
             return sorted(found)
     return []
-
-
-def evaluated_anew(work: Work, index: int, rows: Sequence[int]) -> float:
-    """How often a value changes for each time that it is computed, 1 where it is never computed in vain.
-
-    What depends on neither thread nor loaded values is the same for every thread: a table, or an argument of the
-    kernel. What does not change in the loop around it is computed before the loop.
-    """
-    code = work.code
-    inside = set(rows)
-    outer = [
-        (at, name)
-        for at in rows
-        for name in code.sass[at].reads
-        if name[0] in "RU" and not inside.intersection(code.producers(at, name))
-    ]
-    own = {source for at, name in outer for source in code.producers(at, name)}
-    if not any(code.depends_on[at] for at in own):
-        # A look-up for each round, or an argument of the kernel.
-        changes = any(
-            code.varies(loop)[at] for loop in code.loops if index in loop for at in own if at in loop
-        )
-        return 1.0 / len(rows) if changes else 0.0
-    for loop in sorted(code.loops, key=len):
-        if index in loop and not any(code.varies(loop)[at] for at in own if at in loop):
-            entered = float(work.executed[max(0, loop.first - 1)])
-            return min(1.0, share(entered, float(work.executed[index])))
-    return 1.0
-
-
-def _same_in_all_threads(work: Work, once: Array) -> list[int]:
-    """Floating-point arithmetic that comes to the same in every thread of the launch, with what it alone needs: more
-    than a scaled parameter, and not yet taken away.
-    """
-    code = work.code
-    alike = work.where(lambda line: line.instruction_class in ("fp32", "fp64") and not line.moves_a_constant)
-    alike &= (work.executed > 0) & ~np.array(code.depends_on) & (once > 0.0)
-    if not alike.any():
-        return []
-    found = [at for at in feeding(work, {int(at) for at in np.flatnonzero(alike)}) if not code.depends_on[at]]
-    return found if float(work.executed[found].sum()) > LITTLE * work.total_executed else []
-
-
-# Threads with the same arguments from which on a table of the values in memory is worth its loads.
-REPEATED = 4.0
-
-
-def _of_few(work: Work, rows: Sequence[int], of_indices: Array | None) -> bool:
-    """Whether a value is made of thread and block numbers alone, and of so few that many threads compute the same: what
-    a division of an index leaves, or not all dimensions of the launch.
-    """
-    code, launch = work.code, work.profile.launch
-    extents = {
-        f"SR_{of}.{axis}": size
-        for of, sizes in (("CTAID", launch.grid), ("TID", launch.block))
-        for axis, size in zip("XYZ", sizes, strict=True)
-    }
-    seen = set(rows)
-    waiting = list(rows)
-    asked: set[str] = set()
-    results: dict[int, tuple[int, ...]] = {}
-    while waiting:
-        at = waiting.pop()
-        for sources in (code.producers(at, name) for name in code.sass[at].reads):
-            ran = tuple(source for source in sources if work.executed[source])
-            division = (
-                next((int(of_indices[one]) for one in ran if of_indices[one]), 0)
-                if of_indices is not None
-                else 0
-            )
-            if division:
-                if results.setdefault(division, ran) != ran:
-                    return False  # quotient and remainder together are the index
-                continue
-            for source in ran:
-                line = code.sass[source]
-                if line.opcode in ("S2R", "S2UR"):
-                    asked.add(line.operands[-1])
-                elif (line.space and line.space != "constant") or line.opcode in _EXCHANGED:
-                    return False
-                elif source not in seen:
-                    seen.add(source)
-                    waiting.append(source)
-    left_out = np.prod([size for name, size in extents.items() if name not in asked])
-    return bool(asked or results) and asked <= extents.keys() and float(left_out) >= REPEATED
-
-
-_EXCHANGED = ("SHFL", "VOTE", "MATCH", "REDUX")
-
-
-def _of_tables(work: Work, few: set[int]) -> set[int]:
-    """What is computed of these values and of what all threads share alone, and all that only they need."""
-    code = work.code
-    found = set(few)
-    for at in range(min(few), len(code.sass)):
-        line = code.sass[at]
-        if (
-            work.executed[at]
-            and at not in found
-            and line.instruction_class in ("fp32", "fp64", "special", "conversion")
-        ):
-            sources = [source for source in code.sources(at) if work.executed[source]]
-            of_few = [source for source in sources if source in found]
-            if of_few and all(source in found or not code.depends_on[source] for source in sources):
-                found.add(at)
-    return set(feeding(work, found))
-
-
-def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
-    """Whether the threads of one number compute the same value in all blocks: one table serves them all."""
-    code = work.code
-    inside = set(rows)
-    return not any(
-        code.by_block[source]
-        for at in rows
-        for name in code.sass[at].reads
-        for source in code.producers(at, name)
-        if source not in inside and work.executed[source]
-    )
 
 
 def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:

@@ -113,7 +113,7 @@ def _passes(work: Work, form: Form) -> float:
             [
                 rounds(work, loop)
                 for loop in work.code.loops_around[form.index]
-                if loop.first not in form.loops and not _written(work, form, loop)
+                if loop.first not in form.loops and not written(work, form, loop)
             ]
         )
     )
@@ -298,7 +298,7 @@ def _touched(
     )
 
 
-def _written(work: Work, form: Form, loop: Loop) -> bool:
+def written(work: Work, form: Form, loop: Loop) -> bool:
     """Whether the loop also writes to the array: what is loaded in its next round may be something else."""
     stores = _stores(work)
     return any(

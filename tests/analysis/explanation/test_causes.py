@@ -19,7 +19,6 @@ from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
-from gemmprof.analysis.explanation.code.sequences import counted_for
 from gemmprof.analysis.explanation.demands.resources import busiest_sm
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
@@ -200,20 +199,6 @@ class TestGrid:
         kernel = made("EXIT ;", counted={metrics.SM_ACTIVE_CYCLES: 500.0}).profile
         assert busiest_sm(kernel) == 500.0 * (kernel.device.sm_count or 1)
         assert busiest_sm(replace(kernel, workload="range")) is None
-
-
-def test_a_product_of_two_counts_counts_no_rounds() -> None:
-    """Powers whose exponent is i * i are not each the one before times the base."""
-    loop = (
-        "MOV R3, RZ ;",
-        "IADD3 R3, R3, 0x1, RZ ;",
-        "IMAD R4, R3, {}, RZ ;",
-        "I2F.F64 R6, R4 ;",
-        "@P0 BRA 0x000010 ;",
-        "EXIT ;",
-    )
-    once_, twice = (made(*(line.format(factor) for line in loop)) for factor in ("0x2", "R3"))
-    assert counted_for(once_, 4, {"R6"}) == {3} and counted_for(twice, 4, {"R6"}) == set()
 
 
 class TestWaits:

@@ -29,19 +29,20 @@ from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     checked_forms,
-    neighbours_alike,
     random_passes,
 )
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
+from gemmprof.analysis.explanation.demands.distinct import computed_again, evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
-from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import detect, explain
 from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.opcodes import parse
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.gpu.arch import WARP
 from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
@@ -434,15 +435,44 @@ def test_a_divisions_subroutine_goes_with_its_calls() -> None:
     assert stays[ran].max() == stays[calls].max() == 0.0
 
 
-def test_functions_of_a_remainder_are_a_table() -> None:
-    """The cosines of a window depend on the index's remainder alone; a ray's direction on quotient and remainder of
-    its pixel, which together are as many as there are rays.
+def opcodes(launch: Work, full: str) -> list[int]:
+    """The instructions of this name that ran."""
+    return [at for at, line in enumerate(launch.sass) if line.full == full and launch.executed[at]]
+
+
+def test_what_comes_to_few_values_is_computed_once() -> None:
+    """The root of an edge's length is the same in all threads of a warp; the root of a distance, behind it, is
+    another one for each pixel.
     """
-    window, rays = (work(study(name)[0]) for name in ("spectrogram_window_cosines", "rays_spheres_division"))
-    found = precise_functions(window, integer_divisions(window).of_indices)
-    cosines = [at for at, line in enumerate(window.sass) if "0.636619" in line.text and window.executed[at]]
-    assert len(cosines) == 2 and found.once[cosines].max() == 0.0 and found.looked_up > 0
-    assert precise_functions(rays, integer_divisions(rays).of_indices).looked_up == 0
+    launch = work(study("outline_distance_root_each_edge")[0])
+    edges, pixels = opcodes(launch, "MUFU.RSQ")[:2]
+    again, found = computed_again(launch), evaluations(launch)
+    assert found.different[edges] <= launch.threads[edges] / WARP
+    assert again.keep[edges] < 0.05 and again.loads > 0
+    assert found.different[pixels] == launch.threads[pixels] and again.keep[pixels] == 1.0
+    assert precise_functions(launch).once[edges] == again.keep[edges]
+
+
+def test_powers_of_the_kernels_own_arguments_are_a_value_of_the_host() -> None:
+    """Both corrections of Adam's moments are powers of arguments, in a function that is called twice."""
+    launch = work(study("adam_pow_per_thread")[0])
+    power = launch.code.functions[-1]
+    steps = [at for at in opcodes(launch, "DFMA") if power[0] <= at <= power[1]]
+    assert steps and evaluations(launch).different[steps].max() == 1.0
+    assert computed_again(launch).loads == 0.0
+
+
+def test_what_a_loop_adds_up_stays_where_its_reciprocal_leaves_another() -> None:
+    """The sum of a row is needed once, but of as many terms as ever."""
+    folder = DATA / "pairs"
+    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
+    side = next(one["mended"] for one in listed if one["pair"] == "two_softmax:both>second_mended")
+    launch = work(read_report(folder / side["report"])[side["launch"]])
+    again = computed_again(launch)
+    (reciprocal,) = (at for at in again.rows if launch.sass[at].full == "MUFU.RCP")
+    summing = min(launch.code.loops, key=lambda loop: loop.first)
+    assert again.keep[reciprocal] < 0.2 and reciprocal not in summing
+    assert (again.keep[summing.first : summing.last] == 1.0).all()
 
 
 def test_local_sectors_are_those_of_local_memory_alone() -> None:
@@ -749,9 +779,9 @@ def test_two_names_of_the_same_time_are_one_statement() -> None:
     first, *ways = explanation.losses[0]
     assert first.cause == "narrow_access" and not first.another_way_to
     assert [(one.cause, one.another_way_to) for one in ways] == [("memory_latency", "narrow_access")]
-    # Divisions and what precise functions cost are apart: each is told, and both together save more than one.
-    two = explain(study("alibi_bias_flat_index")[0])
-    assert [loss[0].cause for loss in two.losses] == ["integer_arithmetic", "expensive_math"]
+    # Divisions of indices and roots of lengths are apart: each is told, and both together save more than one.
+    two = explain(study("outline_distance_root_each_edge")[0])
+    assert [loss[0].cause for loss in two.losses] == ["expensive_math", "integer_arithmetic"]
     assert two.together is not None and two.together > max(loss[0].saves for loss in two.losses)
 
 

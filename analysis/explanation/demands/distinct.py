@@ -1,0 +1,392 @@
+"""How many of the values that an instruction computed were different: what is computed more often may be computed once.
+
+A value differs between the threads of a block, between blocks along an axis of the grid, and between rounds of a loop
+where something that it is made of does: thread and block numbers, what a round hands on to the next, and places that
+loads read. As many different values as these leave apart are counted, of the launch's own shape and rounds.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation.code.address_forms import CLOSE, SECTOR, UNIFORM, checked_forms, values_of
+from gemmprof.analysis.explanation.code.flow import Program, reached
+from gemmprof.analysis.explanation.demands.footprint import AXES, rounds, serving, written
+from gemmprof.analysis.explanation.demands.work import (
+    TENSOR_COPIES,
+    Array,
+    Mask,
+    Work,
+    indexed_constants,
+    once,
+)
+from gemmprof.gpu.arch import WARP
+
+Labels = npt.NDArray[np.int64]
+"""A number for each thread of a block, the same for threads whose values are."""
+
+
+@dataclass(slots=True)
+class _Differs:
+    """Between which executions a value differs: classes of threads by their number, and axes of the grid and loops, a
+    bit each.
+    """
+
+    classes: int = 0
+    axes: int = 0
+    loops: int = 0
+
+
+class _Classes:
+    """Ways to part a block's threads, each with a number: 0 leaves all together."""
+
+    def __init__(self, threads: int) -> None:
+        self.labels: list[Labels] = [np.zeros(threads, dtype=np.int64)]
+        self.counts = [1]
+        self._numbers: dict[bytes, int] = {self.labels[0].tobytes(): 0}
+        self._joined: dict[tuple[int, int], int] = {}
+        self.apart = self.of(np.arange(threads))
+
+    def of(self, values: Labels) -> int:
+        """The way that tells these values apart."""
+        different, labels = np.unique(values, return_inverse=True)
+        labels = labels.astype(np.int64)
+        key = labels.tobytes()
+        if key not in self._numbers:
+            self._numbers[key] = len(self.labels)
+            self.labels.append(labels)
+            self.counts.append(len(different))
+        return self._numbers[key]
+
+    def neighbours(self, lanes: int) -> int:
+        """The way that leaves so many neighbours together."""
+        return self.of(np.arange(len(self.labels[0])) // lanes)
+
+    def join(self, one: int, two: int) -> int:
+        """The way that tells apart what either does."""
+        if one == two or not two or one == self.apart:
+            return one
+        if not one or two == self.apart:
+            return two
+        key = min(one, two), max(one, two)
+        if key not in self._joined:
+            self._joined[key] = self.of(self.labels[one] * self.counts[two] + self.labels[two])
+        return self._joined[key]
+
+    def alike(self, number: int) -> float:
+        """Lanes side by side that a way leaves together, in all whole warps: a power of two."""
+        labels = self.labels[number]
+        whole = labels[: len(labels) - len(labels) % WARP].reshape(-1, WARP)
+        lanes = WARP if len(whole) or not number else 1
+        while lanes > 1:
+            rows = whole.reshape(len(whole), -1, lanes)
+            if (rows == rows[:, :, :1]).all():
+                break
+            lanes //= 2
+        return float(lanes)
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """How often each instruction's result was another one.
+
+    Attributes:
+        different: values over all threads of the launch, at most as many as threads executed it; as many where nobody
+            knows.
+        hoisted: share of the executions that stays where it is computed before the loops around that do not change it.
+        alike: it is the same in all threads, if not in all rounds.
+    """
+
+    different: Array
+    hoisted: Array
+    alike: Mask
+
+
+@once
+def evaluations(work: Work) -> Evaluations:
+    """How many of the values that each instruction computed were different."""
+    code, launch = work.code, work.profile.launch
+    differs, classes = _differs(work)
+    loops = [(1 << number, loop, rounds(work, loop)) for number, loop in enumerate(code.loops)]
+    # Between two meetings of a block there is one round, which its threads have no other of to share out.
+    in_step = sum(bit for bit, loop, _ in loops if work.barriers[loop.first : loop.last + 1].any())
+    several = sum(1 << axis for axis, size in enumerate(launch.grid) if size > 1)
+    different, hoisted = work.threads.copy(), np.ones(len(code.sass))
+    ordered = code.in_order
+    for at in np.flatnonzero(work.executed > 0).tolist():
+        one = differs[at]
+        around = [(one.loops & bit, often) for bit, loop, often in loops if at in loop]
+        shared_out = not ordered[at] and any(bit & ~in_step for bit, _ in around)
+        other_blocks = several & ~one.axes
+        threads = classes.counts[one.classes] if shared_out or other_blocks else launch.threads_per_block
+        sizes = [size for axis, size in enumerate(launch.grid) if one.axes >> axis & 1]
+        count = float(threads * prod(sizes)) * prod([often for bit, often in around if bit])
+        different[at] = min(different[at], count)
+        still = takewhile(lambda each: not each[0], around)
+        hoisted[at] = 1.0 / prod([often for _, often in still])
+    alike = np.array([not (one.classes or one.axes) for one in differs])
+    return Evaluations(different, hoisted, alike)
+
+
+@once
+def neighbours_alike(work: Work) -> Array:
+    """How many neighbouring lanes have the same result of each instruction: a power of two, `WARP` for all of them."""
+    differs, classes = _differs(work)
+    lanes = [classes.alike(number) for number in range(len(classes.labels))]
+    return np.array([lanes[one.classes] for one in differs])
+
+
+@once
+def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
+    """What each instruction's result differs by, and the classes of threads that this speaks of.
+
+    What is shifted right or masked is alike in threads that differ in the lost bits alone; what is computed of several
+    values, in those in which all of them are; what is loaded, where the addresses are.
+    """
+    code = work.code
+    classes = _Classes(work.profile.launch.threads_per_block)
+    unknown = _Differs(classes.apart, (1 << len(AXES)) - 1, (1 << len(code.loops)) - 1)
+    found = [_Differs() for _ in code.sass]
+    told: dict[int, int] = {}
+    inputs: dict[int, set[int]] = {}
+    executed = np.flatnonzero(work.executed > 0).tolist()
+    ran = set(executed)
+    turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
+    for at in executed:
+        own = _begins(work, at, classes)
+        if own is None:
+            found[at] = replace(unknown)
+            continue
+        found[at], known = own
+        if known is not None:
+            told[at] = known
+        inputs[at] = set()
+        for name in code.sass[at].reads:
+            several = [one for one in _written_before(code, at, name) if one in ran]
+            if not several and name[0] == "R":
+                found[at] = replace(unknown)  # nobody knows what it holds
+            inputs[at].update(several)
+            if len(several) > 1:
+                # Which of them it is, the turns between tell; of the arguments of a function, its caller.
+                begin = max([min(several), *(first for first, last in code.functions if first <= at <= last)])
+                inputs[at].update(turns[bisect_left(turns, begin) : bisect_left(turns, at)])
+            for one in several:
+                found[at].loops |= _handed_on(work, one, at, name)
+    new = True
+    while new:
+        new = False
+        for at, sources in inputs.items():
+            mine = found[at]
+            before = mine.classes, mine.axes, mine.loops
+            for one in sources:
+                other = found[one]
+                mine.classes = classes.join(mine.classes, other.classes)
+                mine.axes |= other.axes
+                mine.loops |= other.loops
+            if at in told and classes.counts[told[at]] < classes.counts[mine.classes]:
+                mine.classes = told[at]
+            new |= before != (mine.classes, mine.axes, mine.loops)
+    return found, classes
+
+
+def _written_before(code: Program, at: int, name: str) -> Iterable[int]:
+    """What may have written a register that an instruction reads: the function that was called last, where it does."""
+    written_by = code.producers(at, name)
+    last = max((one for one in written_by if one < at), default=-1)
+    after = max(last, code.block_starts[at] - 1)
+    for first, end in code.functions:
+        called = not first <= at <= end and any(after < one < at for one in code.callers((first, end)))
+        if called and (mine := [one for one in code.writers.get(name, ()) if first <= one <= end]):
+            return mine
+    return written_by
+
+
+_NUMBERS = re.compile(r", -?0x[0-9a-f]+")
+_OF_LANES = ("SHFL", "MATCH", "CALL", "RET", "CS2R")
+
+
+def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | None] | None:
+    """What an instruction's result differs by beside what it is made of, and the classes of threads where they are
+    known to be no more; None where nobody knows anything.
+    """
+    line, code = work.sass[at], work.code
+    own = _Differs()
+    if line.opcode in ("S2R", "S2UR"):
+        name = line.operands[-1]
+        if name.startswith("SR_CTAID."):
+            own.axes = 1 << AXES.index(name[-1].lower())
+        elif name.startswith("SR_TID") or name == "SR_LANEID":
+            own.classes = _told(work, at, classes) or 0
+        elif "NTID" not in name and "NCTAID" not in name and "SRZ" not in name:
+            return None if line.opcode == "S2R" else (_Differs(axes=(1 << len(AXES)) - 1), None)
+    elif line.is_atomic or line.space == "local" or (line.opcode in _OF_LANES and "SRZ" not in line.text):
+        return None
+    elif line.space in ("global", "shared") and line.is_load:
+        own.axes = (1 << len(AXES)) - 1 if line.space == "shared" else 0
+        own.loops = _changed_in(work, at)
+        return own, classes.neighbours(lanes) if (lanes := _of_one_place(work, at)) > 1 else None
+    elif line.opcode in ("SHF", "LOP3") and not code.by_data[at] and _NUMBERS.search(line.text):
+        # What is loaded has other bits to lose than an index has.
+        return own, _told(work, at, classes)
+    return own, None
+
+
+def _told(work: Work, at: int, classes: _Classes) -> int | None:
+    """How the threads are parted by a value, as a sum over their numbers; None of a predicate."""
+    results = [name for name in work.sass[at].writes if name[0] == "R"]
+    found = 0
+    for name in results:
+        value = values_of(work).after(at, name)
+        for factors, one in value.terms.items():
+            if any(symbol.lanes for symbol in factors):
+                return classes.apart
+            if any(symbol.threads for symbol in factors):
+                found = classes.join(found, classes.neighbours(WARP))
+            if not isinstance(one, int):
+                found = classes.join(found, classes.of(one))
+    return found if results else None
+
+
+def _of_one_place(work: Work, at: int) -> int:
+    """Lanes side by side that a global load gives the same word: where all touch one sector, as many as it has words
+    for have theirs in common. 1 where the places were loaded.
+    """
+    line, code = work.sass[at], work.code
+    known = checked_forms(work).get(at)
+    if line.space != "global":
+        return 1
+    if known is not None and known.form.kind == UNIFORM and known.verdict in ("exact", "agrees"):
+        return WARP
+    if not work.global_sectors[at] or any(code.by_data[source] for source in code.sources(at)):
+        return 1
+    words = work.global_sectors[at] / work.executed[at] * SECTOR / (line.access_bytes or SECTOR)
+    lanes = work.threads[at] / work.executed[at]
+    return int(2.0 ** np.floor(np.log2(max(1.0, lanes / max(1.0, words * (1.0 - CLOSE))))))
+
+
+def _handed_on(work: Work, source: int, at: int, name: str) -> int:
+    """The loops whose rounds hand on to an instruction what this one left in a register in the round before."""
+    found = 0
+    for number, loop in enumerate(work.code.loops) if source >= at else ():
+        if source in loop and at in loop:
+            # What a round begins anew, only a loop within it hands on.
+            around = work.code.loops_around[at]
+            begun = any(
+                loop.first <= one < at
+                and not work.sass[one].guard
+                and set(work.code.loops_around[one]) <= {*around}
+                for one in work.code.writers[name]
+            )
+            found |= 0 if begun else 1 << number
+    return found
+
+
+def _changed_in(work: Work, at: int) -> int:
+    """The loops around a load that store something else where it reads."""
+    line, known = work.sass[at], checked_forms(work).get(at)
+    found = 0
+    for number, loop in enumerate(work.code.loops):
+        if at not in loop:
+            continue
+        if line.space == "global" and known is not None and known.form.parameters:
+            changed = written(work, known.form, loop)
+        else:
+            changed = any(
+                work.executed[one]
+                and (other.opcode in COPIES or (other.space == line.space and not other.is_load))
+                for one, other in enumerate(work.sass[loop.first : loop.last + 1], loop.first)
+            )
+        found |= 1 << number if changed else 0
+    return found
+
+
+FROM_MEMORY = ("", "constant", "global", "shared")
+COPIES = ("LDGSTS", *TENSOR_COPIES)
+RECORD = 4  # words of a vector
+TIMES = 4.0  # evaluations of each different value from which on a table of them is worth its loads
+LOOKED_UP = 2.0  # instructions that bring a value from a table: its place and the load
+_SUMS = ("fp32", "fp16")
+_COMPUTES = frozenset({"fp32", "fp64", "fp16", "special", "conversion"})
+
+
+@dataclass(frozen=True)
+class Again:
+    """What computes few values again and again.
+
+    Attributes:
+        rows: the arithmetic.
+        keep: share of each instruction that stays where each value is computed once.
+        loads: of what is looked up then, by a warp.
+    """
+
+    rows: list[int]
+    keep: Array
+    loads: float
+
+
+@once
+def computed_again(work: Work) -> Again:
+    """Floating-point arithmetic that comes to the same values again, in other threads, blocks or rounds: computed once
+    each and kept, it is looked up where something else is made of it.
+
+    Of what hangs together all goes, or nothing does, as the look-ups cost less or not.
+    """
+    code = work.code
+    found = evaluations(work)
+    ran = work.executed > 0
+    floats = ran & work.where(lambda line: line.instruction_class in _COMPUTES and not line.moves_a_constant)
+    again = found.different / np.maximum(work.threads, 1.0)
+    few = {int(at) for at in np.flatnonzero(floats & ((TIMES * again <= 1.0) | (found.hoisted < 1.0)))}
+    # What no thread decides is a parameter of the kernel, what its loop does not change a register.
+    given = found.different <= 1.0
+    in_table = (TIMES * again <= 1.0) & (TIMES * found.hoisted > 1.0) & ~given
+    stays = np.where(in_table | given, again, found.hoisted)
+    loaded = work.global_loads | indexed_constants(work) | work.where(lambda line: line.space == "shared")
+    keep, rows, loads = np.ones(len(code.sass)), list[int](), 0.0
+    for group in _connected(few, code):
+        gone = group | serving(work, group, FROM_MEMORY)
+        used = [at for at in group if any(ran[use] and use not in gone for use in code.readers[at])]
+        used = [at for at in used if in_table[at]]
+        # Sums and products of what is loaded are what a kernel is for; divisions of integers are told apart.
+        sums = loaded[list(gone)].any() and all(work.sass[at].instruction_class in _SUMS for at in group)
+        if sums or any("RP" in work.sass[at].modifiers for at in group):
+            continue
+        looked_up = _records(work, [at for at in used if not found.alike[at]])
+        left = np.array([stays[at] if at in group else min(again[at], found.hoisted[at]) for at in gone])
+        if float(work.executed[list(gone)] @ (1.0 - left)) > LOOKED_UP * looked_up:
+            keep[list(gone)] = left
+            keep[[at for at in used if found.alike[at]]] = 1.0  # as a load from constant memory
+            rows += group
+            loads += looked_up
+    return Again(rows, keep, loads)
+
+
+def _records(work: Work, values: Iterable[int]) -> float:
+    """Loads that bring these values: of those that differ by the same, one brings a record of four."""
+    differs, _ = _differs(work)
+    alike = Counter(
+        (differs[at].classes, differs[at].axes, differs[at].loops, float(work.executed[at])) for at in values
+    )
+    return sum(key[-1] * -(-count // RECORD) for key, count in alike.items())
+
+
+def _connected(rows: set[int], code: Program) -> Iterator[set[int]]:
+    """Those of these instructions together that read one another's results."""
+    left = set(rows)
+
+    def near(at: int) -> set[int]:
+        return left & {*code.readers[at], *code.sources(at)}
+
+    while left:
+        found = reached({left.pop()}, near)
+        left -= found
+        yield found
