@@ -134,34 +134,35 @@ def build(
     skipped = {v.name: reason for v in variants if (reason := why_skipped(v.stage.architectures, numbers))}
     variants = tuple(variant for variant in variants if variant.name not in skipped)
     plan = _Plan.of(variants, nvcc, torch, numbers, cache)
-    made = _Made(plan)
+    compiled: tuple[str, ...] = ()
+    log, errors = "", dict[str, BuildError]()
     if force or not is_whole(plan.library.parent):
         with compiler.locked(cache):
-            made = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
-    notes = compiler.read_note(made.plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
-    if lacking := [variant.name for variant in made.plan.variants if variant.name not in notes]:
+            plan, compiled, log, errors = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
+    notes = compiler.read_note(plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
+    if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
         raise BuildError(
-            f"the note of the build in {made.plan.library.parent} lacks {lacking[0]}",
+            f"the note of the build in {plan.library.parent} lacks {lacking[0]}",
             remedies=["remove that folder; it is made again"],
         )
     return BuildResult(
-        library=made.plan.library,
+        library=plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.banner,
         stages={
             v.name: StageBuild(
                 v.name,
-                made.plan.units[v.name][0].source_hash,
+                plan.units[v.name][0].source_hash,
                 dict(v.parameters),
-                v.name in made.compiled,
+                v.name in compiled,
                 notes[v.name],
             )
-            for v in made.plan.variants
+            for v in plan.variants
         },
-        compiled=made.compiled,
+        compiled=compiled,
         seconds=time.perf_counter() - started,
-        log=made.log,
-        failures={name: str(error) for name, error in made.errors.items()},
+        log=log,
+        failures={name: str(error) for name, error in errors.items()},
         skipped=skipped,
     )
 
@@ -213,21 +214,17 @@ def _mask(dtypes: Sequence[str]) -> int:
     return sum(1 << element_type(name).code for name in dtypes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A plan whose library exists."""
+def _make(
+    plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress
+) -> tuple[_Plan, tuple[str, ...], str, dict[str, BuildError]]:
+    """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others.
 
-    plan: _Plan
-    compiled: tuple[str, ...] = ()
-    log: str = ""
-    errors: Mapping[str, BuildError] = field(default_factory=dict)
-
-
-def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) -> _Made:
-    """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others."""
+    Returns:
+        The plan whose library exists, what was compiled for it, the compiler's warnings, and what failed.
+    """
     missing = [unit for unit in plan.everything if force or not compiler.is_compiled(cache, unit)]
     if not missing and is_whole(plan.library.parent):
-        return _Made(plan)
+        return plan, (), "", {}
     log, errors = compiler.compile_units(cache, missing, jobs, progress, {"stages.inc": plan.stage_list})
     if errors:
         good = tuple(variant for variant in plan.variants if variant.name not in errors)
@@ -239,8 +236,7 @@ def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) 
         if later:
             raise next(iter(later.values()))
     _link(cache, plan)
-    compiled = dict.fromkeys(unit.name for unit in missing if unit.name not in errors)
-    return _Made(plan, tuple(compiled), log, errors)
+    return plan, tuple(dict.fromkeys(unit.name for unit in missing if unit.name not in errors)), log, errors
 
 
 def with_parameters(

@@ -28,31 +28,24 @@ _COMMENT = re.compile(r"//[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """``constexpr int name = value``."""
+class Statement:
+    """``constexpr int name = expression``, or a static_assert of it with the sentence that says what must hold."""
 
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """One static_assert: the condition and the sentence that says what must hold."""
-
-    sentence: str
-    condition: str
+    expression: str
+    name: str = ""
+    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
     """The constants and conditions of one source, in the order of its text."""
 
-    statements: tuple[Constant | Constraint, ...]
+    statements: tuple[Statement, ...]
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What must hold, in words."""
-        return tuple(s.sentence for s in self.statements if isinstance(s, Constraint))
+        return tuple(s.sentence for s in self.statements if s.sentence)
 
     def violation(self, parameters: Mapping[str, int]) -> str | None:
         """The sentence of the first condition that these parameters break, or None.
@@ -63,12 +56,13 @@ class Constraints:
         values = dict(parameters)
         for statement in self.statements:
             try:
-                if isinstance(statement, Constant):
-                    values[statement.name] = evaluate(statement.value, values)
-                elif not evaluate(statement.condition, values):
-                    return statement.sentence
+                value = evaluate(statement.expression, values)
             except ExpressionError as error:
                 raise BuildError(f"the constraints cannot be read: {error}") from None
+            if statement.name:
+                values[statement.name] = value
+            elif not value:
+                return statement.sentence
         return None
 
 
@@ -80,13 +74,12 @@ def read_constraints(source: Path) -> Constraints:
     """
     statements = tuple(_statements(source, set()))
     for statement in statements:
-        text = statement.value if isinstance(statement, Constant) else statement.condition
-        if not is_arithmetic(text):
-            raise BuildError(f"{source.name}: '{text}' is not plain integer arithmetic")
+        if not is_arithmetic(statement.expression):
+            raise BuildError(f"{source.name}: '{statement.expression}' is not plain integer arithmetic")
     return Constraints(statements)
 
 
-def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
+def _statements(file: Path, seen: set[Path]) -> Iterator[Statement]:
     if file in seen or not file.is_file():
         return
     seen.add(file)
@@ -94,14 +87,9 @@ def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
     for match in _STATEMENT.finditer(text):
         if match["include"]:
             yield from _statements(included_file(file, match["include"]), seen)
-        elif match["name"]:
-            yield Constant(match["name"], _one_line(match["value"]))
         else:
-            yield Constraint(match["sentence"], _one_line(match["condition"]))
-
-
-def _one_line(expression: str) -> str:
-    return " ".join(expression.split())
+            text = " ".join((match["value"] or match["condition"]).split())
+            yield Statement(text, match["name"] or "", match["sentence"] or "")
 
 
 def valid_parameters(

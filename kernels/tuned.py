@@ -17,7 +17,7 @@ import msgspec
 
 from gemmprof.base.documents import DocumentError, checked, json_text
 from gemmprof.base.foreign_files import read_text
-from gemmprof.runs.directory import write_atomically
+from gemmprof.base.output import write_new
 
 FILE_NAME = "tuned.json"
 
@@ -72,7 +72,7 @@ def save_tuned(cache: Path, winner: Tuned) -> Path:
     kept = load_tuned(cache) | {(winner.name, winner.architecture): winner}
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / FILE_NAME
-    write_atomically(path, json_text([*kept.values()], 1) + "\n")
+    write_new(path, json_text([*kept.values()], 1) + "\n", durable=True)
     return path
 
 
@@ -82,5 +82,5 @@ def forget_tuned(cache: Path, name: str) -> bool:
     after = [entry for (operator, _), entry in before.items() if operator != name]
     if len(after) == len(before):
         return False
-    write_atomically(cache / FILE_NAME, json_text(after, 1) + "\n")
+    write_new(cache / FILE_NAME, json_text(after, 1) + "\n", durable=True)
     return True

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +10,13 @@ from typing import TYPE_CHECKING
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
-from gemmprof.kernels.candidates import Candidate, compile_candidate
+from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.targets import require_nvcc
-from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.profiling import Profiling
-from gemmprof.profiler.site import LocalPlaces, Machine, Work
+from gemmprof.profiler.site import Compilers, LocalPlaces, Machine, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -36,8 +33,36 @@ class Here:
     gpus: str = ""
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
-        """Make sure that this machine can do what is asked; errors as `check_machine`."""
-        return check_machine(profile=profile, runs=runs, gpus=self.gpus)
+        """Make sure that this machine can do what is asked.
+
+        Raises:
+            DeviceError: naming the first thing that is missing, with its remedy.
+            UsageError: ``gpus`` names GPUs that are not there, or of several models.
+        """
+        listed = list_gpus()
+        gpu, *helpers = selected_gpus(listed, self.gpus)
+        torch_version, torch_cuda = machine_checks.torch_build()
+        checks = [
+            machine_checks.check_torch(torch_version, torch_cuda),
+            machine_checks.check_driver(gpu, torch_cuda),
+            machine_checks.check_nvcc(gpu),
+            machine_checks.check_host_compiler(),
+            machine_checks.check_space(runs),
+        ]
+        ncu = None
+        if profile:
+            ncu = require_ncu()
+            checks.append(machine_checks.check_counters(gpu))
+        for check in checks:
+            if check.ok is False:
+                raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
+        return Machine(
+            gpu,
+            ncu,
+            tuple(helpers),
+            pinned=_pinned(self.gpus, listed),
+            versions=machine_checks.versions(gpu, ncu),
+        )
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
         """Build the extension; for GPUs that were chosen as a program would that sees one of them alone."""
@@ -56,14 +81,9 @@ class Here:
         """One ncu for all."""
         return Profiling(keeper, machine.ncu, machine.gpu.card, pinned=machine.pinned)
 
-    @contextmanager
-    def compilers(self, jobs: int) -> Iterator[LocalCompilers]:
+    def compilers(self, jobs: int) -> Compilers:
         """So many compilers at a time."""
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            try:
-                yield LocalCompilers(pool, jobs)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        return Compilers(jobs, require_nvcc().banner, compile_candidate, lambda: jobs)
 
 
 HERE = Here()
@@ -72,54 +92,3 @@ HERE = Here()
 def _pinned(selection: str, gpus: Sequence[Gpu]) -> bool:
     """Whether programs must be shown their GPU alone, so that it is the one that results are labelled with."""
     return bool(selection) or not are_ordered_as_listed(gpus)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalCompilers:
-    """Compilers on this machine.
-
-    Attributes:
-        pool: a thread for each.
-        width: how many work at a time.
-    """
-
-    pool: ThreadPoolExecutor
-    width: int
-
-    @property
-    def banner(self) -> str:
-        """The build of this machine's nvcc."""
-        return require_nvcc().banner
-
-    def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
-        """Compile a variant, or find it in the cache."""
-        return self.pool.submit(compile_candidate, variant, architecture)
-
-
-def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
-    """Make sure that this machine can do what is asked.
-
-    Raises:
-        DeviceError: naming the first thing that is missing, with its remedy.
-        UsageError: ``gpus`` names GPUs that are not there, or of several models.
-    """
-    listed = list_gpus()
-    gpu, *helpers = selected_gpus(listed, gpus)
-    torch_version, torch_cuda = machine_checks.torch_build()
-    checks = [
-        machine_checks.check_torch(torch_version, torch_cuda),
-        machine_checks.check_driver(gpu, torch_cuda),
-        machine_checks.check_nvcc(gpu),
-        machine_checks.check_host_compiler(),
-        machine_checks.check_space(runs),
-    ]
-    ncu = None
-    if profile:
-        ncu = require_ncu()
-        checks.append(machine_checks.check_counters(gpu))
-    for check in checks:
-        if check.ok is False:
-            raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
-    return Machine(
-        gpu, ncu, tuple(helpers), pinned=_pinned(gpus, listed), versions=machine_checks.versions(gpu, ncu)
-    )

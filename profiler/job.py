@@ -1,4 +1,4 @@
-"""What the collection hands to its helper programs, and the events that come back (`gemmprof.children.line_worker`).
+"""What the collection hands to its helper programs, and the events that come back, a JSON object a line.
 
 The helpers are programs of their own because a faulty kernel ends the CUDA context, and often the process, that ran it.
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,9 @@ from typing import Any
 from gemmprof.base import system
 from gemmprof.base.documents import json_text, read_json
 from gemmprof.base.errors import RunError
-from gemmprof.base.foreign_files import open_lock, read_bytes
-from gemmprof.children.line_worker import LineReader, append_line
+from gemmprof.base.foreign_files import open_file, open_lock, read_bytes
+from gemmprof.base.output import write_new
 from gemmprof.model import Problem
-from gemmprof.runs.directory import write_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Job:
 
     def save(self, path: Path) -> None:
         """Write the job for the helper, at once: one that waits for the file never sees a part of it."""
-        write_atomically(path, json_text(self, 1))
+        write_new(path, json_text(self, 1), durable=True)
 
     @classmethod
     def load(cls, path: Path) -> Job:
@@ -87,45 +86,45 @@ class Job:
         record: dict[str, Any] = {"event": event, "clock": round(time.monotonic(), 4)}
         if task is not None:
             record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
-        append_line(self.events, {**record, **facts})
+        with self.events.open(
+            "a", encoding="utf-8"
+        ) as file:  # at once: one that is killed afterwards loses none
+            file.write(json_text({**record, **facts}, 0) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a helper: its kind, the stage and problem it is about, and its facts."""
+    """One event of a helper: its kind, the stage and problem it is about, and what went wrong."""
 
-    kind: str
-    stage: int | None
-    problem: Problem | None
-    facts: Mapping[str, Any]
+    event: str
+    stage: int = -1
+    problem: Problem | None = None
+    message: str = ""
 
     @property
     def key(self) -> tuple[int, Problem]:
-        """Stage and problem that the event is about.
-
-        Raises:
-            ValueError: if it is about none.
-        """
-        if self.stage is None or self.problem is None:
-            raise ValueError(f"event '{self.kind}' is about no stage")
+        """Stage and problem that the event is about; nobody asks it of one that is about none."""
+        assert self.problem is not None, self.event
         return self.stage, self.problem
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Event:
-        """The event in one line that `Job.emit` wrote."""
-        facts = dict(record)
-        problem = facts.pop("problem", None)
-        return cls(
-            facts.pop("event"),
-            facts.pop("stage", None),
-            Problem(**problem) if problem is not None else None,
-            facts,
-        )
 
+class Events:
+    """Reads a file of events while a helper appends to it; one without its end waits for the next call."""
 
-def new_events(lines: LineReader) -> Iterator[Event]:
-    """The events that a helper completed since the last call."""
-    return map(Event.read, lines.new())
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> Iterator[Event]:
+        """Those that were completed since the last call."""
+        try:
+            with open_file(self._path) as file:
+                file.seek(self._offset)
+                complete = file.read().rpartition(b"\n")[0]
+        except FileNotFoundError:
+            return
+        self._offset += len(complete) + bool(complete)
+        yield from (read_json(line, Event) for line in complete.splitlines())
 
 
 COLLECT_LOCK = ".collect.lock"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -66,10 +66,10 @@ class Profiling:
 
     def do(self) -> None:
         """Profile what is missing: all tasks in one ncu process, the rest in another if one of them fails."""
-        self._do(self._keeper.unprofiled())
+        self._do(self._keeper.unprofiled(), self._once)
 
-    def _do(self, share: Sequence[Task]) -> None:
-        """`do` for these tasks."""
+    def _do(self, share: Sequence[Task], once: Callable[[Sequence[Task]], profile_pass.PassOutcome]) -> None:
+        """`do` for these tasks; ``once`` makes a pass."""
         keys = {task.key for task in share}
 
         def missing() -> list[Task]:
@@ -80,7 +80,7 @@ class Profiling:
         given_another_try: set[Key] = set()
         patience = profile_pass.Patience(self._keeper.progress.note, self._keeper.stopping.wait)
         while tasks:
-            result = self._once(tasks[:1] if one_by_one else tasks)
+            result = once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
                 self._keeper.keep_report(profiled, result.card or self._card)
                 patience.reset()
@@ -119,9 +119,9 @@ class Profiling:
         self._program = None
 
         def on_event(event: Event) -> None:
-            if event.kind == "begin":
+            if event.event == "begin":
                 self._keeper.progress.step(f"profile {self._keeper.label(event.key)}")
-            elif event.kind == "launched":
+            elif event.event == "launched":
                 self._keeper.progress.done(f"profile {self._keeper.label(event.key)}")
 
         return profile_pass.finish_pass(

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_end
-from gemmprof.children.line_worker import LineReader
-from gemmprof.profiler.job import Event, new_events
+from gemmprof.profiler.job import Event, Events
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 5.0
@@ -96,13 +95,13 @@ def follow_program(
     The first Ctrl-C creates ``stop_file``, which asks the program to finish the task at hand; the second ends it.
     ``on_interrupt`` hears of both.
     """
-    reader = LineReader(events)
+    written = Events(events)
     told = ended = False
     with counted_interrupts() as interrupts:
         try:
             while True:
                 running = program.process.poll() is None
-                for event in new_events(reader):
+                for event in written.new():
                     on_event(event)
                 if not running:
                     break
@@ -118,7 +117,7 @@ def follow_program(
         except BaseException:
             program.end()
             raise
-    return Ending(program.process.returncode, told, tail(program.output))
+    return Ending(program.process.returncode, told, read_end(program.output, TAIL_BYTES))
 
 
 @contextmanager
@@ -135,8 +134,3 @@ def counted_interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def tail(path: Path) -> str:
-    """The last `TAIL_BYTES` of a text file, '' if there is none."""
-    return read_end(path, TAIL_BYTES)

@@ -11,7 +11,7 @@ understands is the matter of its module (``profiler/stage_worker.py``, ``profile
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ from gemmprof.gpu.devices import Gpu
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.model import Card
+from gemmprof.model.ladder import Variant
 
 START_SECONDS = 180.0  # how long a child may take to load torch and to make a CUDA context
 
@@ -112,6 +113,41 @@ class Machine:
     def cards(self) -> tuple[Card, ...]:
         """All GPUs, the one that is profiled first."""
         return tuple(gpu.card for gpu in (self.gpu, *self.helpers))
+
+
+class Compilers:
+    """Who compiles the candidates of a search, as long as the context: threads that do it, or wait for who does.
+
+    Args:
+        banner: the build of their nvcc.
+        compile_one: compiles a variant for an architecture, or finds it in a cache; raises BuildError.
+        count: how many work at a time, which may change.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        banner: str,
+        compile_one: Callable[[Variant, str], Candidate],
+        count: Callable[[], int],
+    ) -> None:
+        self.banner, self._compile, self._count = banner, compile_one, count
+        self._pool = ThreadPoolExecutor(threads)
+
+    def __enter__(self) -> Compilers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def width(self) -> int:
+        """How many work at a time."""
+        return max(1, self._count())
+
+    def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
+        """Have a variant compiled."""
+        return self._pool.submit(self._compile, variant, architecture)
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

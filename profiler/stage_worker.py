@@ -18,7 +18,7 @@ from gemmprof.children.line_worker import serve_worker
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.kernels.plugin import install_named
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.timing import Bench, launches
+from gemmprof.profiler.measure.timing import Bench, facts_of, launches
 from gemmprof.profiler.measure.verification import verify_stage
 
 
@@ -55,10 +55,7 @@ class Worker:
 
     def facts(self) -> dict[str, Any]:
         """What the collection may want to know of the GPU."""
-        import torch
-
-        properties = torch.cuda.get_device_properties(self._device)
-        return {"device": properties.name, "architecture": f"{properties.major}.{properties.minor}"}
+        return facts_of(self._device)
 
     def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Verify or time one stage on one problem."""
@@ -116,4 +113,4 @@ def _first_lines(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    serve_worker(Worker, Worker.do)
+    serve_worker(Worker)

@@ -231,7 +231,6 @@ PLACES: dict[str, dict[str, str]] = {
         "gemmprof.base": ENGINE,
         "gemmprof.kernels": "arguments of the programmer's own call",
         "gemmprof.model": "arguments of the programmer's own call",
-        "gemmprof.profiler.job": ENGINE,
         "gemmprof.profiler.stage_worker": "a sentence of the project's own: no GPU is there",
         "gemmprof.runs.run_format": ENGINE,
     },

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof.base.errors import RunError, UsageError
+from gemmprof.base.output import write_new
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 from gemmprof.runs.directory import (
     RUN_FILE,
@@ -24,7 +25,6 @@ from gemmprof.runs.directory import (
     nvtx_range,
     runs_directory,
     save_run,
-    write_atomically,
 )
 
 CUBE, FLAT = Problem(64, 64, 64), Problem(7, 1, 0)
@@ -131,9 +131,9 @@ def test_a_folder_without_a_run_says_what_to_give(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    write_atomically(path, "old")
+    write_new(path, "old", durable=True)
     with pytest.raises(UnicodeEncodeError):
-        write_atomically(path, "new \udcff")
+        write_new(path, "new \udcff", durable=True)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -141,7 +141,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 def test_a_written_file_is_readable_by_others(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        write_atomically(tmp_path / "file", "text")
+        write_new(tmp_path / "file", "text", durable=True)
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644

@@ -63,9 +63,9 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
         system.close(handle)
 
 
-def write_new(target: Path, text: str) -> Path:
-    """Write a text as such a file; returns the target."""
-    with new_file(target) as temporary:
+def write_new(target: Path, text: str, *, durable: bool = False) -> Path:
+    """Write a text as such a file (`new_file`); returns the target."""
+    with new_file(target, durable=durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
 

@@ -1,8 +1,7 @@
 """The one protocol with child processes: JSON, one object a line.
 
 `LineWorker` asks a worker process and gets one answer a request; whatever happens to the worker (abort, crash, hang)
-ends as `WorkerError`. `serve` is the worker's end. Where a program reports without being asked, it appends lines to a
-file (`append_line`), which `LineReader` follows.
+ends as `WorkerError`. `serve` is the worker's end.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError
-from gemmprof.base.foreign_files import open_file
 
 LONGEST_WORDS = 4096  # bytes of a dead worker's standard error that are looked at
 
@@ -36,14 +33,14 @@ ORPHAN_SECONDS = 0.5  # how often a worker looks whether whoever started it stil
 MASTER = "GEMMPROF_MASTER"
 
 
-class Facts(Protocol):
+class Works(Protocol):
     """A worker, which knows what it works on."""
 
     def facts(self) -> dict[str, Any]:
         """What whoever asks wants to know first."""
 
-
-T = TypeVar("T", bound=Facts)
+    def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a request."""
 
 
 class WorkerError(Exception):
@@ -221,19 +218,17 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
         answers.write(json.dumps(answer(json.loads(line))) + "\n")
 
 
-def serve_worker(
-    make: Callable[[dict[str, Any]], T], do: Callable[[T, dict[str, Any]], dict[str, Any]]
-) -> None:
+def serve_worker(make: Callable[[Mapping[str, Any]], Works]) -> None:
     """The end of a worker that its first request, the settings, makes; it is answered with its ``facts``.
 
     What gemmprof or CUDA raise is an answer, too: ``failed``, with the ``detail``.
     """
-    made: list[T] = []
+    made: list[Works] = []
 
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
+    def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             if made:
-                return do(made[0], request)
+                return made[0].do(request)
             made.append(make(request))
             return made[0].facts()
         except (GemmprofError, RuntimeError) as error:
@@ -253,32 +248,3 @@ def _end_with(master: int) -> None:
     while os.getppid() == master:
         time.sleep(ORPHAN_SECONDS)
     os._exit(1)
-
-
-def append_line(path: Path, record: Mapping[str, Any]) -> None:
-    """Append one object to a file, written at once: a program that is killed afterwards loses none."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
-
-
-class LineReader:
-    """Reads a file of lines while somebody appends to it; a line without its end waits for the next call."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-
-    def new(self) -> Iterator[dict[str, Any]]:
-        """The objects that were completed since the last call."""
-        try:
-            with open_file(self._path) as file:
-                file.seek(self._offset)
-                block = file.read()
-        except FileNotFoundError:
-            return
-        complete, _, _ = block.rpartition(b"\n")
-        if not complete:
-            return
-        self._offset += len(complete) + 1
-        for line in complete.decode("utf-8").splitlines():
-            yield json.loads(line)

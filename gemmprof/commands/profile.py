@@ -145,9 +145,7 @@ def _print_command(profiler: ProgramProfiler) -> int:
     from gemmprof.profiler.programs.choice import launch_filter
 
     ncu = find_ncu()
-    command = profiler.profile_command(
-        Tool(Path("ncu"), ncu.version if ncu is not None else ()), launch_filter()
-    )
+    command = profiler.command(Tool(Path("ncu"), ncu.version if ncu is not None else ()), launch_filter())
     print(shlex.join(command.arguments()))
     return 0
 

@@ -25,7 +25,7 @@ from gemmprof.base import system
 from gemmprof.base.amounts import brief
 from gemmprof.base.errors import ReportError, RunError
 from gemmprof.base.foreign_files import open_file
-from gemmprof.base.output import new_file
+from gemmprof.base.output import write_new
 from gemmprof.base.views import view_of
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
 from gemmprof.ncurep import ncu_frame
@@ -201,19 +201,12 @@ class Run:
         return view_of(self).frame(self)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` so that a reader sees either the old or the new content, never a part."""
-    with new_file(path, durable=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
 def save_run(run: Run) -> Path:
     """Write ``run.json`` of this run; returns its path."""
     run.directory.mkdir(parents=True, exist_ok=True)
     path = run.directory / RUN_FILE
     document = RunDocument(FORMAT_VERSION, run.info, run.problems, run.stages, run.results, run.reports)
-    write_atomically(path, written(document))
-    return path
+    return write_new(path, written(document), durable=True)
 
 
 def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
@@ -232,13 +225,7 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
             remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
         ) from None
     return Run(
-        directory=file.parent,
-        info=found.info,
-        stages=found.stages,
-        problems=found.problems,
-        results=found.results,
-        reports=found.reports,
-        recorded=recorded,
+        file.parent, found.info, found.stages, found.problems, found.results, found.reports, recorded=recorded
     )
 
 

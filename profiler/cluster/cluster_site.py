@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,16 @@ from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
 from gemmprof.profiler.cluster.remote import Content, code_digest
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.site import CRASHED, START_SECONDS, Answer, Machine, NotBegun, Request, Work
+from gemmprof.profiler.site import (
+    CRASHED,
+    START_SECONDS,
+    Answer,
+    Compilers,
+    Machine,
+    NotBegun,
+    Request,
+    Work,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -151,16 +159,28 @@ class ClusterSite:
         """One ncu a machine at a time."""
         return ClusterProfiling(keeper, machine.ncu, self.workers, lambda: self._extension, self._carried)
 
-    @contextmanager
-    def compilers(self, jobs: int) -> Iterator[ClusterCompilers]:
-        """The workers compile; how many at a time is theirs to say (``--nthreads``)."""
+    def compilers(self, jobs: int) -> Compilers:
+        """The workers compile; how many at a time is theirs to say (``--nthreads``), and they come and go."""
         banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
-        with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-            try:
-                yield ClusterCompilers(self.workers, pool, next(iter(banners.values())))
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        return Compilers(MOST_AT_ONCE, next(iter(banners.values())), self._compiled, self._threads)
+
+    def _threads(self) -> int:
+        """The threads of all workers with a GPU."""
+        return sum(int(facts["nthreads"]) for facts in self.workers.good.values())
+
+    def _compiled(self, variant: Variant, architecture: str) -> Candidate:
+        """A candidate whose library stays with the workers until one measures it."""
+        made: list[Any] = []
+
+        def send(options: dict[str, Any]) -> Any:
+            made.append(self._client.submit(remote.compile_library, variant, architecture, **options))
+            return self._client.submit(remote.parts, made[-1], "kernels", "error", **options)
+
+        kernels, error = self.workers.do(send)
+        if error is not None:
+            raise error
+        return Candidate(made[-1], kernels)
 
 
 class ClusterPlaces:
@@ -248,36 +268,6 @@ class ClusterPlaces:
             if record.get("status") != CRASHED or avoid or len(self._workers.good) < 2:
                 return Answer(record, card)
             avoid = worker
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterCompilers:
-    """Compilers on the workers: tasks without a GPU."""
-
-    workers: GpuWorkers
-    pool: ThreadPoolExecutor
-    banner: str
-
-    @property
-    def width(self) -> int:
-        """The threads of all workers with a GPU, which come and go."""
-        return max(1, sum(int(facts["nthreads"]) for facts in self.workers.good.values()))
-
-    def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
-        """Compile a variant; the library stays with the workers until one measures it."""
-        return self.pool.submit(self._compiled, variant, architecture)
-
-    def _compiled(self, variant: Variant, architecture: str) -> Candidate:
-        client, made = self.workers.client, []
-
-        def send(options: dict[str, Any]) -> Any:
-            made.append(client.submit(remote.compile_library, variant, architecture, **options))
-            return client.submit(remote.parts, made[-1], "kernels", "error", **options)
-
-        kernels, error = self.workers.do(send)
-        if error is not None:
-            raise error
-        return Candidate(made[-1], kernels)
 
 
 def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from gemmprof.profiler.site import VISIBLE, NotBegun
 # Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
 SHARES_PER_HOST = 2
 
+POLL_SECONDS = 0.5
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 300.0  # how long a report of hundreds of megabytes may take to arrive
 LONGEST_TEXT = 256 << 10  # bytes of a log that come along
@@ -76,7 +78,7 @@ class ClusterProfiling(Profiling):
                     share = shares.popleft()
                 except IndexError:
                     return
-                _OnHost(self, host)._do(share)
+                self._do(share, partial(self._on_host, host))
 
         heard = 0
         with counted_interrupts() as interrupts, ThreadPoolExecutor(len(hosts)) as pool:
@@ -93,21 +95,14 @@ class ClusterProfiling(Profiling):
         if self._keeper.stopping.is_set():
             raise Interrupted
 
-
-class _OnHost(Profiling):
-    """Passes that should run on one machine; where it is lost, on any other."""
-
-    def __init__(self, whole: ClusterProfiling, host: str) -> None:
-        super().__init__(whole._keeper, whole._ncu)
-        self._whole, self._host = whole, host
-
-    def _once(self, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
-        keeper, whole = self._keeper, self._whole
-        order = Order(whole._workers.command, tuple(tasks), keeper.settings, whole._workers.model)
-        with whole._naming:
+    def _on_host(self, host: str, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
+        """A pass that should run on this machine; where that is lost, on any other."""
+        keeper = self._keeper
+        order = Order(self._workers.command, tuple(tasks), keeper.settings, self._workers.model)
+        with self._naming:
             files = profile_pass.next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
-        delivery = self._delivered(order, files)
+        delivery = self._delivered(host, order, files)
         if delivery is None:
             return profile_pass.PassOutcome(interrupted=True)
         for end, text in delivery.texts.items():
@@ -122,13 +117,12 @@ class _OnHost(Profiling):
             return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
 
-    def _delivered(self, order: Order, files: profile_pass.PassFiles) -> Delivery | None:
+    def _delivered(self, host: str, order: Order, files: profile_pass.PassFiles) -> Delivery | None:
         """Have the pass made and its report written; None where Ctrl-C came first."""
-        workers = self._whole._workers
-        made = workers.with_gpu(profile_there, order, self._whole._carried, self._whole._extension())
+        made = self._workers.with_gpu(profile_there, order, self._carried, self._extension())
         try:
-            delivery: Delivery = workers.do(
-                made, host=self._host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
+            delivery: Delivery = self._workers.do(
+                made, host=host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
             )
         except NotBegun:
             return None

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
-from gemmprof.base.foreign_files import open_file
-from gemmprof.children.line_worker import LineReader
+from gemmprof.base.foreign_files import open_file, read_end
 from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import WireError
-from gemmprof.profiler.job import Event, Job, Task, new_events
+from gemmprof.profiler.job import Event, Events, Job, Task
 from gemmprof.profiler.ncu.command import NcuCommand, known_to
 from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate
-from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
+from gemmprof.profiler.program import TAIL_BYTES, Ending, Program, follow_program, start_program
 
 REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")
@@ -157,15 +156,15 @@ def finish_pass(
 
 def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = None) -> PassOutcome:
     """Judge a pass by the files that it left, and by how it ended where that is known."""
-    events = tuple(new_events(LineReader(files.events)))
+    events = tuple(Events(files.events).new())
     log = NcuLog.read(files.log)
     by_key = {task.key: task for task in tasks}
-    launched = [by_key[event.key] for event in events if event.kind == "launched" and event.key in by_key]
-    begun = [by_key[event.key] for event in events if event.kind == "begin" and event.key in by_key]
+    launched = [by_key[event.key] for event in events if event.event == "launched" and event.key in by_key]
+    begun = [by_key[event.key] for event in events if event.event == "begin" and event.key in by_key]
     unfinished = begun[-1] if begun and begun[-1] not in launched else None
-    said = next((str(event.facts.get("message", "")) for event in events if event.kind == "failed"), "")
+    said = next((event.message for event in events if event.event == "failed"), "")
     exit_code = ending.exit_code if ending is not None else None
-    output = ending.output if ending is not None else tail(files.output)
+    output = ending.output if ending is not None else read_end(files.output, TAIL_BYTES)
     error = translate(log, log_file=files.log, exit_code=exit_code, output=output)
     if error is None and said:
         error = KernelFaultError("the kernel failed under Nsight Compute", found=said)

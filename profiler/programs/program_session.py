@@ -21,17 +21,20 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.metrics import LEAN
 from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
-from gemmprof.profiler.program import start_program, tail
+from gemmprof.profiler.program import TAIL_BYTES, start_program
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
+# What ncu is asked for to count: the duration of each launch.
+COUNTED = ("--metrics", ",".join(metrics.COUNT))
+COUNTED_LAUNCHES = ("--kernel-name", ALL_KERNELS, "--launch-count", str(COUNT_LIMIT))
 POLL_SECONDS = 0.2
 NVTX_SCOPES = (2025, 3)  # from this release on ncu can give a range to all threads
 LOGS = "logs"
@@ -152,53 +155,39 @@ class ProgramProfiler:
         """A name for reports, from the program's: that of the script where an interpreter runs one."""
         return program_name(self.program)
 
-    def count_command(self, ncu: Tool) -> NcuCommand:
-        """The run that only counts launches and their time."""
-        return self._command(
-            ncu,
-            "count",
-            ("--metrics", ",".join(metrics.COUNT)),
-            filters=(*("--kernel-name", ALL_KERNELS), *("--launch-count", str(COUNT_LIMIT))),
-            quick=True,
-        )
-
-    def profile_command(
-        self, ncu: Tool, filters: Sequence[str], *, stem: str = "", sections: Path | None = None
+    def command(
+        self, ncu: Tool, filters: Sequence[str] | None = None, *, stem: str = "", sections: Path | None = None
     ) -> NcuCommand:
-        """The run that profiles what ``filters`` mean."""
-        return self._command(ncu, stem or self.name, self.collection, filters=filters, sections=sections)
+        """The run that profiles what ``filters`` mean; without any, the one that only counts launches and their time.
 
-    @property
-    def collection(self) -> tuple[str, ...]:
-        """ncu's options for sections and metrics: what the analyses read of any kernel, tensor cores included."""
-        return metrics.collection_options(
-            self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
-        )
-
-    def _command(
-        self,
-        ncu: Tool,
-        stem: str,
-        collection: Sequence[str],
-        *,
-        filters: Sequence[str],
-        sections: Path | None = None,
-        quick: bool = False,
-    ) -> NcuCommand:
+        It collects what the analyses read of any kernel, tensor cores included.
+        """
+        counts = filters is None
+        stem = "count" if counts else stem or self.name
         return NcuCommand(
             executable=ncu.path,
             # The count lies apart, so that the folder as an input stands for what was profiled.
-            report=(self.folder / LOGS if quick else self.folder) / f"{stem}.ncu-rep",
+            report=(self.folder / LOGS if counts else self.folder) / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
-            collection=known_to(ncu, collection),
+            collection=COUNTED
+            if counts
+            else known_to(
+                ncu,
+                metrics.collection_options(
+                    self.metric_set,
+                    timeline=self.timeline,
+                    sections=self.sections,
+                    names=self.extra_metrics,
+                ),
+            ),
             program=self.program,
             clock_control=self.clock_control,
-            source_folders=() if quick else (Path.cwd(),),
+            source_folders=() if counts else (Path.cwd(),),
             section_folder=sections,
-            filters=filters,
+            filters=COUNTED_LAUNCHES if filters is None else filters,
             marked_only=self.marked_only,
             children=True,
-            quick=quick,
+            quick=counts,
             ranges_of_all_threads=ncu.version >= NVTX_SCOPES,
         )
 
@@ -209,7 +198,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it recorded a launch.
         """
-        return self._run(self.count_command(require_profiler()), show_output=True)
+        return self._run(self.command(require_profiler()), shown=self.output)
 
     def profile(
         self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
@@ -227,23 +216,26 @@ class ProgramProfiler:
         """
         ncu = require_profiler()
         with section_folder(ncu, self.metric_set, timeline=self.timeline) as sections:
-            command = self.profile_command(ncu, filters, stem=stem, sections=sections)
-            return self._run(command, show_output=False, on_launch=on_launch)
+            return self._run(self.command(ncu, filters, stem=stem, sections=sections), on_launch=on_launch)
 
     def _run(
-        self, command: NcuCommand, *, show_output: bool, on_launch: Callable[[int], None] | None = None
+        self,
+        command: NcuCommand,
+        *,
+        shown: int | None = None,
+        on_launch: Callable[[int], None] | None = None,
     ) -> Collected:
         """Run the program under ncu, again where another profiler was at work."""
         patience = Patience(self.note)
         while True:
             try:
-                return self._run_once(command, show_output=show_output, on_launch=on_launch)
+                return self._run_once(command, shown, on_launch)
             except ProfilerError as error:
                 if not patience.again(error):
                     raise
 
     def _run_once(
-        self, command: NcuCommand, *, show_output: bool, on_launch: Callable[[int], None] | None
+        self, command: NcuCommand, shown: int | None, on_launch: Callable[[int], None] | None
     ) -> Collected:
         (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
         log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
@@ -251,13 +243,15 @@ class ProgramProfiler:
         program = start_program(
             command.arguments(),
             output=log_of_output,
-            shown=self.output if show_output else None,
+            shown=shown,
             environment=self.environment,
         )
         ranks = Ranks()
         interrupted = _wait(program.process, command.log, on_launch, ranks)
         seconds = time.monotonic() - started
-        found = self._judge(command, program.process.returncode, seconds, interrupted, tail(log_of_output))
+        found = self._judge(
+            command, program.process.returncode, seconds, interrupted, read_end(log_of_output, TAIL_BYTES)
+        )
         return replace(found, ranks=ranks.known)
 
     def _judge(

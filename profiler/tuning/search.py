@@ -37,15 +37,11 @@ from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.program import counted_interrupts
-from gemmprof.profiler.site import Answer, NotBegun, Request, Work
+from gemmprof.profiler.site import Answer, Compilers, NotBegun, Request, Work
 
 if TYPE_CHECKING:
-    from gemmprof.profiler.cluster.cluster_site import ClusterCompilers
     from gemmprof.profiler.collect import Site
-    from gemmprof.profiler.here import LocalCompilers
     from gemmprof.profiler.measuring import Places
-
-    Compilers = LocalCompilers | ClusterCompilers
 
 POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
 

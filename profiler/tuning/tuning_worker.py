@@ -18,7 +18,7 @@ from gemmprof.kernels.catalog import ladder_of
 from gemmprof.kernels.operators import run_stage
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import random_operands
-from gemmprof.profiler.measure.timing import Bench
+from gemmprof.profiler.measure.timing import Bench, facts_of
 from gemmprof.profiler.measure.verification import verify
 
 ODD_SHAPE = (193, 251, 97)  # a shape that divides by no tile, verified beside the ones to tune for
@@ -48,15 +48,9 @@ class Worker:
 
     def facts(self) -> dict[str, Any]:
         """What the search needs to know of the GPU."""
-        import torch
+        return facts_of(self.device)
 
-        capability = torch.cuda.get_device_capability(self.device)
-        return {
-            "device": torch.cuda.get_device_name(self.device),
-            "architecture": "{}.{}".format(*capability),
-        }
-
-    def measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Verify and time one candidate; ``score`` is its speed as a fraction of the yardstick's, geometric mean."""
         candidate = LoadedCandidate.load(request["name"], Path(request["library"]))
         main = candidate.occupancy()[0]
@@ -98,4 +92,4 @@ class Worker:
 
 
 if __name__ == "__main__":
-    serve_worker(Worker, Worker.measure)
+    serve_worker(Worker)

@@ -30,7 +30,7 @@ from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
-from gemmprof.base.output import remove_leftovers
+from gemmprof.base.output import remove_leftovers, write_new
 from gemmprof.reports.history.point_files import (
     COMPACT,
     INDEXES,
@@ -43,7 +43,6 @@ from gemmprof.reports.history.point_files import (
     table_of,
     write_points,
 )
-from gemmprof.runs.directory import write_atomically
 
 Result = TypeVar("Result")
 
@@ -99,7 +98,7 @@ class HistoryStore:
                 remedy = "name an empty folder with --store"
                 raise HistoryError(f"{path} holds other files", remedies=[remedy])
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
-            write_atomically(marker, json_text(Marker(), 0) + "\n")
+            write_new(marker, json_text(Marker(), 0) + "\n", durable=True)
         try:
             refuse_links(path, (RECORDS, INDEXES))
         except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from profiler_fakes import launched, profiling_line, real_report
 from reports_in_bytes import content_of
 
 from gemmprof.base.progress import Progress
-from gemmprof.children.line_worker import append_line
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
 from gemmprof.profiler.job import Task
@@ -37,8 +37,7 @@ def keeper(tmp_path: Path) -> Keeper:
     files = next_pass(tmp_path)
     tasks = [Task(stage.number, PROBLEM) for stage in STAGES]
     keeper.job(tasks, files.events).save(files.job)
-    for record in launched(tasks):
-        append_line(files.events, record)
+    files.events.write_text("".join(json.dumps(record) + "\n" for record in launched(tasks)))
     files.log.write_text("".join(map(profiling_line, range(len(tasks)))))
     real_report(tmp_path, len(tasks)).rename(files.report)
     return keeper

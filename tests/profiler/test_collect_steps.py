@@ -37,7 +37,7 @@ def play(tmp_path, monkeypatch, plan, gpus):
         built = SimpleNamespace(stages={}, compiled=(), failures={}, skipped=dict(skipped))
         chosen = ",".join(str(gpu.index) for gpu in gpus[:count])
         machine = Machine(gpus[0], ncu, gpus[1:count], pinned=True)
-        monkeypatch.setattr(here, "check_machine", lambda **_: machine)
+        monkeypatch.setattr(here.Here, "check", lambda *_, **__: machine)
         monkeypatch.setattr(here, "list_gpus", lambda: gpus)
         monkeypatch.setattr(build_module, "build", lambda **_: built)
         monkeypatch.setattr(measuring, "MODULE", "fake_gpu")

@@ -16,9 +16,8 @@ from profiler_fakes import a_job, event, launched, real_report
 
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, RunError
-from gemmprof.children.line_worker import LineReader
 from gemmprof.model import Problem
-from gemmprof.profiler.job import Event, Job, Task, collecting, collection_lives, new_events
+from gemmprof.profiler.job import Event, Events, Job, Task, collecting, collection_lives
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     cut_torn_end,
@@ -60,7 +59,7 @@ def run_job(job: Job, text: str, run: Path) -> tuple[Ending, list[str]]:
         events=job.events,
         output=run / "out.log",
         stop_file=job.stop_file,
-        on_event=lambda event: kinds.append(event.kind),
+        on_event=lambda event: kinds.append(event.event),
         on_interrupt=lambda: kinds.append("INTERRUPT"),
     )
     return ending, kinds
@@ -79,7 +78,7 @@ def test_events_exit_code_and_output_arrive(tmp_path: Path) -> None:
     )
     assert kinds == ["begin"] * 3
     assert ending == Ending(7, False, "last words\n")
-    assert [e.key for e in new_events(LineReader(job.events))] == [task.key for task in TASKS]
+    assert [e.key for e in Events(job.events).new()] == [task.key for task in TASKS]
 
 
 def test_a_program_that_ends_by_a_signal_says_which(tmp_path: Path) -> None:
@@ -103,15 +102,15 @@ def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 
 def test_an_event_without_its_end_waits(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    reader = LineReader(path)
-    assert list(new_events(reader)) == []
+    reader = Events(path)
+    assert list(reader.new()) == []
     path.write_text('{"event": "a"}\n{"event":')
-    assert [e.kind for e in new_events(reader)] == ["a"]
-    assert list(new_events(reader)) == []
+    assert [e.event for e in reader.new()] == ["a"]
+    assert list(reader.new()) == []
     with path.open("a") as file:
         file.write(' "b", "stage": 1, "problem": {"m": 1, "n": 2, "k": 3}}\n')
-    (second,) = new_events(reader)
-    assert (second.kind, second.key) == ("b", (1, Problem(1, 2, 3)))
+    (second,) = reader.new()
+    assert (second.event, second.key) == ("b", (1, Problem(1, 2, 3)))
 
 
 def test_ctrl_c_lets_the_program_finish_its_task(tmp_path: Path) -> None:
