@@ -37,6 +37,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     touched,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
+from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
@@ -441,6 +442,9 @@ def _bytes_each(work: Work, rows: Mask) -> float:
     return share(float((_widths(work) * work.executed)[rows].sum()), float(work.executed[rows].sum()))
 
 
+_FROM_MEMORY = ("", "constant", "global")
+
+
 def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     """A thread takes as many neighbouring elements as make its accesses wide."""
     if not narrow.any():
@@ -464,6 +468,13 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[added_up(work)] = ratio
+    # What neighbours compute or load alike, a thread does once for all of its elements.
+    alike = neighbours_alike(work)
+    same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)
+    same &= ~work.where(lambda line: line.is_store or line.is_atomic or line.is_branch)
+    if None not in loops:
+        same &= np.array([not loops.isdisjoint(around_it) for around_it in work.code.loops_around])
+    keep[same] = np.minimum(keep[same], np.maximum(ratio, 1.0 / alike[same]))
     resources = {**same_traffic(work, keep), **fewer}
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
