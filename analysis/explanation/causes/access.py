@@ -38,7 +38,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import arrays, rounds
+from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -373,16 +373,6 @@ def gathers(work: Work, rows: Mask) -> Mask:
     return found
 
 
-def address_registers(operand: str) -> set[str]:
-    """Vector registers in the brackets of an operand, the second half of a pair included."""
-    names = set()
-    for number, wide in re.findall(r"(?<![\w.])R(\d+)(\.64)?", operand):
-        names.add(f"R{number}")
-        if wide:
-            names.add(f"R{int(number) + 1}")
-    return names
-
-
 def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     worst = int(np.argmax(excess))
@@ -407,10 +397,10 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
     Fixed: a thread takes as many elements as make the widest coalesced access of the loop 16 bytes; of each narrower
-    one, and of the address arithmetic and the loop around it, one in so many stays; the sectors stay the same. Where
-    there is no loop, fewer threads have their sums to exchange. Where a thread itself reads what lies side by side,
-    fields of a structure or a stretch of memory, one vector brings several: nothing else changes.
-    Records that are looked up are padded until vectors fit.
+    one, of the address arithmetic and the loop around it, and of what neighbours compute or load alike, one in so many
+    stays; the sectors stay the same. Where there is no loop, fewer threads have their sums to exchange. Where a thread
+    itself reads what lies side by side, fields of a structure or a stretch of memory, one vector brings several:
+    nothing else changes. Records that are looked up are padded until vectors fit.
     """
     narrow = _narrow(work)
     variants = (*_more_elements(work, narrow), *_vectors(work, narrow))
@@ -688,30 +678,6 @@ def _across_rounds(work: Work) -> Mask:
         # A step that the launch tells (a row's length) is a product with a parameter.
         if loop is not None and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in steps):
             found[index] = False
-    return found
-
-
-def computing(work: Work) -> Mask:
-    """What computes the values that are stored and picks between them, or reads loaded ones: the rest finds their
-    places and counts them.
-    """
-    code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
-    waiting: list[tuple[int, str]] = []
-    for index in np.flatnonzero(work.executed > 0):
-        at = int(index)
-        line = work.sass[at]
-        if line.is_store:
-            places = {
-                name for operand in line.operands if "[" in operand for name in address_registers(operand)
-            }
-            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in places]
-    while waiting:
-        at, name = waiting.pop()
-        for source in code.producers(at, name):
-            if not found[source] and work.sass[source].space in ("", "constant"):
-                found[source] = True
-                waiting += [(source, read) for read in work.sass[source].reads]
     return found
 
 

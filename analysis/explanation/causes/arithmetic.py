@@ -21,22 +21,26 @@ from gemmprof.analysis.explanation.candidate import (
     share,
     within,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, computing
+from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.code import divisions, flow, sequences
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
-from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import arrays, serving
+from gemmprof.analysis.explanation.demands.distinct import (
+    WHOLE_NUMBERS,
+    alone,
+    computed_again,
+    evaluations,
+    neighbours_alike,
+)
+from gemmprof.analysis.explanation.demands.footprint import arrays, computing
 from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
-from gemmprof.gpu.arch import WARP
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
-TURNS = 3  # through code whose loops hand a value on, until what needs it most often is known
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
@@ -192,8 +196,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
     dimensions tell it, six where a loaded value is multiplied by the reciprocal). Remainders of 64 bits by a constant
     are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
-    once for as many of their results as a thread stores with one vector. What makes single bits of a value one
-    after the other makes eight at a time, with a look-up for each eight.
+    once for as many of their results as a thread stores with one vector; what comes to few values again and again, in
+    other threads, blocks or rounds, once for each, and is looked up. What makes single bits of a value one after the
+    other makes eight at a time, with a look-up for each eight.
     """
     divided = divisions.integer_divisions(work)
     wide = divided.wide
@@ -223,6 +228,17 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     if shared is not None and cause == "integer_arithmetic" and shared.fix.keep is not None:
         variants.append(shared)
         gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
+    again = computed_again(work, WHOLE_NUMBERS)
+    if float(work.executed @ (1.0 - again.keep)) > LITTLE * work.total_executed:
+        variants.append(
+            Variant(
+                "looked up",
+                Fix(keep=again.keep, instructions={"lsu": again.loads}, passes=again.loads),
+                change="Compute each value once, in a table or on the host: other threads, blocks or rounds come to "
+                "the same again.",
+            )
+        )
+        gone = np.maximum(gone, work.executed * (1.0 - again.keep))
     if (single := divisions.one_by_one(work)) is not None:
         at_once, looked_up, count = single
         variants.append(
@@ -261,90 +277,43 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 
 @once
 def repeated(work: Work) -> tuple[str, Variant] | None:
-    """What neighbouring threads come to alike, done once for them, and the cause that it is told under: the same
-    loads and sums by every thread of a warp, a factor for each channel in every pixel, random numbers that come four
+    """What neighbouring threads load and compute alike, done once for as many results as a vector of what is stored
+    holds, and the cause that it is told under: a factor for each channel in every pixel, random numbers that come four
     at a time.
-
-    What a whole warp has in common is divided over its lanes, which exchange their results in the end; what a part of
-    it has, a thread keeps for as many results as a vector of what it stores holds.
     """
-    code = work.code
-    ran = work.executed > 0
-    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
-    if not stores.any():
+    code, ran = work.code, work.executed > 0
+    stores = work.where(lambda line: line.is_store and line.space == "global") & (
+        work.threads > work.executed
+    )
+    if not stores.any() or work.barriers.any():  # threads that meet work with one another's values
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    alike = neighbours_alike(work)
-    # Lanes share what their warp does again and again: of one execution a lane alone takes as long as all of them.
-    times = np.where(
-        alike < WARP,
-        np.minimum(alike, widest),
-        np.minimum(alike, work.executed / max(1, work.launched_warps)),
-    )
-    # What all lanes have in common counts and finds places where no value is made of it, or no thread decides it.
-    integers = work.where(lambda line: line.instruction_class == "integer")
-    values = computing(work) & (np.array(code.depends_on) | ~integers)
-    found = (times > 1.0) & ((alike < WARP) | values) & ran & work.where(lambda line: not line.space)
+    times = np.maximum(1.0, np.minimum(neighbours_alike(work), widest))
+    loads = work.global_loads & ran & (times > 1.0) & ~code.chased
+    # What these share is counted (`redundant_loads`).
+    loads[[row for one in arrays(work) for row in one.rows]] = False
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
-    found &= ~work.where(lambda line: pipe(line) == TENSOR)
-    loads = work.global_loads & ran & (alike > 1.0)
-    loads &= ~code.chased
-    loads[[row for one in arrays(work) for row in one.rows]] = (
-        False  # what these share is counted (`redundant_loads`)
-    )
-    times[loads] = np.minimum(times[loads], max(widest, 1.0))
+    values = ran & computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
+    rows = {int(at) for at in np.flatnonzero((times > 1.0) & (loads | (values & ~evaluations(work).alike)))}
+    gone, left = alone(work, rows, 1.0 / times)
     keep = keep_of(work)
-    for rows, through in (
-        (found & (alike == WARP), ("", "constant", "global")),
-        (found | loads, ("", "constant")),
-    ):
-        taken = {int(at) for at in np.flatnonzero(rows)}
-        if not taken or (widest < 2.0 and not (alike[rows] == WARP).all()):
-            continue
-        gone = taken | serving(work, taken, through)
-        for loop in code.loops:
-            # A loop that does nothing else is as much shorter.
-            longer = gone | {loop.last}
-            longer |= serving(work, longer, through)
-            if all(at in longer or not ran[at] for at in range(loop.first, loop.last + 1)):
-                gone = longer
-        keep[rows] = np.minimum(keep[rows], 1.0 / times[rows])
-        # What lanes have shared out goes to what makes something else of it by a shuffle: as many instructions.
-        for at in (at for at in taken if alike[at] == WARP and work.pipes[at] != XU):
-            others = [use for use in code.readers[at] if use not in gone and work.whole_warps[use]]
-            given = max((work.executed[use] for use in others), default=0.0)
-            keep[at] = max(keep[at], min(1.0, share(given, float(work.executed[at]))))
-        rest = sorted(gone - taken, reverse=True)
-        stays = keep.copy()
-        stays[rest] = 0.0
-        for _ in range(TURNS):
-            # As often as what needs it most often.
-            for at in rest:
-                stays[at] = max((stays[use] for use in code.readers[at] if ran[use]), default=stays[at])
-        keep = np.where(stays > 0, np.minimum(keep, stays), keep)
+    keep[list(gone)] = left[list(gone)]
     less = work.executed * (1.0 - keep)
     if float(less.sum()) < LITTLE * work.total_executed:
         return None
-    whole = bool((alike[found] == WARP).any())
-    exchanged = 2.0 * np.log2(WARP) * work.launched_warps if whole else 0.0
-    resources = dict.fromkeys(BELOW_L1, 1.0)
     number = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
     variant = Variant(
         f"once for {number:.0f} neighbouring results",
-        Fix(keep=keep, instructions={"lsu": exchanged}, resources=resources),
+        Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
         change=(
-            f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. "
-            + (
-                "Let the lanes of a warp share the work, and exchange their results (__shfl_sync)."
-                if whole
-                else "Let a thread compute that many results, or exchange them (__shfl_sync)."
-            )
+            f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. Let a "
+            "thread compute that many results, or exchange them (__shfl_sync)."
         ),
     )
     if float(less[loads].sum()) > LITTLE * work.total_executed:
         return "redundant_loads", variant
     # What no thread decides runs on the uniform datapath, which knows whole numbers alone.
-    integers |= work.where(lambda line: line.instruction_class == "uniform")
+    integers = work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
     return "integer_arithmetic" if 2.0 * float(less[integers].sum()) > float(
         less.sum()
     ) else "expensive_math", variant

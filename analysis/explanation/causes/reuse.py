@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     of_the_instructions,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, computing, idle_share, multiplies_on
+from gemmprof.analysis.explanation.causes.access import WIDE, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
 from gemmprof.analysis.explanation.causes.shared import larger_tiles
 from gemmprof.analysis.explanation.code import latency
@@ -33,7 +33,15 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
+from gemmprof.analysis.explanation.demands.footprint import (
+    AXES,
+    Reuse,
+    arrays,
+    computing,
+    counting,
+    rounds,
+    serving,
+)
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
@@ -63,8 +71,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not, and wait as long.
     Where L2 serves tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop
-    leave it. What all lanes of a warp load and compute alike, one does for 32; what several do, a thread does for a
-    vector of results.
+    leave it. What neighbouring threads load and compute alike, a thread does once for a vector of results.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)

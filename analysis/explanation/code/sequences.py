@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import computed_again
+from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
@@ -201,7 +201,7 @@ def precise_functions(work: Work) -> Found:
         fast[rows] = np.minimum(fast[rows], 1.0)
         weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
         remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
-    few = computed_again(work)
+    few = computed_again(work, FLOATS)
     if float(work.executed @ (1.0 - few.keep)) > LITTLE * work.total_executed:
         once = np.minimum(once, few.keep)
         looked_up = few.loads

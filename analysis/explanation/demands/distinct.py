@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, SECTOR, UNIFORM, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Program, reached
-from gemmprof.analysis.explanation.demands.footprint import AXES, rounds, serving, written
+from gemmprof.analysis.explanation.demands.footprint import AXES, computing, rounds, serving, written
 from gemmprof.analysis.explanation.demands.work import (
     TENSOR_COPIES,
     Array,
@@ -315,7 +315,8 @@ RECORD = 4  # words of a vector
 TIMES = 4.0  # evaluations of each different value from which on a table of them is worth its loads
 LOOKED_UP = 2.0  # instructions that bring a value from a table: its place and the load
 _SUMS = ("fp32", "fp16")
-_COMPUTES = frozenset({"fp32", "fp64", "fp16", "special", "conversion"})
+FLOATS = frozenset({"fp32", "fp64", "fp16", "special", "conversion"})
+WHOLE_NUMBERS = frozenset({"integer", "uniform"})
 
 
 @dataclass(frozen=True)
@@ -334,26 +335,29 @@ class Again:
 
 
 @once
-def computed_again(work: Work) -> Again:
-    """Floating-point arithmetic that comes to the same values again, in other threads, blocks or rounds: computed once
+def computed_again(work: Work, kinds: frozenset[str]) -> Again:
+    """Arithmetic of these kinds that comes to the same values again, in other threads, blocks or rounds: computed once
     each and kept, it is looked up where something else is made of it.
 
     Of what hangs together all goes, or nothing does, as the look-ups cost less or not.
     """
-    code = work.code
+    code, ran = work.code, work.executed > 0
     found = evaluations(work)
-    ran = work.executed > 0
-    floats = ran & work.where(lambda line: line.instruction_class in _COMPUTES and not line.moves_a_constant)
+    computes = ran & work.where(lambda line: line.instruction_class in kinds and not line.moves_a_constant)
+    if not kinds <= FLOATS:
+        computes &= computing(work)  # places and rounds are counted, not looked up
     again = found.different / np.maximum(work.threads, 1.0)
-    few = {int(at) for at in np.flatnonzero(floats & ((TIMES * again <= 1.0) | (found.hoisted < 1.0)))}
     # What no thread decides is a parameter of the kernel, what its loop does not change a register.
     given = found.different <= 1.0
     in_table = (TIMES * again <= 1.0) & (TIMES * found.hoisted > 1.0) & ~given
-    stays = np.where(in_table | given, again, found.hoisted)
+    few = computes & ((TIMES * again <= 1.0) | (found.hoisted < 1.0))
+    stays = np.where(
+        few & (in_table | given), again, np.where(few, found.hoisted, np.minimum(again, found.hoisted))
+    )
     loaded = work.global_loads | indexed_constants(work) | work.where(lambda line: line.space == "shared")
     keep, rows, loads = np.ones(len(code.sass)), list[int](), 0.0
-    for group in _connected(few, code):
-        gone = group | serving(work, group, FROM_MEMORY)
+    for group in _connected({int(at) for at in np.flatnonzero(few)}, code):
+        gone, left = alone(work, group, stays)
         used = [at for at in group if any(ran[use] and use not in gone for use in code.readers[at])]
         used = [at for at in used if in_table[at]]
         # Sums and products of what is loaded are what a kernel is for; divisions of integers are told apart.
@@ -361,13 +365,26 @@ def computed_again(work: Work) -> Again:
         if sums or any("RP" in work.sass[at].modifiers for at in group):
             continue
         looked_up = _records(work, [at for at in used if not found.alike[at]])
-        left = np.array([stays[at] if at in group else min(again[at], found.hoisted[at]) for at in gone])
-        if float(work.executed[list(gone)] @ (1.0 - left)) > LOOKED_UP * looked_up:
-            keep[list(gone)] = left
+        if float((work.executed * (1.0 - left))[list(gone)].sum()) > LOOKED_UP * looked_up:
+            keep[list(gone)] = left[list(gone)]
             keep[[at for at in used if found.alike[at]]] = 1.0  # as a load from constant memory
             rows += group
             loads += looked_up
     return Again(rows, keep, loads)
+
+
+def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
+    """These instructions, and what does nothing but serve them, with what stays of each: of what counts the rounds of a
+    loop that does nothing else, as much as of what it does.
+    """
+    gone, left = group | serving(work, group, FROM_MEMORY), stays.copy()
+    for loop in work.code.loops:
+        inside = {at for at in range(loop.first, loop.last + 1) if work.executed[at]}
+        longer = gone | {loop.last} | serving(work, gone | {loop.last}, FROM_MEMORY)
+        if not inside.isdisjoint(gone) and inside <= longer:
+            left[list(longer - gone)] = left[list(inside & gone)].max()
+            gone = longer
+    return gone, left
 
 
 def _records(work: Work, values: Iterable[int]) -> float:

@@ -28,7 +28,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, add, of, wrapped
-from gemmprof.analysis.explanation.demands.work import Work, once
+from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
@@ -427,3 +427,37 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
                 gone.discard(at)
             waiting += [source for source in code.sources(at) if source in found]
     return found
+
+
+def computing(work: Work) -> Mask:
+    """What computes the values that are stored and picks between them, or reads loaded ones: the rest finds their
+    places and counts them.
+    """
+    code = work.code
+    found = np.zeros(len(work.sass), dtype=bool)
+    waiting: list[tuple[int, str]] = []
+    for index in np.flatnonzero(work.executed > 0):
+        at = int(index)
+        line = work.sass[at]
+        if line.is_store:
+            places = {
+                name for operand in line.operands if "[" in operand for name in address_registers(operand)
+            }
+            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in places]
+    while waiting:
+        at, name = waiting.pop()
+        for source in code.producers(at, name):
+            if not found[source] and work.sass[source].space in ("", "constant"):
+                found[source] = True
+                waiting += [(source, read) for read in work.sass[source].reads]
+    return found
+
+
+def address_registers(operand: str) -> set[str]:
+    """Vector registers in the brackets of an operand, the second half of a pair included."""
+    names = set()
+    for number, wide in re.findall(r"(?<![\w.])R(\d+)(\.64)?", operand):
+        names.add(f"R{number}")
+        if wide:
+            names.add(f"R{int(number) + 1}")
+    return names

@@ -33,7 +33,12 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
-from gemmprof.analysis.explanation.demands.distinct import computed_again, evaluations, neighbours_alike
+from gemmprof.analysis.explanation.demands.distinct import (
+    FLOATS,
+    computed_again,
+    evaluations,
+    neighbours_alike,
+)
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -446,7 +451,7 @@ def test_what_comes_to_few_values_is_computed_once() -> None:
     """
     launch = work(study("outline_distance_root_each_edge")[0])
     edges, pixels = opcodes(launch, "MUFU.RSQ")[:2]
-    again, found = computed_again(launch), evaluations(launch)
+    again, found = computed_again(launch, FLOATS), evaluations(launch)
     assert found.different[edges] <= launch.threads[edges] / WARP
     assert again.keep[edges] < 0.05 and again.loads > 0
     assert found.different[pixels] == launch.threads[pixels] and again.keep[pixels] == 1.0
@@ -459,7 +464,7 @@ def test_powers_of_the_kernels_own_arguments_are_a_value_of_the_host() -> None:
     power = launch.code.functions[-1]
     steps = [at for at in opcodes(launch, "DFMA") if power[0] <= at <= power[1]]
     assert steps and evaluations(launch).different[steps].max() == 1.0
-    assert computed_again(launch).loads == 0.0
+    assert computed_again(launch, FLOATS).loads == 0.0
 
 
 def test_what_a_loop_adds_up_stays_where_its_reciprocal_leaves_another() -> None:
@@ -468,7 +473,7 @@ def test_what_a_loop_adds_up_stays_where_its_reciprocal_leaves_another() -> None
     listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
     side = next(one["mended"] for one in listed if one["pair"] == "two_softmax:both>second_mended")
     launch = work(read_report(folder / side["report"])[side["launch"]])
-    again = computed_again(launch)
+    again = computed_again(launch, FLOATS)
     (reciprocal,) = (at for at in again.rows if launch.sass[at].full == "MUFU.RCP")
     summing = min(launch.code.loops, key=lambda loop: loop.first)
     assert again.keep[reciprocal] < 0.2 and reciprocal not in summing
