@@ -27,6 +27,7 @@ from gemmprof.gpu.arch import WARP
 # What no model knows better: less of the time cannot be told from nothing, nor from what a recompile moves.
 FLOOR = 0.03
 NEEDED = ("dram", "tensor")  # what these do has a reason to stay
+ARITHMETIC = ("fma", "fp64", "xu", "tensor")  # pipes that no address needs
 MOST = 0.999  # of the time that is ever told
 Share = float | Array
 
@@ -177,6 +178,10 @@ class Predictor:
             busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
             found, room = found.at_most(ends), min(room, ends)
+        # Nor does any rewrite do away with the arithmetic that it leaves.
+        loads = self.model.work.loads
+        needs = max((terms[key] * loads[key].ceiling for key in ARITHMETIC if key in loads), default=0.0)
+        room = min(room, max(found.saves, 1.0 - needs))
         told = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
         return _prediction(variant, told, found.stays)
 

@@ -412,7 +412,7 @@ class AtLimit:
     share: float
 
 
-NOTABLE = 0.05
+NOTABLE = 0.08
 """Share of a launch's time from which on a saving is worth a rewrite, and can be told from what a recompile moves."""
 
 

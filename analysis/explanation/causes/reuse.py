@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.live import live_registers
+from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     Reuse,
@@ -168,11 +167,13 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     blocks = max(1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block)
     held = sum(one.block * one.width * (blocks if one in mine else 1.0) for one in known)
     lost = held > (latency.l1_bytes(work) or 0.0)
-    left = (
-        max(flows.missed - again, float((work.global_ideal * keep)[list(rows)].sum()))
-        if lost
-        else flows.missed
+    # What others fetch, they fetch then, too: each block its own part, as far as they are known.
+    once = float((work.global_ideal * keep)[list(rows)].sum()) + sum(
+        one.sectors * launch.blocks
+        for one in known
+        if one not in mine and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
+    left = max(flows.missed - again, min(flows.missed, once)) if lost else flows.missed
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
@@ -225,9 +226,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
     """Registers a thread that it takes beyond those that it has, to hold so many values from one pass to the last."""
     code = work.code
-    if "live" not in code.kept:
-        code.kept["live"] = live_registers(code)
-    live = cast("tuple[int, ...]", code.kept["live"])
+    live = live_of(code)
     first, last = min(rows), max(rows)
     # Where they are loaded now, those of a round are among what is live.
     within = {at for row in rows if (loop := code.loop_of(row)) for at in range(loop.first, loop.last + 1)}
@@ -423,10 +422,14 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
+    # Loads that are gone were those that L1 had; in their place shared memory is waited for.
+    waits = _first_waits(work, keep)
+    waits[rows] += work.practice.shared_cycles / np.maximum(latency.load_cycles(work), 1.0)[rows] / keep[rows]
     yield Variant(
         f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
         Fix(
             keep=keep,
+            latency=np.minimum(waits, 1.0 / np.maximum(keep, 1e-9)),
             resources=dict.fromkeys(BELOW_L1, 1.0),
             shared=read,
             # A pass serves 128 bytes: wide accesses take several.

@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
     within,
 )
+from gemmprof.analysis.explanation.causes.access import gathers
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
@@ -116,6 +117,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
     loads |= work.where(lambda line: line.opcode == "LD") & (work.global_sectors == 0)
+    # What is looked up in a table is another word for each result.
+    loads &= ~gathers(work, loads)
     passes = float(work.shared_ideal[loads].sum())
     everything = float(work.data_passes.sum())
     busy = max(work.loads[key].busy for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)

@@ -30,10 +30,11 @@ from gemmprof.analysis.explanation.code.address_forms import (
     row_granule,
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
+from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work, elected, tensor_copies
 from gemmprof.analysis.occupancy.reasoning import in_words
@@ -434,6 +435,10 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     elif binding and now < most:
         # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
         resources = {"block_launch": now / then} if larger else {}
+        if "registers" in binding and work.program is not None:
+            # With fewer than hold what is needed at once, values would go to local memory and back.
+            alive = max(np.array(live_of(work.code))[work.executed > 0], default=0)
+            then = min(then, held(work, min(0, int(alive) - (launch.registers_per_thread or 0)), 0))
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
         if "shared_memory" in binding and now_bytes and then_bytes:

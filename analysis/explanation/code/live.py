@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gemmprof.analysis.explanation.code.flow import Program, program
 from gemmprof.analysis.opcodes import Sass
@@ -47,6 +47,13 @@ def live_in(view: SourceView) -> tuple[int, ...]:
     if not any(item.sass for item in view.sass):
         return ()
     return live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
+
+
+def live_of(code: Program) -> tuple[int, ...]:
+    """`live_registers`, made out once a program."""
+    if "live" not in code.kept:
+        code.kept["live"] = live_registers(code)
+    return cast("tuple[int, ...]", code.kept["live"])
 
 
 def live_registers(program: Program) -> tuple[int, ...]:

@@ -223,7 +223,7 @@ class TimeModel:
         """Factor on the warps that an SM holds."""
         if not fix.registers and not fix.shared_bytes:
             return fix.warps
-        return fix.warps * _held(self.work, fix.registers, fix.shared_bytes) / _held(self.work, 0, 0)
+        return fix.warps * held(self.work, fix.registers, fix.shared_bytes) / held(self.work, 0, 0)
 
     def factor(self, key: str, fix: Fix) -> float:
         """What stays of the demand on a resource."""
@@ -325,7 +325,7 @@ def _added(work: Work, fix: Fix) -> dict[str, float]:
 
 
 @once
-def _held(work: Work, registers: int, shared_bytes: int) -> float:
+def held(work: Work, registers: int, shared_bytes: int) -> float:
     """Warps that an SM holds at once with so many more registers a thread and bytes a block; 1 if nobody knows."""
     launch = work.profile.launch
     changed = replace(
