@@ -268,6 +268,15 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
     return Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3}, idle=idle)
 
 
+def _apart(work: Work, atomics: Mask) -> bool:
+    """Whether no two lanes of a warp update the same word, as far as is known where these go."""
+    forms = [one.form for at, one in checked_forms(work).items() if atomics[at]]
+    return bool(forms) and all(
+        form.offsets is not None and len(distinct(form.offsets[:WARP])) == len(form.offsets[:WARP])
+        for form in forms
+    )
+
+
 def shared_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on shared memory combined in the warp first.
 
@@ -308,7 +317,10 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
             ),
         ),
         change=(
-            "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
+            "Keep sums in registers over a thread's rounds and add them once: its lanes update different words, where "
+            "warps meet, and its compare-and-swap loop retries until each has had its turn."
+            if retries.any() and _apart(work, atomics)
+            else "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
             "every thread has had its turn."
             if retries.any()
             else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet "

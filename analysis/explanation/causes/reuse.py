@@ -68,7 +68,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several; a
     thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
-    with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not, and wait as long.
+    with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
     Where L2 serves tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop
     leave it. What neighbouring threads load and compute alike, a thread does once for a vector of results.
     """

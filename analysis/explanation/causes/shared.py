@@ -106,7 +106,7 @@ def _in_fewer_passes(work: Work, passes: Array) -> Fix:
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
-    Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
+    Only where the data stage is what limits, and shared loads without conflicts, look-ups excluded, keep it busy.
     Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. Where
     single warps use the tensor cores and registers hold four times the sums, a block can do the work of four: what is
     done once a round is done by a quarter of the warps, and half is copied; of tiles that all blocks along an axis of

@@ -394,7 +394,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
     Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
-    than it could hold is a limit like registers or shared memory.
+    than it could hold is a limit like registers or shared memory. Registers are no fewer than are alive at once.
     """
     occupancy = occupancy_of(work)
     launch = work.profile.launch

@@ -293,6 +293,11 @@ def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -
         ("components_atomic_min", "combined", "global_atomics"),
         # A thread keeps the planes it marches through; where its loads go is not known.
         ("stencil_27_point", "marching", "redundant_loads"),
+        # Its 48 registers are alive at once.
+        ("stencil_27_point", "marching", "low_occupancy"),
+        # Tables in shared memory: a nibble of the data chooses the word.
+        ("ghash_bit_by_bit", "nibbles", "shared_memory_bandwidth"),
+        ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
     ],
 )
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
@@ -805,3 +810,11 @@ def test_fp64_that_never_meets_fp32_is_meant() -> None:
     """Arithmetic on FP64 alone is another precision's list, whatever share of the traffic it is."""
     said = explain(study("implied_volatility_bisection_double")[0])
     assert "double_precision" in {one.cause for one in (*said.findings, *said.other_arithmetic)}
+
+
+def test_a_tile_of_what_l1_has_saves_what_shared_memory_is_faster() -> None:
+    """All 8192 bodies lie in L1, and each load waits for nothing else."""
+    profile, _ = study("nbody_precise_root", "rsqrt")
+    tile = next(one for one in explain(profile).findings if one.cause == "redundant_loads")
+    assert "tile in shared memory" in tile.variants[0].name
+    assert tile.saves < 0.35
