@@ -28,6 +28,7 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.api.server import Folders, Tools
 from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
+from gemmprof.model.profiles import NOTABLE
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, index_article, kernel_article
 from gemmprof.reports.terminal import overview
@@ -181,7 +182,8 @@ def table_in(page: str, *columns: str) -> list[Row]:
 
 
 def per_cent(worst: Mapping[str, Any] | None) -> int:
-    return round(100 * worst["saves"]) if worst else 0
+    """What is told of it in text: nothing of what saves little, which JSON has among its findings."""
+    return round(100 * worst["saves"]) if worst and worst["saves"] >= NOTABLE else 0
 
 
 def front(asked: Asked) -> Answer:
@@ -280,7 +282,8 @@ def find(asked: Asked) -> Answer:
     for one in found:  # the longest first, which is what stands for its family
         count = sum(other["family"] == one["family"] for other in found)
         saves = max(value or 0 for name, value in one["values"].items() if name != "time")
-        rows.setdefault(one["family"], Row(one["family"], one["label"], count, round(saves)))
+        told = round(saves) if saves >= 100 * NOTABLE else 0
+        rows.setdefault(one["family"], Row(one["family"], one["label"], count, told))
     return Answer([rows[id_] for id_ in sorted(rows, key=lambda id_: int(id_[1:]))], "time")
 
 
