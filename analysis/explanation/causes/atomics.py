@@ -37,7 +37,6 @@ ALONE = 1.5  # threads of an atomic, below which a warp has nothing left to comb
 BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
-ONE_OF_WARPS = 1.0 / 8.0  # ... when the warps of a block of 256 threads combine theirs
 DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
@@ -75,10 +74,9 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return
     if threads < ALONE:
         # One atomic a warp: the warps of a block can still combine theirs where they meet.
-        stays = ONE_OF_WARPS if hot else 1.0
+        stays = 1.0 / work.warps_of_block if hot else 1.0
     else:
         stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
-    stays = max(COMBINED, stays)
     retries = retries_of(work, atomics)
     copies = () if hot else tuple(_copied(work, atomics, retries))
     if stays > ALL_RANDOM and not copies:

@@ -52,7 +52,6 @@ MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
 SUMS = frozenset({"FADD", "FFMA"})
-HOISTED = 0.05  # of a load that leaves its loop
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
@@ -79,15 +78,14 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     if not flows.missed:
         return
-    invariant = _invariant(work, loads)
+    keep = _out_of_loops(work, loads)
+    invariant = keep <= 0.5
     known = [one for one in arrays(work) if not invariant[list(one.rows)].all()]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
     variants: list[Variant] = []
     passes: list[Variant] = []
-    keep = keep_of(work)
-    keep[invariant] = HOISTED
     if invariant.any():
         # Of what L1 had to fetch as often, no more stays than what is still asked for.
         left = min(flows.missed, float((work.global_ideal * keep)[loads].sum()))
@@ -130,18 +128,19 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _invariant(work: Work, loads: Mask) -> Mask:
-    """Loads in a loop whose address registers the loop does not write."""
+def _out_of_loops(work: Work, loads: Mask) -> Array:
+    """Share of each load that stays where it leaves the loops that do not write its address registers: once for all of
+    their rounds.
+    """
     code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
+    keep = keep_of(work)
     for at in map(int, np.flatnonzero(loads)):
-        loop = code.loop_of(at)
-        if loop is not None and rounds(work, loop) >= 2.0:
-            written = {
-                name for inside in range(loop.first, loop.last + 1) for name in work.sass[inside].writes
-            }
-            found[at] = not written & {name for name in work.sass[at].reads if name[0] in "RU"}
-    return found
+        address = {name for name in work.sass[at].reads if name[0] in "RU"}
+        for loop in code.loops_around[at]:
+            if any(address.intersection(line.writes) for line in work.sass[loop.first : loop.last + 1]):
+                break
+            keep[at] /= rounds(work, loop)
+    return keep
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:

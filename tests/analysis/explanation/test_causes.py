@@ -143,7 +143,7 @@ class TestGlobalMemory:
         found = with_sectors(made(*LOOP, executed=times, counted={moved: 1000.0}), {1: 1000}, {1: 1000})
         (candidate,) = redundant_loads(found)
         assert "before the loop" in candidate.change
-        assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [1, 0.05, 1, 1, 1, 1, 1]
+        assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [1, 0.01, 1, 1, 1, 1, 1]
         # Once the loop counts the address along, there is nothing to move out of it.
         along = tuple(text.replace("IADD3 R9, R9", "IADD3 R4, R4") for text in LOOP)
         counted = with_sectors(made(*along, executed=times, counted={moved: 4000.0}), {1: 4000}, {1: 4000})
