@@ -88,7 +88,7 @@ class _Classes:
         whole = labels[: len(labels) - len(labels) % WARP].reshape(-1, WARP)
         lanes = WARP if len(whole) or not number else 1
         while lanes > 1:
-            rows = whole.reshape(len(whole), -1, lanes)
+            rows = whole.reshape(-1, WARP // lanes, lanes)
             if (rows == rows[:, :, :1]).all():
                 break
             lanes //= 2
