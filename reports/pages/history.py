@@ -5,9 +5,10 @@ A picture shows every run, the level between steps, the noise around it, and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,171 +20,121 @@ from gemmprof.reports.formatting import counted, grid, nanoseconds
 from gemmprof.reports.pages.environment import document, filled
 
 MOST_SERIES = 60  # pictures on one page; a phone does not take more
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesCard:
-    """One kernel of the page; names, commits and details are untrusted text.
-
-    Attributes:
-        label, name: shortened and full name of the kernel.
-        facts: grid, card, kind of time, runs.
-        drawing: the picture.
-        steps: the steps, newest first, each with the levels before and after.
-        summary: the picture in words.
-    """
-
-    label: str
-    name: str
-    facts: str
-    drawing: HistoryDrawing
-    steps: tuple[tuple[Change, Level, Level], ...]
-    summary: str
+MOST_LINES = 6  # lines of the grid across; about as many marks stand below
 
 
 def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     """The whole page; it works from a file, without a network."""
     told = labels(series[0].kernel for series, _ in shown)
-    cards = [_card(series, found, told) for series, found in shown[:MOST_SERIES]]
+    cards = [Card(told[series[0].kernel], series, found) for series, found in shown[:MOST_SERIES]]
     title = cards[0].label if len(cards) == 1 else f"{len(shown)} kernels over time"
-    article = filled("history.html", cards=cards, title=title, left_out=len(shown) - len(cards))
+    left_out = len(shown) - len(cards)
+    article = filled("history.html", cards=cards, title=title, left_out=left_out, run_words=run_words)
     return document(f"{title} – history", [article], scripts=("history.js",))
 
 
-def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, str]) -> SeriesCard:
-    first, last = series[0], series[-1]
-    picture = history_drawing(series, found)
-    dates = f"{first.origin.recorded_at:%Y-%m-%d} to {last.origin.recorded_at:%Y-%m-%d}"
-    steps = counted(len(found), "step") if found else "no step"
-    facts = (
-        f"grid {grid(first.grid)}" if first.grid else "",
-        first.device,
-        "under the profiler" if first.kind == "profiled" else "timed without profiler",
-        f"{counted(len(series), 'run')}, {dates}",
-    )
-    return SeriesCard(
-        label=told[first.kernel],
-        name=first.kernel,
-        facts=" · ".join(filter(None, facts)),
-        drawing=picture,
-        steps=tuple((change, *sides) for change, sides in zip(found, pairwise(picture.levels), strict=True))[
+@dataclass(frozen=True)
+class Card:
+    """One kernel of the page: shortened name, runs, steps, and where its picture shows them. Texts are untrusted."""
+
+    label: str
+    series: Sequence[Point]
+    changes: Sequence[Change]
+    width, height = 920.0, 286.0  # of the picture, and the edges of its axes
+    left, right, top, bottom = 74.0, 906.0, 26.0, 242.0
+
+    @cached_property
+    def _levels(self) -> tuple[float, tuple[Level, ...]]:
+        return levels([run.time_ns for run in self.series], [change.step for change in self.changes])
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Between the steps."""
+        return self._levels[1]
+
+    @property
+    def steps(self) -> list[tuple[Change, Level, Level]]:
+        """The steps, newest first, each with the levels before and after."""
+        return [(change, *sides) for change, sides in zip(self.changes, pairwise(self.levels), strict=True)][
             ::-1
-        ],
-        summary=f"{nanoseconds(last.time_ns)} in the last run; {steps}; noise of one run {100 * picture.noise:.1f} %",
-    )
+        ]
 
-
-WIDTH, HEIGHT = 920.0, 286.0
-LEFT, RIGHT, TOP, BOTTOM = 74.0, 14.0, 26.0, 44.0
-MOST_LINES = 6  # lines of the grid across; about as many marks stand below
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """One run: where, what it says, and whether it lies outside the band."""
-
-    x: float
-    y: float
-    text: str
-    outside: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One level: from left to right, its height, and its band's."""
-
-    left: float
-    right: float
-    y: float
-    top: float
-    bottom: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A step, or a mark of an axis: where, and its words. ``flipped``: the words stand on the other side."""
-
-    at: float
-    text: str
-    chip: str = ""
-    flipped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryDrawing:
-    """Everything that the picture shows, in its own units."""
-
-    dots: tuple[Dot, ...]
-    spans: tuple[Span, ...]
-    steps: tuple[Mark, ...]
-    across: tuple[Mark, ...]
-    up: tuple[Mark, ...]
-    commits: tuple[Mark, ...]
-    noise: float
-    levels: Sequence[Level]
-    width: float = WIDTH
-    height: float = HEIGHT
-    left: float = LEFT
-    right: float = WIDTH - RIGHT
-    top: float = TOP
-    bottom: float = HEIGHT - BOTTOM
-
-
-def history_drawing(series: Sequence[Point], found: Sequence[Change]) -> HistoryDrawing:
-    """The picture of one series with its steps."""
-    noise, between = levels([point.time_ns for point in series], [change.step for change in found])
-    dates = [point.origin.recorded_at for point in series]
-    first, last = dates[0], max(dates[-1], dates[0] + timedelta(seconds=1))
-    low = min(*(p.time_ns for p in series), *(level.low_ns for level in between))
-    high = max(*(p.time_ns for p in series), *(level.high_ns for level in between))
-
-    def x(when: datetime) -> float:
-        return LEFT + 8 + (when - first) / (last - first) * (WIDTH - LEFT - RIGHT - 16)
-
-    def y(time_ns: float) -> float:
-        return TOP + (high - time_ns) / (high - low) * (HEIGHT - TOP - BOTTOM)
-
-    dots = tuple(
-        Dot(x(p.origin.recorded_at), y(p.time_ns), run_words(p), not v.low_ns <= p.time_ns <= v.high_ns)
-        for v in between
-        for p in series[v.start : v.stop]
-    )
-    spans = tuple(
-        Span(x(dates[v.start]) - 4, x(dates[v.stop - 1]) + 4, y(v.time_ns), y(v.high_ns), y(v.low_ns))
-        for v in between
-    )
-    steps = tuple(
-        Mark(
-            at := x(change.after.origin.recorded_at) - 4,
-            f"{100 * (change.step.ratio - 1):+.1f} % {', '.join(change.causes)}",
-            "bad" if change.is_slower else "good",
-            at > 0.75 * WIDTH,
+    @property
+    def facts(self) -> str:
+        """Grid, card, kind of time, runs."""
+        first, last = self.series[0], self.series[-1]
+        facts = (
+            f"grid {grid(first.grid)}" if first.grid else "",
+            first.device,
+            "under the profiler" if first.kind == "profiled" else "timed without profiler",
+            f"{counted(len(self.series), 'run')}, {first.origin.recorded_at:%Y-%m-%d} to "
+            f"{last.origin.recorded_at:%Y-%m-%d}",
         )
-        for change in found
-    )
-    return HistoryDrawing(
-        dots,
-        spans,
-        steps,
-        tuple(Mark(x(when), words) for when, words in _dates(first, last)),
-        tuple(Mark(y(time_ns), text) for time_ns, text in _round_times(low, high)),
-        tuple(Mark(x(when), words) for when, words in _commits(series, found)),
-        noise,
-        between,
-    )
+        return " · ".join(filter(None, facts))
 
+    @property
+    def summary(self) -> str:
+        """The picture in words."""
+        steps = counted(len(self.changes), "step") if self.changes else "no step"
+        last = nanoseconds(self.series[-1].time_ns)
+        return f"{last} in the last run; {steps}; noise of one run {100 * self._levels[0]:.1f} %"
 
-def _commits(series: Sequence[Point], found: Sequence[Change]) -> list[tuple[datetime, str]]:
-    """The commits of the first and the last run and behind each step, where they stand apart; below the dates."""
-    chosen = [series[0], *(change.after for change in found), series[-1]]
-    span = max(series[-1].origin.recorded_at - series[0].origin.recorded_at, timedelta(seconds=1))
-    marks: list[tuple[datetime, str]] = []
-    for point in chosen:
-        when = point.origin.recorded_at
-        apart = not marks or (when - marks[-1][0]) / span > 0.12
-        if point.origin.commit and apart:
-            marks.append((when, point.origin.commit[:12]))
-    return marks
+    @cached_property
+    def _span(self) -> tuple[datetime, datetime, float, float]:
+        """What the axes hold: the first and the last date, the shortest and the longest time."""
+        first, last = (self.series[at].origin.recorded_at for at in (0, -1))
+        times = [run.time_ns for run in self.series]
+        bounds = [bound for level in self.levels for bound in (level.low_ns, level.high_ns)]
+        return first, max(last, first + timedelta(seconds=1)), min(*times, *bounds), max(*times, *bounds)
+
+    def x(self, when: datetime) -> float:
+        """Where a date stands."""
+        first, last, _, _ = self._span
+        return self.left + 8 + (when - first) / (last - first) * (self.right - self.left - 16)
+
+    def y(self, time_ns: float) -> float:
+        """Where a time stands."""
+        _, _, low, high = self._span
+        return self.top + (high - time_ns) / (high - low) * (self.bottom - self.top)
+
+    @property
+    def commits(self) -> Iterator[tuple[datetime, str]]:
+        """The commits of the first and the last run and behind each step, where they stand apart; below the dates."""
+        first, last, _, _ = self._span
+        before: datetime | None = None
+        for run in (self.series[0], *(change.after for change in self.changes), self.series[-1]):
+            when = run.origin.recorded_at
+            if run.origin.commit and (before is None or (when - before) / (last - first) > 0.12):
+                before = when
+                yield when, run.origin.commit[:12]
+
+    @property
+    def times(self) -> list[tuple[float, str]]:
+        """A few round times, in one unit and with equally many digits."""
+        with drawing():  # without a rc file of somebody's
+            from matplotlib.ticker import MaxNLocator
+
+        _, _, low, high = self._span
+        units = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
+        unit, size = next(((unit, size) for unit, size in units if high >= size), ("ns", 1.0))
+        ticks = MaxNLocator(MOST_LINES, steps=[1, 2, 2.5, 5, 10]).tick_values(low / size, high / size)
+        digits = max(len(f"{at:.10g}".partition(".")[2]) for at in ticks)
+        return [(at * size, f"{at:,.{digits}f} {unit}") for at in ticks if low < at * size <= high]
+
+    @property
+    def dates(self) -> list[tuple[datetime, str]]:
+        """Beginnings of months, days or hours, a few of them, with their words."""
+        with drawing():
+            import matplotlib.dates
+
+        dates: Any = matplotlib.dates
+        first, last, _, _ = self._span
+        locator = dates.AutoDateLocator(tz=UTC, minticks=2, maxticks=MOST_LINES + 1)
+        words = dates.AutoDateFormatter(locator, tz=UTC)
+        marks = [(dates.num2date(at, UTC), words(at)) for at in locator.tick_values(first, last)]
+        found = [(when, text) for when, text in marks if first <= when <= last]
+        # Runs of one hour or day may have no round time between them: the axis then names its ends.
+        return found if len(found) > 1 else [(when, f"{when:%b %d %H:%M}") for when in (first, last)]
 
 
 def run_words(point: Point) -> str:
@@ -195,28 +146,3 @@ def run_words(point: Point) -> str:
         text += f" ({span}, {point.repetitions} repetitions)"
     named = (("commit", origin.commit), ("on", origin.machine), ("", origin.note))
     return text + "".join(f", {word} {value}".replace("  ", " ") for word, value in named if value)
-
-
-def _round_times(low: float, high: float) -> list[tuple[float, str]]:
-    """A few round times between two others, in one unit and with equally many digits."""
-    with drawing():  # without a rc file of somebody's
-        from matplotlib.ticker import MaxNLocator
-
-    unit, size = next(((u, n) for u, n in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)) if high >= n), ("ns", 1.0))
-    ticks = MaxNLocator(MOST_LINES, steps=[1, 2, 2.5, 5, 10]).tick_values(low / size, high / size)
-    digits = max(len(f"{at:.10g}".partition(".")[2]) for at in ticks)
-    return [(at * size, f"{at:,.{digits}f} {unit}") for at in ticks if low < at * size <= high]
-
-
-def _dates(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
-    """Beginnings of months, days or hours, a few of them, with their words."""
-    with drawing():
-        import matplotlib.dates
-
-    dates: Any = matplotlib.dates
-    locator = dates.AutoDateLocator(tz=UTC, minticks=2, maxticks=MOST_LINES + 1)
-    words = dates.AutoDateFormatter(locator, tz=UTC)
-    marks = [(dates.num2date(at, UTC), words(at)) for at in locator.tick_values(first, last)]
-    found = [(when, text) for when, text in marks if first <= when <= last]
-    # Runs of one hour or day may have no round time between them: the axis then names its ends.
-    return found if len(found) > 1 else [(when, f"{when:%b %d %H:%M}") for when in (first, last)]

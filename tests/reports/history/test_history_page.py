@@ -11,7 +11,7 @@ import pytest
 
 from gemmprof.analysis.history.changes import Change, Origin, Point, changes
 from gemmprof.reports.history.point_files import series_of
-from gemmprof.reports.pages.history import MOST_SERIES, history_drawing, page_html
+from gemmprof.reports.pages.history import MOST_SERIES, Card, page_html
 
 START = datetime(2025, 11, 20, tzinfo=UTC)
 NAME = "void softmax<float>(</title><script>alert(1)</script>)"
@@ -50,19 +50,16 @@ def test_a_step_is_from_level_to_level() -> None:
     ("runs", "days"), [(1, 1.0), (2, 0.001), (20, 0.01), (30, 1.0), (400, 1.0), (100, 40.0)]
 )
 def test_the_picture_stays_in_its_frame(runs: int, days: float) -> None:
-    drawing = history_drawing(*series(runs, days=days))
-    assert len(drawing.dots) == runs
-    assert all(
-        drawing.left <= dot.x <= drawing.right and 0 <= dot.y <= drawing.bottom + 0.1 for dot in drawing.dots
-    )
-    assert (2 if runs > 1 else 1) <= len(drawing.across) <= 16
-    assert drawing.commits[0].text == "c0<b>"
-    assert runs < 100 or [mark.text for mark in drawing.commits][1:] == [
-        f"c{runs // 2}<b>",
-        f"c{runs - 1}<b>",
-    ]
-    assert 2 <= len(drawing.up) <= 8
-    assert len({mark.text for mark in drawing.up}) == len(drawing.up)
+    points, found = series(runs, days=days)
+    card = Card("k", points, found)
+    places = [(card.x(point.origin.recorded_at), card.y(point.time_ns)) for point in points]
+    assert all(card.left <= x <= card.right and 0 <= y <= card.bottom + 0.1 for x, y in places)
+    assert (2 if runs > 1 else 1) <= len(card.dates) <= 16
+    commits = [text for _, text in card.commits]
+    assert commits[0] == "c0<b>"
+    assert runs < 100 or commits[1:] == [f"c{runs // 2}<b>", f"c{runs - 1}<b>"]
+    assert 2 <= len(card.times) <= 8
+    assert len({text for _, text in card.times}) == len(card.times)
 
 
 def test_a_page_holds_so_many_kernels_and_says_how_many_more() -> None:
