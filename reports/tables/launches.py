@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census
@@ -30,7 +31,7 @@ CODE_COLUMNS: dict[str, type] = {
     "file": str,
     "line": int,
 }
-LINE_COLUMNS: dict[str, type] = {"report": str, "launch": int, "file": str, "line": int, "instructions": int}
+LINE_KEYS = ("report", "launch", "file", "line")
 
 
 @dataclass(slots=True)
@@ -90,33 +91,23 @@ def column(values: list[Any], kind: type | None = None) -> pa.Array:
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def add_code(report: str, profile: KernelProfile, code: Columns | None, lines: Columns | None) -> None:
-    """Add the instructions of a launch and their lines to those of the two tables that are wanted."""
+def add_code(report: str, profile: KernelProfile, code: Columns) -> None:
+    """Add the instructions of a launch."""
     instructions = {instruction.address: instruction for instruction in profile.source.instructions}
     measured = _metrics_by_address(profile, instructions)
     addresses = sorted({*instructions, *(address for values in measured.values() for address in values)})
     found = [instructions.get(address) for address in addresses]
-    by_name = {name: _filled(name, values, addresses) for name, values in measured.items()}
-    files = [instruction.file if instruction is not None else None for instruction in found]
-    numbers = [instruction.line if instruction is not None else None for instruction in found]
-    count = len(addresses)
-    if code is not None:
-        base = profile.source.function_address
-        code.extend(
-            count,
-            {
-                "report": [report] * count,
-                "launch": [profile.index] * count,
-                "address": addresses,
-                "offset": [address - base for address in addresses],
-                "sass": [instruction.sass if instruction is not None else None for instruction in found],
-                "file": files,
-                "line": numbers,
-                **by_name,
-            },
-        )
-    if lines is not None:
-        _add_lines(report, profile.index, lines, list(zip(files, numbers, strict=True)), by_name)
+    base, count = profile.source.function_address, len(addresses)
+    columns: dict[str, list[Any]] = {
+        "report": [report] * count,
+        "launch": [profile.index] * count,
+        "address": addresses,
+        "offset": [address - base for address in addresses],
+    }
+    columns |= {name: [one and getattr(one, name) for one in found] for name in ("sass", "file", "line")}
+    code.extend(
+        count, columns | {name: _filled(name, values, addresses) for name, values in measured.items()}
+    )
 
 
 def _filled(name: str, values: Mapping[Any, Any], addresses: Sequence[int]) -> list[Any]:
@@ -148,37 +139,19 @@ def _keys(table: Mapping[str, Instances], name: str) -> Iterable[Any]:
     return table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
 
 
-def _add_lines(
-    report: str,
-    launch: int,
-    lines: Columns,
-    places: Sequence[tuple[str | None, int | None]],
-    by_name: Mapping[str, Sequence[Any]],
-) -> None:
-    """Add the CUDA lines of a launch: sums over their instructions, without metrics whose sum means nothing."""
-    known = sorted({place for place in places if place[0] is not None})
-    number_of = {place: number for number, place in enumerate(known)}
-    of_instruction = [number_of.get(place, -1) for place in places]
-    counts = [0] * len(known)
-    for number in of_instruction:
-        if number >= 0:
-            counts[number] += 1
-    columns: dict[str, list[Any]] = {
-        "report": [report] * len(known),
-        "launch": [launch] * len(known),
-        "file": [place[0] for place in known],
-        "line": [place[1] for place in known],
-        "instructions": counts,
-    }
-    for name, values in by_name.items():
-        if name in m.NOT_ADDITIVE_BY_ADDRESS:
-            continue
-        sums: list[Any] = [None] * len(known)
-        for number, value in zip(of_instruction, values, strict=True):
-            if value is not None and number >= 0 and not isinstance(value, str):
-                sums[number] = value + (sums[number] or 0)
-        columns[name] = sums
-    lines.extend(len(known), columns)
+def lines_of(code: pa.Table) -> pa.Table:
+    """The CUDA lines of instructions: sums over them, without metrics whose sum means nothing."""
+    summed = [
+        name for name in code.column_names if name not in CODE_COLUMNS.keys() | m.NOT_ADDITIVE_BY_ADDRESS
+    ]
+    numbers = [name for name in summed if not pa.types.is_string(code.schema.field(name).type)]
+    placed = code.filter(pc.is_valid(code["file"]))
+    totals = [("address", "count"), *((name, "sum") for name in numbers)]
+    found = placed.group_by(LINE_KEYS, use_threads=False).aggregate(totals)
+    found = found.select([*LINE_KEYS, *(f"{name}_{how}" for name, how in totals)])
+    return found.rename_columns([*LINE_KEYS, "instructions", *numbers]).sort_by(
+        [(name, "ascending") for name in LINE_KEYS[1:]]
+    )
 
 
 @dataclass(slots=True)
@@ -320,8 +293,7 @@ class TableBuilder:
     names: tuple[str, ...]
     kernels: Columns = field(default_factory=lambda: Columns(KERNEL_COLUMNS))
     metrics: MetricRows = field(default_factory=MetricRows)
-    instructions: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
-    lines: Columns = field(default_factory=lambda: Columns(LINE_COLUMNS))
+    code: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
     samples: SampleRows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -330,14 +302,12 @@ class TableBuilder:
     @property
     def is_full(self) -> bool:
         """Whether the slice should be written now."""
-        code_cells = self.instructions.cells + self.lines.cells
-        return max(self.metrics.count, code_cells // 16, self.samples.count) >= SLICE_ROWS
+        return max(self.metrics.count, self.code.cells // 16, self.samples.count) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
         """Add the rows of one launch."""
-        code, lines = ("instructions" in self.names, "lines" in self.names)
-        if is_measured_by_address(profile) and (code or lines):
-            add_code(self.report, profile, self.instructions if code else None, self.lines if lines else None)
+        if is_measured_by_address(profile) and {"instructions", "lines"}.intersection(self.names):
+            add_code(self.report, profile, self.code)
         if "samples" in self.names:
             self.samples.add(profile)
         row = _kernel_row(self.report, profile)
@@ -346,17 +316,17 @@ class TableBuilder:
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The slice as tables, by name; the builder is empty afterwards."""
+        kernels, code = self.kernels.take(), self.code.take()
         taken: dict[str, Callable[[], pa.Table]] = {
-            "kernels": self.kernels.take,
+            "kernels": lambda: kernels,
             "metrics": lambda: self.metrics.long_table(self.report),
             "metrics_wide": lambda: self.metrics.wide_table(self.report),
             "samples": self.samples.take,
-            "instructions": self.instructions.take,
-            "lines": self.lines.take,
+            "instructions": lambda: code,
+            "lines": lambda: lines_of(code),
         }
         for name in self.names:
             yield name, taken[name]()
-        self.kernels.take()
         self.metrics.clear()
 
 
