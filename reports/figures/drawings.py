@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-from markupsafe import Markup
 
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
@@ -14,49 +12,38 @@ from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import BANK_BYTES, BANKS
 from gemmprof.reports.figures import plots as figures
-from gemmprof.reports.figures.svg import drawing, page_svg
+from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import flops, percent, significant
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineDrawing:
-    """The figure (None without arithmetic), the points under the kernel's main arithmetic, and which limits most."""
+    """The points under the kernel's main arithmetic, and their picture (None without arithmetic)."""
 
-    figure: Markup | None
     points: tuple[RooflinePoint, ...]
-    tightest: RooflinePoint | None
-    data: dict[str, Any] = field(default_factory=dict)
-    """For the script that zooms and answers (`plots.roofline_data`)."""
+    drawn: figures.Drawn | None = None
+
+    @property
+    def tightest(self) -> RooflinePoint | None:
+        """Which limits most."""
+        return max(self.points, key=lambda point: point.percent, default=None)
 
 
 def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
     """The roofline of one kernel."""
     points = figures.main_points(result)
-    tightest = max(points, key=lambda point: point.percent, default=None)
-    if tightest is None:
-        return RooflineDrawing(None, points, None)
     words = "; ".join(
         f"{point.memory.label} {significant(point.intensity)} FLOP/byte, {percent(point.percent)} of attainable"
         for point in points
     )
     with drawing():
-        figure = figures.kernel_roofline(result, again=True)
-        assert figure is not None, "there are points"
-        svg = page_svg(
-            figure,
-            identifier=f"{prefix}roofline-figure",
-            title=f"Roofline, {flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}",
-            description=words,
-            tips=figures.point_tips(result),
-        )
-    tips = figures.point_tips(result)
-    data = figures.roofline_data(
-        figure,
-        [(p.intensity, p.achieved, tips[f"point-{p.memory.level}"]) for p in points],
-        result.memory_roofs,
-        points[0].compute.peak,
-    )
-    return RooflineDrawing(svg, points, tightest, data)
+        picture = figures.kernel_roofline(result, again=True)
+        if picture is None:
+            return RooflineDrawing(points)
+        reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"
+        identifier = f"{prefix}roofline-figure"
+        drawn = picture.drawn(identifier=identifier, title=f"Roofline, {reached}", description=words)
+        return RooflineDrawing(points, drawn)
 
 
 LANE_STEP = 22.0

@@ -6,14 +6,16 @@ Every function returns a matplotlib ``Figure``; `svg.page_svg` puts it into a pa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from markupsafe import Markup
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.base.printable import visible
-from gemmprof.reports.figures.svg import PALETTE, blank, drawing, wiped
+from gemmprof.reports.figures.svg import PALETTE, blank, drawing, page_svg, wiped
 from gemmprof.reports.formatting import bandwidth, fit, flops, significant
 
 if TYPE_CHECKING:
@@ -29,7 +31,54 @@ def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
     return tuple(point for point in roofline.points if main is not None and point.compute.key == main.key)
 
 
-def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None:
+class Drawn(NamedTuple):
+    """A roofline for a page, and what the page's script needs to tell intensities and speeds in it."""
+
+    figure: Markup
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePicture:
+    """A roofline as drawn.
+
+    Attributes:
+        figure: its first axes are logarithmic.
+        points: FLOP/byte, FLOP/s and words of each marker, by its gid.
+        memories: the roofs of the memories.
+        peak: the highest compute roof, FLOP/s.
+    """
+
+    figure: Figure
+    points: Mapping[str, tuple[float, float, str]]
+    memories: Sequence[MemoryRoof]
+    peak: float
+
+    def drawn(self, *, identifier: str, title: str, description: str) -> Drawn:
+        """As `svg.page_svg`; ``box`` are the axes in the units of the SVG: 1/72 inch, y downwards."""
+        axes = self.figure.axes[0]
+        place = axes.get_position()
+        width, height = (72.0 * size for size in self.figure.get_size_inches())
+        box = {"left": place.x0 * width, "right": place.x1 * width}
+        box |= {"top": (1 - place.y1) * height, "bottom": (1 - place.y0) * height}
+        data = {
+            "box": box,
+            "x": list(axes.get_xlim()),
+            "y": list(axes.get_ylim()),
+            "points": [{"x": x, "y": y, "text": text} for x, y, text in self.points.values()],
+            "roofs": [{"label": memory.label, "peak": memory.peak} for memory in self.memories],
+            "peak": self.peak,
+        }
+        tips = {
+            gid.replace("step", of): text
+            for of in ("step", "near")
+            for gid, (*_, text) in self.points.items()
+        }
+        svg = page_svg(self.figure, identifier=identifier, title=title, description=description, tips=tips)
+        return Drawn(svg, data)
+
+
+def kernel_roofline(roofline: Roofline, *, again: bool = False) -> RooflinePicture | None:
     """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted.
 
     Args:
@@ -39,11 +88,11 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
     main = roofline.main
     if main is None or not points:
         return None
+    markers = {}
     with drawing():
         figure, axes = (wiped if again else blank)(8.2, 4.6)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
-        limits = limits_of(points, main, roofline.memory_roofs)
-        draw_roofs(axes, [main, *others], roofline.memory_roofs, limits, free_of=points[0].achieved)
+        draw_roofs(axes, points, main, [main, *others], roofline.memory_roofs, free_of=points[0].achieved)
         across = [p.intensity for p in points]
         ends, level = [min(across), max(across)], [points[0].achieved] * 2
         axes.plot(ends, level, color=PALETTE["faint"], linewidth=1, zorder=3)
@@ -51,11 +100,17 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
             colour = LEVEL_COLOURS.get(point.memory.level, PALETTE["other"])
             up = [point.achieved, point.attainable]
             axes.plot([point.intensity] * 2, up, color=colour, linewidth=1, linestyle=(0, (1, 2)))
-            shape = LEVEL_MARKERS.get(point.memory.level, "o")
-            draw_point(axes, point, shape, colour, f"point-{point.memory.level}")
+            shape, gid = LEVEL_MARKERS.get(point.memory.level, "o"), f"point-{point.memory.level}"
+            draw_point(axes, point, shape, colour, gid)
+            words = (
+                f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}, "
+            )
+            words += f"{point.percent:.1f} % of {flops(point.attainable)} attainable"
+            markers[gid] = (point.intensity, point.achieved, words)
         rightmost = ends[1]
+        left, right = axes.get_xlim()
         # A name that would run out of the frame stands left of its point.
-        leaves = math.log(limits[1] / rightmost) < 0.2 * math.log(limits[1] / limits[0])
+        leaves = math.log(right / rightmost) < 0.2 * math.log(right / left)
         axes.annotate(
             flops(points[0].achieved),
             (rightmost, points[0].achieved),
@@ -67,7 +122,7 @@ def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None
             fontweight="bold",
             zorder=6,
         )
-        return figure
+    return RooflinePicture(figure, markers, roofline.memory_roofs, main.peak)
 
 
 def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: str) -> None:
@@ -83,38 +138,6 @@ def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: st
         zorder=5,
         gid=gid,
     )
-
-
-def roofline_data(
-    figure: Figure, points: Sequence[tuple[float, float, str]], memories: Sequence[MemoryRoof], peak: float
-) -> dict[str, Any]:
-    """What the page's script needs to tell intensities and speeds in a roofline.
-
-    Args:
-        figure: as drawn, its first axes logarithmic.
-        points: FLOP/byte, FLOP/s and the words of each point.
-        memories: the roofs of the memories.
-        peak: the highest compute roof, FLOP/s.
-
-    Returns:
-        ``box``: the axes in the units of the SVG (1/72 inch, y downwards); ``x``, ``y``: their limits.
-    """
-    axes = figure.axes[0]
-    place = axes.get_position()
-    width, height = (72.0 * size for size in figure.get_size_inches())
-    return {
-        "box": {
-            "left": place.x0 * width,
-            "right": place.x1 * width,
-            "top": (1 - place.y1) * height,
-            "bottom": (1 - place.y0) * height,
-        },
-        "x": list(axes.get_xlim()),
-        "y": list(axes.get_ylim()),
-        "points": [{"x": x, "y": y, "text": text} for x, y, text in points],
-        "roofs": [{"label": memory.label, "peak": memory.peak} for memory in memories],
-        "peak": peak,
-    }
 
 
 def performance_over_size(
@@ -192,32 +215,25 @@ def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> Non
         )
 
 
-Limits = tuple[float, float, float, float]
-
-
-def limits_of(points: Sequence[RooflinePoint], main: ComputeRoof, memories: Sequence[MemoryRoof]) -> Limits:
-    """Axis limits that hold every point and the ridges, in whole thirds of a decade."""
-    ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
-    intensities = [point.intensity for point in points]
-    left = min([*intensities, *(ridge / 3 for ridge in ridges)]) / 2.2
-    right = max([*intensities, *ridges]) * 4
-    bottom, top = min(point.achieved for point in points) / 3.0, main.peak * 2.0
-    return left, right, max(bottom, top * 1e-6), top
-
-
 def draw_roofs(
     axes: Any,
+    points: Sequence[RooflinePoint],
+    main: ComputeRoof,
     computes: Sequence[ComputeRoof],
     memories: Sequence[MemoryRoof],
-    limits: Limits,
     *,
     free_of: float | None = None,
 ) -> None:
-    """Axes, memory roofs up to the highest compute roof, compute roofs right of where they meet the fastest memory.
+    """Axes that hold every point and the ridges, memory roofs up to the highest compute roof, compute roofs right of
+    where they meet the fastest memory.
 
     Names of the memories stand at the lower ends of their roofs, or above the speed ``free_of`` where more room is.
     """
-    left, right, bottom, top = limits
+    ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
+    intensities = [point.intensity for point in points]
+    left = min([*intensities, *(ridge / 3 for ridge in ridges)]) / 2.2
+    right, top = max([*intensities, *ridges]) * 4, main.peak * 2.0
+    bottom = max(min(point.achieved for point in points) / 3.0, top * 1e-6)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
@@ -292,25 +308,19 @@ def _angle_of_slope_one(axes: Any) -> float:
     return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
 
-def _decades(axis: Any, low: float, high: float, text: Any) -> None:
+def _decades(axis: Any, low: float, high: float, text: Callable[[float], str]) -> None:
     """Ticks at powers of ten (1, 3, 10 … over short axes), written without exponents."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1.0,) if len(exponents) > 4 else (1.0, 3.0)
-    ticks = [tick for e in exponents for step in steps if low <= (tick := step * 10.0**e) <= high]
-    axis.set_major_locator(FixedLocator(ticks))
+    _ticks(axis, [tick for e in exponents for step in steps if low <= (tick := step * 10.0**e) <= high], text)
+
+
+def _ticks(axis: Any, ticks: Sequence[float], text: Callable[[float], str]) -> None:
+    """These ticks and no smaller ones between them."""
+    from matplotlib.ticker import NullLocator
+
     axis.set_minor_locator(NullLocator())
     axis.set_ticks(ticks, [text(tick) for tick in ticks])
-
-
-def point_tips(roofline: Roofline) -> dict[str, str]:
-    """Tooltips of `kernel_roofline` by gid."""
-    return {
-        f"point-{point.memory.level}": f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, "
-        f"{flops(point.achieved)}, {point.percent:.1f} % of {flops(point.attainable)} attainable"
-        for point in main_points(roofline)
-    }
 
 
 PATH_LEVEL = "dram"  # memory level of the roofline that shows several kernels
@@ -327,15 +337,11 @@ class Step:
     """True for cuBLAS: drawn apart, the path does not pass through it."""
 
 
-def _placed(steps: Sequence[Step]) -> list[Placed]:
-    """The point that stands for each among others, where it has one: its main arithmetic against device memory."""
-    points = ((step, point) for step in steps for point in main_points(step.roofline))
-    return [(step, point) for step, point in points if point.memory.level == PATH_LEVEL]
-
-
-def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | None:
+def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePicture | None:
     """Several kernels against device memory, with the ``path`` from one to the next; None if none has a point."""
-    placed = _placed(steps)
+    # Each stands where its main arithmetic does.
+    points = ((step, point) for step in steps for point in main_points(step.roofline))
+    placed = [(step, point) for step, point in points if point.memory.level == PATH_LEVEL]
     if not placed:
         return None
     with drawing():
@@ -343,15 +349,22 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | Non
         roofs = _highest([point.compute for _, point in placed], "key")
         memories = _highest([point.memory for _, point in placed], "level")
         top = max(roofs, key=lambda roof: roof.peak)
-        limits = limits_of([point for _, point in placed], top, memories)
-        draw_roofs(axes, roofs, memories, limits)
+        draw_roofs(axes, [point for _, point in placed], top, roofs, memories)
         crowd = _crowd(placed)
         box = _empty_box(axes, placed, memories) if crowd else None
         crowd = crowd if box is not None else []
         _steps(axes, placed, named=[item for item in placed if item not in crowd], path=path)
         if box is not None:
             _inset(axes, placed, crowd, box, path=path)
-        return figure
+    markers = {
+        f"step-{index}": (
+            point.intensity,
+            point.achieved,
+            f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}",
+        )
+        for index, (step, point) in enumerate(placed)
+    }
+    return RooflinePicture(figure, markers, memories, top.peak)
 
 
 Placed = tuple[Step, RooflinePoint]
@@ -402,6 +415,8 @@ def _empty_box(axes: Any, placed: Sequence[Placed], memories: Sequence[MemoryRoo
 
 def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Box, *, path: bool) -> None:
     """The crowd again, larger and by its marks, where the figure is empty."""
+    from matplotlib.ticker import MaxNLocator
+
     inset = axes.inset_axes(box)
     intensities = [point.intensity for _, point in crowd]
     speeds = [point.achieved for _, point in crowd]
@@ -412,7 +427,8 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
     inset.set_ylim(min(speeds) / 1.06, max(speeds) * 1.06)
     inset.set_facecolor(PALETTE["panel"])
     for axis, text in ((inset.xaxis, lambda value: f"{value:,.0f}"), (inset.yaxis, _tera)):
-        _few_ticks(axis, text)
+        low, high = axis.get_view_interval()
+        _ticks(axis, [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high], text)
     inset.tick_params(labelsize=8, length=2)
     for side in inset.spines.values():
         side.set_visible(True)
@@ -424,16 +440,6 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
 def _tera(value: float) -> str:
     """``1.2 T``, without the unit that the axis names."""
     return flops(value).removesuffix("FLOP/s").strip()
-
-
-def _few_ticks(axis: Any, text: Callable[[float], str]) -> None:
-    """Five round ticks over less than a decade."""
-    from matplotlib.ticker import MaxNLocator, NullLocator
-
-    low, high = axis.get_view_interval()
-    ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
-    axis.set_minor_locator(NullLocator())
-    axis.set_ticks(ticks, [text(tick) for tick in ticks])
 
 
 def _steps(
@@ -495,25 +501,3 @@ def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
         if roof.peak > known.peak:
             found[getattr(roof, kind)] = roof
     return tuple(found.values())
-
-
-def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
-    """What the page's script needs to tell intensities and speeds in `ladder_roofline`."""
-    placed = _placed(steps)
-    tips = step_tips(steps)
-    return roofline_data(
-        figure,
-        [(p.intensity, p.achieved, tips[f"step-{index}"]) for index, (_, p) in enumerate(placed)],
-        _highest([point.memory for _, point in placed], "level"),
-        max(point.compute.peak for _, point in placed),
-    )
-
-
-def step_tips(steps: Sequence[Step]) -> dict[str, str]:
-    """Tooltips of `ladder_roofline` by gid."""
-    placed = _placed(steps)
-    return {
-        f"{gid}-{index}": f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
-        for gid in ("step", "near")
-        for index, (step, point) in enumerate(placed)
-    }

@@ -240,6 +240,7 @@ def index_article(report: Report) -> Markup:
         template,
         view=view,
         session=report.session,
+        plan=report.plan,
         links=report.links,
         row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
         nowhere=lambda place: "",

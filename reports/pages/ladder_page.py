@@ -18,7 +18,7 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.whole.overall import Came, came
 from gemmprof.analysis.whole.spans import walk
-from gemmprof.model import KernelProfile, Problem, StageRecord, StageResult
+from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports import formatting
 from gemmprof.reports.facts import (
     achieved_occupancy,
@@ -44,21 +44,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a launch in the tables of the index; where no launch has it, the column is left out."""
+    """A figure of a launch in the tables of the index; where no launch has it, the column is left out.
 
-    key: str
+    Attributes:
+        text: of a value that is known, or of None.
+        style: class of its cells.
+        keyed: whether a cell says its value to whoever sorts by it.
+    """
+
     title: str
     text: Callable[[Any], str]
-    value: Callable[[KernelAnalysis], float | None]
+    value: Callable[[KernelAnalysis], Any]
+    style: str = "n"
+    keyed: bool = False
+
+
+def _process(one: KernelAnalysis) -> Markup | None:
+    """Which process launched it, where its report holds launches of several, and on which GPU."""
+    process, gpu = process_of(one.profile), gpu_index(one.profile)
+    on = "" if gpu is None else f"<br>GPU&nbsp;{gpu}"
+    return None if process is None else Markup(f"{process}{on}")
+
+
+def _stall(one: KernelAnalysis) -> str | None:
+    """What its warps wait for most."""
+    return (one.field(WarpStates, "main_stall", "reason", "title") or "").removeprefix("Stall ") or None
+
+
+def _limit(one: KernelAnalysis) -> str | None:
+    """What holds it back."""
+    limit = limited_by(one)
+    return None if limit in ("", "unknown") else limit
 
 
 # One more figure on the index is one more entry.
 COLUMNS = (
-    Column("compute", "Compute", formatting.percent, lambda one: one.field(SpeedOfLight, "sm_percent")),
-    Column("memory", "Memory", formatting.percent, lambda one: one.field(SpeedOfLight, "memory_percent")),
-    Column("peak", "% of peak", formatting.percent, lambda one: one.field(Roofline, "main", "percent")),
-    Column("occupancy", "Occupancy", formatting.occupancy, achieved_occupancy),
-    Column("registers", "Registers", formatting.number, lambda one: one.profile.launch.registers_per_thread),
+    Column("Process", lambda value: value or "", _process, "small"),
+    Column(
+        "Duration", formatting.nanoseconds, lambda one: one.field(SpeedOfLight, "duration_ns"), keyed=True
+    ),
+    Column("Compute", formatting.percent, lambda one: one.field(SpeedOfLight, "sm_percent")),
+    Column("Memory", formatting.percent, lambda one: one.field(SpeedOfLight, "memory_percent")),
+    Column("% of peak", formatting.percent, lambda one: one.field(Roofline, "main", "percent")),
+    Column("Occupancy", formatting.occupancy, achieved_occupancy),
+    Column("Registers", formatting.number, lambda one: one.profile.launch.registers_per_thread),
+    Column("Main stall", lambda value: value or formatting.DASH, _stall, "nowrap"),
+    Column("Limited by", lambda value: value or formatting.DASH, _limit, ""),
 )
 
 
@@ -74,41 +105,9 @@ class LaunchRow:
     """Position in the session."""
 
     @property
-    def profile(self) -> KernelProfile:
-        """What was measured."""
-        return self.analysis.profile
-
-    @property
-    def duration_ns(self) -> float | None:
-        """Under the profiler, None if not collected."""
-        found: float | None = self.analysis.field(SpeedOfLight, "duration_ns")
-        return found
-
-    @property
-    def figures(self) -> dict[str, float | None]:
-        """Of `COLUMNS`, by key."""
-        return {column.key: column.value(self.analysis) for column in COLUMNS}
-
-    @property
-    def stall(self) -> str:
-        """What its warps wait for most, '' if not collected."""
-        reason: str | None = self.analysis.field(WarpStates, "main_stall", "reason", "title")
-        return (reason or "").removeprefix("Stall ")
-
-    @property
-    def process(self) -> int | None:
-        """Which process launched it, where its report holds launches of several."""
-        return process_of(self.profile)
-
-    @property
-    def gpu(self) -> int | None:
-        """CUDA's index of the GPU in that process."""
-        return gpu_index(self.profile)
-
-    @property
-    def limited_by(self) -> str:
-        """What holds it back, '' if not known."""
-        return limited_by(self.analysis)
+    def figures(self) -> dict[str, Any]:
+        """Of `COLUMNS`, by title."""
+        return {column.title: column.value(self.analysis) for column in COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +158,12 @@ def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LadderRoofline:
-    """The figure, and what the script that zooms and answers needs."""
-
-    figure: Markup
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class ProblemGroup:
     """The ladder on one problem, with its roofline (None where nothing was profiled)."""
 
     problem: Problem
     rows: tuple[StageRow, ...]
-    roofline: LadderRoofline | None
-    story: str
+    roofline: figures.Drawn | None
     steps: tuple[LadderStep, ...] = ()
     """What each stage was predicted to gain, beside what the next one brought."""
     folded: bool = False
@@ -198,6 +188,23 @@ class ProblemGroup:
         return best.tflops / timed[0].tflops
 
     @property
+    def story(self) -> str:
+        """The ladder in one sentence."""
+        first, best = next(iter(timed_stages(self.rows)), None), self.fastest
+        if first is None or best is None or self.gain is None:
+            return ""
+        sentence = (
+            f"From {tflops(first.tflops)} TFLOP/s ({first.record.stage.title}) to {tflops(best.tflops)} TFLOP/s "
+            f"({best.record.stage.title}), {self.gain:.0f} times as fast"
+        )
+        if best.of_yardstick is not None:
+            sentence += f" and {100 * best.of_yardstick:.0f} % of cuBLAS"
+        largest = max(timed_stages(self.rows), key=lambda row: row.step or 0.0)
+        if largest.step is not None:
+            sentence += f". The largest step is {largest.record.stage.title}: {largest.step:.1f} times"
+        return sentence + "."
+
+    @property
     def timed(self) -> bool:
         """True if at least one stage was timed."""
         return any(row.tflops is not None for row in self.rows)
@@ -210,73 +217,61 @@ class ProblemGroup:
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """Every problem of one ladder beside the others, the smallest first.
+    """Every problem of one ladder beside the others.
 
     Attributes:
         ladder: its name.
-        labels: of the problems; without the types where all share them.
-        types: the types that all problems share (``bfloat16``), '' where they differ.
-        rows: one a stage; None where it was not run on the problem.
-        figure: speed over size, None with less than two timed problems.
+        groups: the problems, the smallest first.
+        prefix: of the figure's ids.
     """
 
     ladder: str
-    labels: tuple[str, ...]
-    types: str
-    rows: tuple[tuple[StageRecord, tuple[StageRow | None, ...]], ...]
-    figure: Markup | None
+    groups: Sequence[ProblemGroup]
+    prefix: str
 
     @property
-    def failures(self) -> tuple[StageRow, ...]:
-        """The cells whose stage failed."""
-        return tuple(
-            cell for _, cells in self.rows for cell in cells if cell is not None and cell.result.failure
+    def types(self) -> str:
+        """The types that all problems share (``bfloat16``), '' where they differ."""
+        kinds = {group.problem.types_label for group in self.groups}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def label(self, problem: Problem) -> str:
+        """Types that all share stand in the heading; repeated under every point they would run into each other."""
+        return problem.shape_label if self.types else problem.label
+
+    @property
+    def rows(self) -> list[tuple[StageRecord, list[StageRow | None]]]:
+        """One a stage; None where it was not run on the problem."""
+        cells = [{row.record.stage.number: row for row in group.rows} for group in self.groups]
+        records = {number: row.record for column in cells for number, row in column.items()}
+        return [
+            (record, [column.get(number) for column in cells]) for number, record in sorted(records.items())
+        ]
+
+    @property
+    def figure(self) -> Markup | None:
+        """TFLOP/s over size, where at least two problems were timed; only cubes, if there are two of them."""
+        timed = [group for group in self.groups if group.timed]
+        cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
+        timed = cubes if len(cubes) > 1 else timed
+        if len(timed) < 2:
+            return None
+        found: dict[tuple[int, str], list[tuple[str, float]]] = {}
+        for group in timed:
+            for row in group.rows:
+                if row.tflops is not None:
+                    stage = (row.record.stage.number, row.record.stage.title)
+                    found.setdefault(stage, []).append((self.label(group.problem), row.tflops))
+        series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
+        return page_svg(
+            figures.performance_over_size(series, [self.label(group.problem) for group in timed]),
+            identifier=f"{self.prefix}over-size-{self.ladder}-figure",
+            title="Performance over size",
+            description="; ".join(
+                f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
+                for label, points in series
+            ),
         )
-
-
-def size_table(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> SizeTable:
-    """The stages of one ladder on every problem (``groups``: the largest first; ``prefix``: of the figure's ids)."""
-    smallest_first = tuple(reversed(groups))
-    problems = [group.problem for group in smallest_first]
-    kinds = {problem.types_label for problem in problems}
-    types = kinds.pop() if len(kinds) == 1 else ""
-    cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
-    records = {number: row.record for column in cells for number, row in column.items()}
-    rows = (
-        (record, tuple(column.get(number) for column in cells)) for number, record in sorted(records.items())
-    )
-    labels = tuple(_label(problem, types) for problem in problems)
-    return SizeTable(ladder, labels, types, tuple(rows), _figure(ladder, smallest_first, types, prefix))
-
-
-def _label(problem: Problem, types: str) -> str:
-    """Types that all share stand in the heading; repeated under every point they would run into each other."""
-    return problem.shape_label if types else problem.label
-
-
-def _figure(ladder: str, groups: Sequence[ProblemGroup], types: str, prefix: str) -> Markup | None:
-    """TFLOP/s over problem size, where at least two problems were timed; only cubes, if there are two of them."""
-    timed = [group for group in groups if group.timed]
-    cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
-    timed = cubes if len(cubes) > 1 else timed
-    if len(timed) < 2:
-        return None
-    found: dict[tuple[int, str], list[tuple[str, float]]] = {}
-    sizes = [_label(group.problem, types) for group in timed]
-    for size, row in ((size, row) for size, group in zip(sizes, timed, strict=True) for row in group.rows):
-        if row.tflops is not None:
-            stage = row.record.stage
-            found.setdefault((stage.number, stage.title), []).append((size, row.tflops))
-    series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
-    return page_svg(
-        figures.performance_over_size(series, sizes),
-        identifier=f"{prefix}over-size-{ladder}-figure",
-        title="Performance over size",
-        description="; ".join(
-            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
-            for label, points in series
-        ),
-    )
 
 
 MOST = 400  # ranges of the tree on a page; what is left has less time than each of them
@@ -352,15 +347,12 @@ class Overview:
     """All problems of each ladder that has more than one."""
     launches: tuple[LaunchRow, ...]
     """Launches that belong to no stage of the run."""
-    left_out: int
     families: tuple[FamilyRow, ...] = ()
     """The same launches, grouped."""
     reports: tuple[str, ...] = ()
     """File names of all reports."""
     facts: Sequence[tuple[str, str]] = ()
     """Where and how the launches were profiled."""
-    counts: str = ""
-    """How many launches, kernels and families: the sentence of every door."""
     program: ProgramCard | None = None
     """Where the time of all launches goes; of reports alone, a run's ladder has its own picture."""
 
@@ -382,9 +374,7 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
         for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
             rows = _rows(session, run, problem, pages)
             if rows:
-                groups.append(
-                    ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows), _steps(rows))
-                )
+                groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _steps(rows)))
     of = {member: family for family in session.by_time for member in family.members}
     rest = [
         LaunchRow(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), of[index], index)
@@ -396,16 +386,14 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     by_ladder: dict[str, list[ProblemGroup]] = {}
     for group in groups:
         by_ladder.setdefault(group.ladder, []).append(group)
-    sizes = (size_table(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
+    several = {ladder: members[::-1] for ladder, members in by_ladder.items() if len(members) > 1}
     return Overview(
         tuple(replace(group, folded=group is not first[group.ladder]) for group in at_length),
-        tuple(sizes),
+        tuple(SizeTable(ladder, members, prefix) for ladder, members in several.items()),
         tuple(rest),
-        plan.left_out,
         family_rows(session, plan),
         report_names(session.kernels),
         session_facts(session, plan),
-        session.counts,
         program_card(session, plan, earlier) if run is None else None,
     )
 
@@ -454,26 +442,6 @@ def _speeds(run: Run, results: Sequence[StageResult]) -> dict[int, float]:
     return {number: 1.0 / seconds for number, seconds in timed.items()}
 
 
-def _story(rows: Sequence[StageRow]) -> str:
-    """The ladder in one sentence."""
-    ladder = timed_stages(rows)
-    if len(ladder) < 2:
-        return ""
-    first, best = ladder[0], fastest_of(ladder)
-    assert first.tflops is not None and best is not None and best.tflops is not None
-    steps = [row for row in ladder if row.step is not None]
-    largest = max(steps, key=lambda row: row.step or 0.0, default=None)
-    sentence = (
-        f"From {tflops(first.tflops)} TFLOP/s ({first.record.stage.title}) to {tflops(best.tflops)} TFLOP/s "
-        f"({best.record.stage.title}), {best.tflops / first.tflops:.0f} times as fast"
-    )
-    if best.of_yardstick is not None:
-        sentence += f" and {100 * best.of_yardstick:.0f} % of cuBLAS"
-    if largest is not None and largest.step is not None:
-        sentence += f". The largest step is {largest.record.stage.title}: {largest.step:.1f} times"
-    return sentence + "."
-
-
 def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
     """The steps between stages that were both timed and explained."""
     rungs = []
@@ -484,7 +452,7 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
     return ladder_steps(rungs)
 
 
-def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> LadderRoofline | None:
+def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> figures.Drawn | None:
     steps = []
     for row in rows:
         roofs = row.page.analysis.get(Roofline) if row.page is not None else None
@@ -493,18 +461,12 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Ladder
             steps.append(
                 figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
             )
-    figure = figures.ladder_roofline(steps)
-    if figure is None:
-        return None
-    tips = figures.step_tips(steps)
-    svg = page_svg(
-        figure,
+    picture = figures.ladder_roofline(steps)
+    return picture and picture.drawn(
         identifier=f"{prefix}ladder-{problem.key}",
         title=f"Roofline of the ladder, {problem.label}",
-        description="; ".join(tip for gid, tip in tips.items() if gid.startswith("step")),
-        tips=tips,
+        description="; ".join(words for _, _, words in picture.points.values()),
     )
-    return LadderRoofline(svg, figures.ladder_data(figure, steps))
 
 
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:

@@ -115,14 +115,14 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
     """
     found = [(row, row.result) for row in rows if isinstance(row.result, Roofline) and row.points]
     if len(found) == 1:
-        figure = figures.kernel_roofline(found[0][1])
+        picture = figures.kernel_roofline(found[0][1])
     else:
         steps = [
             figures.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
             for place, (row, result) in enumerate(found)
         ]
-        figure = figures.ladder_roofline(steps, path=all(row.page.record is not None for row, _ in found))
-    if figure is None:
+        picture = figures.ladder_roofline(steps, path=all(row.page.record is not None for row, _ in found))
+    if picture is None:
         missing = next((row.result for row in rows if isinstance(row.result, NotCollected)), None)
         raise UsageError(
             "no kernel has a roofline point to draw",
@@ -130,7 +130,7 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
             remedies=[] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"],
         )
     with drawing(), new_file(path) as temporary:
-        figure.savefig(temporary, dpi=160)
+        picture.figure.savefig(temporary, dpi=160)
 
 
 def _mark(row: KernelRoofline, place: int) -> str:

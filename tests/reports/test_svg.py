@@ -12,7 +12,7 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.session import Session
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.drawings import roofline
-from gemmprof.reports.figures.svg import PALETTE, page_svg
+from gemmprof.reports.figures.svg import PALETTE
 from gemmprof.reports.pages.environment import asset
 from gemmprof.reports.terminal import roofline_table
 
@@ -24,9 +24,11 @@ def roofs(load: Callable[[str], Session]) -> Roofline:
     return result
 
 
-def svg_of(figure: object, **changes: object) -> str:
-    arguments = {"identifier": "k", "title": "Roofline", "description": "words"} | changes
-    return str(page_svg(figure, **arguments))  # type: ignore[arg-type]
+def svg_of(picture: figures.RooflinePicture | None, **changes: str) -> str:
+    assert picture is not None
+    return str(
+        picture.drawn(**{"identifier": "k", "title": "Roofline", "description": "words"} | changes).figure
+    )
 
 
 def test_the_palette_is_the_style_sheets() -> None:
@@ -39,7 +41,7 @@ def test_the_palette_is_the_style_sheets() -> None:
 
 
 def test_a_figure_is_well_formed_themed_and_without_inline_styles(roofs: Roofline) -> None:
-    text = svg_of(figures.kernel_roofline(roofs), tips=figures.point_tips(roofs))
+    text = svg_of(figures.kernel_roofline(roofs))
     root = ElementTree.fromstring(text)
     assert root.get("role") == "img" and root.get("aria-label", "").startswith("Roofline")
     assert "style=" not in text and "<style" not in text and "xlink" not in text and "<image" not in text
@@ -60,7 +62,7 @@ def test_ids_carry_the_prefix_and_references_resolve(roofs: Roofline) -> None:
 
 
 def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
-    root = ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs), tips=figures.point_tips(roofs)))
+    root = ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs)))
     titles = {
         group.get("id"): group[0].text
         for group in root.iter()
@@ -74,12 +76,7 @@ def test_hostile_labels_stay_text(roofs: Roofline) -> None:
         figures.Step("1", HOSTILE, roofs),
         figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs),
     ]
-    text = svg_of(
-        figures.ladder_roofline(steps),
-        title=HOSTILE,
-        description=HOSTILE,
-        tips=figures.step_tips(steps),
-    )
+    text = svg_of(figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE)
     root = ElementTree.fromstring(text)
     tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
     assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "title"}
@@ -122,7 +119,7 @@ def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
 def test_a_figure_does_not_show_what_was_drawn_on_it_before(load: Callable[[str], Session]) -> None:
     rooflines = [kernel.results["roofline"] for kernel in load("ladder_simple").kernels[:3]]
     with ThreadPoolExecutor(1) as another:  # nothing was drawn there yet
-        fresh = another.submit(roofline, rooflines[0], "a-").result().figure
-    drawn = [roofline(item, "a-").figure for item in (*rooflines, rooflines[0])]
+        fresh = another.submit(roofline, rooflines[0], "a-").result().drawn
+    drawn = [roofline(item, "a-").drawn for item in (*rooflines, rooflines[0])]
     assert drawn[0] == drawn[-1] == fresh is not None
-    assert len(set(drawn)) == len(rooflines)
+    assert len({one.figure for one in drawn if one is not None}) == len(rooflines)
