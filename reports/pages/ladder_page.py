@@ -462,7 +462,9 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> figure
                 figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
             )
     picture = figures.ladder_roofline(steps)
-    return picture and picture.drawn(
+    if picture is None:
+        return None
+    return picture.drawn(
         identifier=f"{prefix}ladder-{problem.key}",
         title=f"Roofline of the ladder, {problem.label}",
         description="; ".join(words for _, _, words in picture.points.values()),
