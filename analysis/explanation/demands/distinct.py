@@ -221,9 +221,9 @@ def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | Non
     line, code = work.sass[at], work.code
     own = _Differs()
     if line.opcode in ("S2R", "S2UR"):
-        name = line.operands[-1]
-        if name.startswith("SR_CTAID."):
-            own.axes = 1 << AXES.index(name[-1].lower())
+        name = line.operands[-1] if line.operands else ""
+        if (axis := name.removeprefix("SR_CTAID.").lower()) in AXES:  # a damaged report's may be none
+            own.axes = 1 << AXES.index(axis)
         elif name.startswith("SR_TID") or name == "SR_LANEID":
             own.classes = _told(work, at, classes) or 0
         elif "NTID" not in name and "NCTAID" not in name and "SRZ" not in name:
