@@ -125,6 +125,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         return [f"GPU: {error.message}"]
 
 
+def pytest_sessionfinish() -> None:
+    """What is kept goes with the process: pytest and Python would look through all of it three times before."""
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what ``-m`` does not ask for: tests that need a GPU (`make test-gpu`), and the campaign's (`make

@@ -182,6 +182,7 @@ def test_units_and_cuts_are_told_in_any_encoding(encoding: str, tmp_path: Path) 
         assert "?" not in result.stdout
         assert {"ascii": " us", "latin-1": " µs"}[encoding] in result.stdout or arguments == ["roofline"]
         assert "..." in result.stdout, "a cut name"
+    report.write_bytes((DATA / "names_nvtx.ncu-rep.xz").read_bytes())
     listed = run([sys.executable, "-m", "gemmprof", "show", "--json", "--top", "1", str(report)])
     assert "日本.ncu-rep.xz" in str(json.loads(listed.stdout)), "data stay data"
 

@@ -89,7 +89,7 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 @cache
 def tree_of(file: Path) -> ast.Module:
-    """What a file says; parsed once for both tests."""
+    """What a file says; parsed once for all tests."""
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
@@ -296,6 +296,12 @@ def outlets(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
             yield "csv", node.lineno, ast.unparse(node)[:90]
 
 
+@cache
+def outlets_of(file: Path) -> list[tuple[str, int, str]]:
+    """Those of a file."""
+    return list(outlets(tree_of(file)))
+
+
 def may(module: str, kind: str) -> bool:
     return any(module == place or module.startswith(f"{place}.") for place in PLACES[kind])
 
@@ -305,7 +311,7 @@ def test_text_leaves_through_the_renderer_of_its_place_alone() -> None:
     wrong = [
         f"{file.relative_to(ROOT)}:{line}: {what}: text leaves here ({kind}) past every renderer"
         for module, file in sources()
-        for kind, line, what in outlets(ast.parse(file.read_text(encoding="utf-8")))
+        for kind, line, what in outlets_of(file)
         if not may(module.removesuffix(".__init__") or module, kind) and not may(module, kind)
     ]
     assert not wrong, "\n".join(wrong)
@@ -373,7 +379,7 @@ def test_what_is_allowed_is_used() -> None:
     used = {
         (kind, place)
         for module, file in sources()
-        for kind, _, _ in outlets(ast.parse(file.read_text(encoding="utf-8")))
+        for kind, _, _ in outlets_of(file)
         for place in PLACES[kind]
         if module == place or module.startswith(f"{place}.")
     }

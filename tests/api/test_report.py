@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_data import DATA
+from recorded_data import DATA, one_launch
 
 import gemmprof
 from gemmprof.analysis.sections.roofline import Roofline
@@ -50,7 +50,7 @@ def test_findings_rest_on_counters_that_a_long_report_drops(
 ) -> None:
     assert not train[0].profile.instances
     position = train.findings[0].family.representative
-    whole = gemmprof.explain(gemmprof.read_report(TRAIN)[position])
+    whole = gemmprof.explain(one_launch(TRAIN, position))
     assert train.explain(position) == whole, "also the units of its evidence"
     assert any(one.unit for one in whole.findings[0].evidence)
     assert ladder.findings[0].finding.cause == "uncoalesced_access"

@@ -13,17 +13,21 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from gemmprof.children.line_worker import MASTER
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = ("analysis", "api", "arguments", "base", "children", "commands", "reports", "runs")
@@ -89,8 +93,65 @@ def begin(module: str, *words: str | Path, cwd: Path, log: Path, env: Mapping[st
     return Begun(pid)
 
 
+READERS = frozenset({"gemmprof.reports.dataset.rows", "gemmprof.api.server"})
+"""Modules of workers that read reports."""
+
+
+class Reader:
+    """A worker that reads, as far as `gemmprof.children.line_worker` asks for what `subprocess.Popen` is."""
+
+    def __init__(self, module: str, messages: BinaryIO, env: Mapping[str, str]) -> None:
+        given, stdin = os.pipe()
+        stdout, told = os.pipe()
+        self._ending, ending = os.pipe()
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
+        files = told, messages.fileno(), given, ending
+        _asked(files, words=(), cwd=Path.cwd(), env=env, load=[module], module=module)
+        for file in (given, told, ending):
+            os.close(file)
+        self.pid, self.returncode = int(self._line()), None
+
+    def _line(self) -> bytes:
+        return b"".join(iter(lambda: os.read(self._ending, 1).strip(), b""))
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self.returncode is None and select.select([self._ending], [], [], 0)[0]:
+            self.returncode = int(self._line())
+            os.close(self._ending)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code."""
+        if self.returncode is None:
+            select.select([self._ending], [], [], timeout)
+        if self.poll() is None:
+            raise subprocess.TimeoutExpired("a reader", timeout or 0.0)
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+class Subprocess:
+    """What `gemmprof.children.line_worker` takes for the module ``subprocess``: readers are forked."""
+
+    PIPE, TimeoutExpired = subprocess.PIPE, subprocess.TimeoutExpired
+
+    def __init__(self, begins_anew: Callable[[], bool]) -> None:
+        self._begins_anew = begins_anew
+
+    def Popen(self, command: Sequence[str], **more: Any) -> Any:
+        """The process."""
+        if command[-1] not in READERS or self._begins_anew():
+            return subprocess.Popen(command, **more)
+        return Reader(command[-1], more["stderr"], more["env"])
+
+
 def _asked(
-    files: tuple[int, int],
+    files: tuple[int, ...],
     *,
     words: Sequence[str | Path],
     cwd: Path,
@@ -106,11 +167,15 @@ def _asked(
         "cwd": str(cwd),
         "env": dict(os.environ if env is None else env),
     }
-    link = _nursery()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
-    link.sendmsg([json.dumps(job).encode()], rights)
-    first, memory, seconds = json.loads(link.recv(MOST_BYTES))
+    with _one_asks:  # readers are begun by threads
+        link = _nursery()
+        link.sendmsg([json.dumps(job).encode()], rights)
+        first, memory, seconds = json.loads(link.recv(MOST_BYTES))
     return first, memory, seconds
+
+
+_one_asks = threading.Lock()
 
 
 @cache
@@ -138,7 +203,7 @@ def _serve(link: socket.socket) -> int:
     gc.freeze()  # what is there already is neither looked at nor copied
     begun: set[int] = set()
     while True:
-        message, files, _, _ = socket.recv_fds(link, MOST_BYTES, 2)
+        message, files, _, _ = socket.recv_fds(link, MOST_BYTES, 4)
         if not message:
             return 0
         begun = {child for child in begun if os.waitpid(child, os.WNOHANG) == (0, 0)}
@@ -148,6 +213,8 @@ def _serve(link: socket.socket) -> int:
         child = os.fork()
         if not child:
             link.close()
+            if len(files) > 2:
+                _hold(files)
             return _command(job, files)
         for file in files:
             os.close(file)
@@ -158,6 +225,21 @@ def _serve(link: socket.socket) -> int:
         _, status, used = os.wait4(child, 0)
         answer = os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime
         link.send(json.dumps(answer).encode())
+
+
+def _hold(files: list[int]) -> None:
+    """Return in a child that reads from the third file; the fourth is told its number and how it ended."""
+    given, ending = files[2:]
+    if child := os.fork():
+        for file in files[:3]:
+            os.close(file)
+        os.write(ending, f"{child}\n".encode())
+        os.write(ending, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
+        os._exit(0)
+    os.dup2(given, 0)
+    for file in (given, ending):
+        os.close(file)
+    del files[2:]
 
 
 def _command(job: dict[str, Any], files: list[int]) -> int:
@@ -172,6 +254,10 @@ def _command(job: dict[str, Any], files: list[int]) -> int:
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if "dask" in sys.modules:  # it has read the environment of the process that it was loaded in
         sys.modules["dask"].config.refresh()
+    if job["module"] in READERS:
+        os.environ[MASTER] = str(os.getppid())
+        runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
+        return 0
     if job["module"]:
         sys.modules[job["module"]].main()
         return 0

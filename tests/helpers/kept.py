@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+import forked
 import score_studies
 from recorded_data import DATA, ROOT
 
@@ -32,6 +33,7 @@ from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.explanation import engine
 from gemmprof.analysis.reading import unpack
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.children import line_worker
 from gemmprof.model import Explanation, KernelProfile
 
 HOMES = (DATA, ROOT / "gemmprof" / "recorded", ROOT / "docs" / "examples" / "recorded")
@@ -61,6 +63,7 @@ def keep_recorded(stack: ExitStack) -> None:
     engine.explain = _kept_explanations(engine.explain)
     sides._of_report = _kept_records(sides._of_report)
     kernel_analysis.Results.__init__ = _kept_results(kernel_analysis.Results.__init__)  # type: ignore[method-assign]
+    line_worker.subprocess = forked.Subprocess(lambda: bool(_anew))  # type: ignore[attr-defined]
     score_studies._unpacked = cache(_kept_studies(score_studies._unpacked))
 
 

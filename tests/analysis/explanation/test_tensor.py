@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from made_code import made
-from recorded_data import ROOT
+from recorded_data import ROOT, one_launch
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.tensor import tensor_cores_idle, tensor_rates, warp_level_mma
 from gemmprof.analysis.explanation.causes.waits import memory_latency
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.reading.report import ReportReader, read_report
 from gemmprof.gpu import arch
 from gemmprof.model import Finding, KernelProfile
+from gemmprof.runs.directory import recorded_run_directory
 
 
 @cache
-def ladder() -> tuple[KernelProfile, ...]:
-    """Every kernel of the recorded run, the largest problem first."""
-    reports = sorted((ROOT / "gemmprof" / "recorded" / "reports").glob("*.ncu-rep.xz"))
-    found = [profile for report in reports for profile in read_report(report)]
-    return tuple(sorted(found, key=lambda profile: -(profile.number(metrics.DURATION) or 0.0)))
+def ladder() -> tuple[tuple[float, str, Path, int], ...]:
+    """Every launch of the recorded run, the longest first: time, name, report and position there."""
+    found = []
+    for report in recorded_run_directory().glob("reports/*.ncu-rep.xz"):
+        with ReportReader(report) as reader:
+            for one in reader.profiles(instances=False, rules=False):
+                found.append((one.number(metrics.DURATION) or 0.0, one.name, report, one.index))
+    return tuple(sorted(found, reverse=True))
 
 
+@cache
 def stage(name: str) -> KernelProfile:
-    return next(profile for profile in ladder() if f"{name}<" in profile.name)
+    """The recorded launch of a stage on its largest problem."""
+    *_, report, index = next(launch for launch in ladder() if f"{name}<" in launch[1])
+    return one_launch(report, index)
 
 
 def findings(profile: KernelProfile) -> dict[str, Finding]:

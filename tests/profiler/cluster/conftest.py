@@ -20,8 +20,9 @@ TEST_SECONDS = 300  # many times what the longest takes: whoever waits longer wa
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What waits for other processes gives up, and says where it was."""
+    here = Path(__file__).parent
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
 
 

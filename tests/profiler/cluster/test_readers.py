@@ -55,14 +55,14 @@ COMMANDS = {
 class Scheduler:
     """A scheduler with workers that read; each can be killed, and is there again a moment later."""
 
-    def __init__(self, folder: Path, code: Path = ROOT, protocol: str = "tcp") -> None:
+    def __init__(self, folder: Path, code: Path = ROOT, protocol: str = "tcp", workers: int = 2) -> None:
         self.folder, self.code, self.protocol = folder, code, protocol
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"{protocol}://127.0.0.1:{self.port}"
         self.processes: dict[str, subprocess.Popen[bytes] | forked.Begun] = {}
-        for name in ("scheduler", "worker-1", "worker-2"):
+        for name in ("scheduler", "worker-1", "worker-2")[: 1 + workers]:
             self.start(name)
 
     def start(self, name: str) -> None:
@@ -222,7 +222,7 @@ def test_workers_of_another_gemmprof_are_refused(scheduler, reports: Path, tmp_p
     with (other / "gemmprof" / "analysis" / "session.py").open("a") as file:
         file.write("# another\n")
     (tmp_path / "farm").mkdir()
-    strange = Scheduler(tmp_path / "farm", other)
+    strange = Scheduler(tmp_path / "farm", other, workers=1)
     try:
         for command in ("find", "export", "explain", "report", "diff")[: inputs(1, 5)]:
             arguments = [argument.format(out="out") for argument in COMMANDS[command]]

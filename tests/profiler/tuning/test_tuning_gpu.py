@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from late import needs_torch, torch
 
 from gemmprof.base.progress import Progress
 from gemmprof.kernels.build import tuned_parameters
@@ -11,9 +12,7 @@ from gemmprof.model import Problem
 from gemmprof.model.answers import Search
 from gemmprof.profiler.tuning.search import identity, tune
 
-torch = pytest.importorskip("torch")
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, needs_torch]
 
 
 @pytest.fixture(autouse=True)
