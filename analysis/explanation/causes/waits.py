@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -156,22 +157,24 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
 
     Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads under
     way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds, and as it
-    takes until the rest of its work keeps a warp as busy. Where they wait for the link to the host's memory: loads
-    wait no longer than for the GPU's own.
+    takes until the rest of its work keeps a warp as busy. Where a block fills a tile, meets, uses it and meets again,
+    several tiles take turns: no unit idles because all warps copy. Where they wait for the link to the host's memory:
+    loads wait no longer than for the GPU's own.
     """
     waits = work.attributed.get(flow.LONG)
-    if waits is None or float(waits.sum()) < 0.1:
+    if waits is None:
         return
     loads = work.where(lambda line: line.long_latency and not line.is_atomic) & ~work.code.chased
     part = float(waits[loads].sum())
-    if part < 0.1:
+    awaited, in_turn = _tile_loads(work, loads)
+    # Where warps copy and compute in turn, they wait for more than the loads.
+    if part < (0.03 if in_turn.any() else 0.1):
         return
     if latency.on_the_link(work):
         yield _from_the_host(work, loads, waits)
         return
-    tiles = _tile_loads(work, loads)
-    if float(waits[tiles].sum()) > 0.5 * part:
-        yield from _copied_in_turn(work, tiles, waits)
+    if float(waits[awaited | in_turn].sum()) > 0.5 * part:
+        yield _copied_in_turn(work, awaited, in_turn, waits)
         return
 
     whole = float(waits[loads].sum())
@@ -271,33 +274,37 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
     )
 
 
-def _tile_loads(work: Work, loads: Mask) -> Mask:
-    """Loads of a loop that fills a tile of shared memory, meets, and computes from it, all in one iteration."""
+def _tile_loads(work: Work, loads: Mask) -> tuple[Mask, Mask]:
+    """Loads of a loop that fills a tile of shared memory, meets, and computes from it.
+
+    Returns:
+        Those that are stored at once and awaited, and those of a tile that is filled and used in turn: warps meet
+        before it is stored and behind. Of these registers may hold the next one already, to be stored a round later.
+    """
     code = work.code
-    found = np.zeros(len(loads), dtype=bool)
+    found, in_turn = np.zeros(len(loads), dtype=bool), np.zeros(len(loads), dtype=bool)
     for index in np.flatnonzero(loads & (work.executed > 0)):
         at = int(index)
         loop = code.loop_of(at)
         if loop is None:
             continue
-        uses = code.consumers(at)
-        stores = [
-            use
-            for use in (
-                *uses,
-                *(on for use in uses if work.sass[use].opcode in MOVED for on in code.consumers(use)),
-            )
-            if use in loop and work.sass[use].opcode == "STS"
-        ]
-        meets = bool(work.barriers[loop.first : loop.last + 1].any())
+        uses = code.readers[at]
+        moved = (on for use in uses if work.sass[use].opcode in MOVED for on in code.readers[use])
+        stores = [use for use in (*uses, *moved) if use in loop and work.sass[use].opcode == "STS"]
+        meetings = loop.first + np.flatnonzero(work.barriers[loop.first : loop.last + 1])
+        if not len(meetings) or not stores:
+            continue
         # A tile that is fetched ahead is stored behind the arithmetic of the one before.
-        found[at] = meets and bool(stores) and 0 < min(stores) - at < AHEAD * len(loop)
-    return found
+        found[at] = 0 < min(stores) - at < AHEAD * len(loop)
+        fillings = set((np.searchsorted(meetings, stores) % len(meetings)).tolist())
+        in_turn[at] = len(meetings) >= 2 * len(fillings)
+    return found, in_turn
 
 
-def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate]:
+def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> Candidate:
     """Tiles that are loaded, stored and used in turn, where the next one could be under way meanwhile."""
     code = work.code
+    tiles = awaited | in_turn
     inside = np.zeros(len(tiles), dtype=bool)
     for index in np.flatnonzero(tiles):
         loop = code.loop_of(int(index))
@@ -308,29 +315,32 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
     meanwhile = float(work.attributed_total[inside].sum()) - part
     stays = max(0.1, 1.0 - meanwhile / part)
 
-    resources = dict.fromkeys(work.loads, 1.0)
-    variants = [
-        Variant("the next tile in registers", Fix(latency=np.where(tiles, stays, 1.0), resources=resources))
-    ]
+    variants = []
     if work.has("asynchronous copies"):
         left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
-        copied = Variant(
-            f"asynchronous copies, {STAGES:.0f} tiles in turn", _past_registers(work, tiles, left)
+        copied = _past_registers(work, tiles, left)
+        # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
+        apart = float(work.attributed_total[inside].sum()) if in_turn.any() else 0.0
+        variants.append(
+            Variant(f"asynchronous copies, {STAGES:.0f} tiles in turn", replace(copied, regular=apart))
         )
-        variants.insert(0, copied)
+    if awaited.any():
+        fix = Fix(latency=np.where(awaited, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+        variants.append(Variant("the next tile in registers", fix))
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
-    yield Candidate(
+    return Candidate(
         cause="memory_latency",
         variants=tuple(variants),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
-            f"loads, {each:.0f} cycles each, before they compute. "
+            f"loads, {each:.0f} cycles each"
+            + (", before they compute. " if awaited.any() else ", and all store it before any computes. ")
             + (
-                "Use asynchronous copies into a second buffer (cp.async, cuda::memcpy_async), or load"
+                "Use asynchronous copies into a second buffer (cp.async, cuda::memcpy_async)"
                 if work.has("asynchronous copies")
-                else "Load"
+                else "Use a second buffer in shared memory"
             )
-            + " the next tile into registers ahead of the arithmetic."
+            + (", or load the next tile into registers ahead of the arithmetic." if awaited.any() else ".")
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -344,6 +354,7 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
         ),
         attributed=np.where(tiles, waits, 0.0),
         least=0.03,
+        rank=LATENCY,
     )
 
 
@@ -356,7 +367,7 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
     tile = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
     keep = keep_of(work)
     for at in map(int, np.flatnonzero(tiles)):
-        keep[[use for use in work.code.consumers(at) if work.sass[use].opcode == "STS"]] = 0.0
+        keep[[use for use in work.code.readers[at] if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
     # Loads and stores that do something else in between (a conversion) cannot go past the registers.
     if moved := bool((keep == 0.0).any()):

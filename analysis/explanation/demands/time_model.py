@@ -70,7 +70,8 @@ class Fix:
         stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
             this and what the terms save, the larger counts.
         regular: share of the traffic that asks for whole sectors only then, as those accesses do whose rates are the
-            ceilings: what a launch needs beyond these goes away with the others.
+            ceilings, or of the warps' time in which they no longer do one thing after another all at once: what a
+            launch needs beyond its terms goes away with it.
         parts: the changes that were made at once, where there are several.
     """
 

@@ -219,6 +219,13 @@ class TestTiles:
         assert told.change.startswith("Fetch the next tile while this one is used")
         assert all("LDG" in place.sass for place in told.places)
 
+    def test_a_tile_that_all_warps_store_before_any_computes(self) -> None:
+        """Registers hold the next tile already; the ladder's next stage copies past them, several tiles in turn."""
+        told = findings(stage("hgemm_mma"))["memory_latency"]
+        assert "all store it before any computes" in told.change and "into registers" not in told.change
+        assert [one.name for one in told.variants] == ["asynchronous copies, 3 tiles in turn"]
+        assert told.saves_low < 0.40 < told.saves_high
+
     @pytest.mark.parametrize("name", ["sgemm_double_buffered", "hgemm_async_copy"])
     def test_tiles_fetched_ahead_are_not_told(self, name: str) -> None:
         assert not any("next tile" in one.change for one in memory_latency(work(stage(name))))
