@@ -6,12 +6,12 @@ instruction without modifiers and predicates: ``LDG`` of ``@!P0 LDG.E.128 R4, [R
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
+
+from gemmprof.base.foreign_files import facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +37,11 @@ class OpcodeInfo:
     meaning: str = ""
 
 
-# Title of each class, in the order of the pages.
-CLASSES: dict[str, str] = {
-    "tensor": "Tensor core",
-    "fp32": "FP32 arithmetic",
-    "fp64": "FP64 arithmetic",
-    "fp16": "FP16 and BF16 arithmetic",
-    "special": "Special functions",
-    "integer": "Integer arithmetic and addresses",
-    "conversion": "Conversion",
-    "move": "Move, select and predicates",
-    "warp": "Warp shuffle, vote and match",
-    "uniform": "Uniform datapath",
-    "global_load": "Global load",
-    "global_store": "Global store",
-    "shared_load": "Shared load",
-    "shared_store": "Shared store",
-    "local": "Local memory (spills, stack)",
-    "constant": "Constant load",
-    "async_copy": "Asynchronous copy",
-    "atomic": "Atomics and reductions",
-    "texture": "Texture and surface",
-    "tensor_memory": "Tensor memory",
-    "cache": "Cache control and fences",
-    "synchronisation": "Barriers and waits",
-    "control": "Control flow",
-    "other": "Other",
-}
-
+_CLASSES = facts(__file__, "opcode_classes.csv")
+CLASSES: dict[str, str] = {key: title for key, title, _ in _CLASSES}
+"""Title of each class, in the order of the pages."""
 # The classes whose instructions do the kernel's floating-point (or tensor) work.
-MATH_CLASSES = ("tensor", "fp32", "fp64", "fp16", "special")
+MATH_CLASSES = tuple(key for key, _, computes in _CLASSES if computes)
 
 # Scalar fused multiply-adds (no tensor core).
 FUSED_MULTIPLY_ADD = ("FFMA", "FFMA2", "FFMA32I", "DFMA", "HFMA2", "HFMA2_32I", "HFMA2_MMA", "FHFMA", "UFFMA")
@@ -75,8 +50,7 @@ FUSED_MULTIPLY_ADD = ("FFMA", "FFMA2", "FFMA32I", "DFMA", "HFMA2", "HFMA2_32I", 
 @cache
 def known() -> Mapping[str, OpcodeInfo]:
     """Every known opcode, by its name; the table beside this file has them."""
-    table = Path(__file__).with_name("opcodes.csv").read_text("utf-8")
-    return {row[0]: OpcodeInfo(*row) for row in csv.reader(table.splitlines()[1:])}
+    return {row[0]: OpcodeInfo(*row) for row in facts(__file__, "opcodes.csv")}
 
 
 def members(*classes: str) -> tuple[str, ...]:
@@ -200,7 +174,8 @@ _PAIRS = re.compile(
     r"HMMA\.\S*\.F16\b"
 )
 # Their first operand is a predicate, and their second is a result, too.
-_TWO_RESULTS = ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3", "SYNCS")
+_TWO_RESULTS = ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3")
+_RESULT = re.compile(r"U?R[\dZ]")
 _QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
 
 
@@ -355,7 +330,7 @@ def _registers(
     known: OpcodeInfo, full: str, operands: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Registers written and read."""
-    if known.result or not operands:
+    if known.result or not operands or operands[0].startswith("["):
         width = max(1, bytes_per_thread(full) // 4) if known.result == "stored" else 1
         # The last operand of a store is its data.
         reads = [name for operand in operands[:-1] for name in _names(operand)]
@@ -365,7 +340,7 @@ def _registers(
     first_is_predicate = _ANY_PREDICATE.fullmatch(operands[0]) is not None
     for operand in operands[1:]:
         if _PREDICATE.fullmatch(operand) is None and not (
-            first_is_predicate and count == 1 and known.opcode in _TWO_RESULTS
+            first_is_predicate and count == 1 and known.opcode in _TWO_RESULTS and _RESULT.match(operand)
         ):
             break
         if first_is_predicate and count == 2:

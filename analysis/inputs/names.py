@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
@@ -224,93 +225,19 @@ class Owner:
         return f"{self.key} {self.title}"
 
 
-_ALL = (
-    Owner("own", "own CUDA", editable=True),
-    Owner("triton", "own Triton", editable=True),
-    Owner("cutlass", "own CUTLASS", editable=True),
-    Owner("torch", "torch"),
-    Owner("inductor", "torch.compile"),
-    Owner("cublas", "cuBLAS"),
-    Owner("cudnn", "cuDNN"),
-    Owner("attention", "FlashAttention"),
-    Owner("nccl", "NCCL"),
-    Owner("cub", "CUB, Thrust"),
-    Owner("xla", "JAX, XLA"),
-    Owner("tensorflow", "TensorFlow"),
-    Owner("tensorrt", "TensorRT"),
-    Owner("cufft", "cuFFT"),
-    Owner("cusparse", "cuSPARSE"),
-    Owner("cusolver", "cuSOLVER"),
-    Owner("curand", "cuRAND"),
-    Owner("cutensor", "cuTENSOR"),
-    Owner("cupy", "CuPy"),
-    Owner("optix", "OptiX"),
-    Owner("library", "another library"),
-)
-OWNERS: Mapping[str, Owner] = {owner.key: owner for owner in _ALL}
+OWNERS: Mapping[str, Owner] = {
+    key: Owner(key, title, bool(editable)) for key, title, editable in facts(__file__, "owners.csv")
+}
 """Every class by its key, in the order in which they are listed."""
 
-_ARCHITECTURES = "kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell"
-_HEADS = tuple(
-    (key, re.compile(pattern))
-    for key, pattern in (
-        ("nccl", r"nccl(?:Dev)?Kernel|nccl[A-Z]|nccl_"),
-        ("cub", r"(?:\w+::)*?(?:cub|thrust)::|Device(?:RadixSort|MergeSort|SegmentedSort|Histogram|Scan|Reduce|Select|"
-                r"Partition|RunLengthEncode|UniqueByKey|CompactInit)\w*Kernel\b"),
-        ("library", r"(?:vllm|flashinfer|deep_gemm|deep_ep|tensorrt_llm|trtllm|transformer_engine|xformers|apex|"
-                    r"deepspeed|onnxruntime|paddle|phi|mxnet|oneflow|nvfuser|nvf|cudf|cuml|cugraph|raft|cuvs|cuco|cudss|"
-                    r"faiss|ggml|marlin|"
-                    r"moe_wna16|sgl|sgl_kernel|nvshmem|mscclpp|mamba|bitsandbytes|awq|gptq|moe::dev::|vision::ops|fbgemm|"
-                    r"torchaudio|natten|spconv|tcnn|gsplat|nerfacc|kaolin|pytorch3d|minkowski|nvdiffrast|nvjpeg|npp|dali|"
-                    r"cvcuda|AmgX|amgx|ginkgo|gko|hypre|magma|arrayfire|cv::cuda|at_extension)\w*::|Marlin\b|"
-                    r"nvfuser_|bmm_(?:E\dm\d|Bfloat16|Fp16)|per_token_group_quant_|topKPerRow|(?:Rasterize|Interpolate|"
-                    r"Antialias|Texture)\w*Shader|InterpolateFwdKernel|selective_scan_|causal_conv1d_|"
-                    r"mul_mat_(?:q|vec|f)|flash_attn_(?:ext|tile|vec|mask|stream|combine)|quantize_(?:mmq_)?q8_1\b"),
-        ("tensorrt", r"trt_|__my[le]|nvinfer1::|cuInt8::|generatedNativePointwise|genericReformat::|copyPackedKernel"),
-        ("cutensor", r"CUTENSOR_NAMESPACE|cutensor"),
-        ("torch", r"(?:at|c10|torch|caffe2)::|softmax_warp_(?:for|back)ward\b|cunn_|kernelReduceAll\b|"
-                  r"(?:vectorized|unrolled|legacy)_elementwise_kernel\b|elementwise_kernel(?:_with_index)?\b|"
-                  r"multi_tensor_apply_kernel\b|CatArrayBatchedCopy|index(?:Select|Func)(?:Large|Small)|"
-                  r"batch_norm_(?:transform|collect|backward|elemt)\w*_kernel|vectorized_layer_norm_kernel\b|"
-                  r"indexing_backward_kernel|gatherTopK\b|(?:bitonic|radix)SortKVInPlace|upsample_\w+_out_frame\b"),
-        ("tensorflow", r"(?:tensorflow|Eigen)::"),
-        ("attention", r"(?:pytorch_flash|flash|PyTorchMemEffAttention)::|fmha|flash_(?:fwd|bwd)_"),
-        ("inductor", r"triton_(?:(?:poi|red|per|tem|spl|for|unk|mm|bmm|flex)_|$)"),
-        ("xla", r"triton_(?:gemm|softmax)|(?:loop|input|wrapped|gemm_fusion|horizontally_fused)_[a-z]\w*(?:\.\d+)*$|"
-                r"(?:[a-z]\w*_)?fusion(?:[._]\d+)*$|redzone_checker$"),
-        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex|precom)\w*_convolve_|"
-                  r"convolveNd_|fft2d_(?:r2c|c2r)_|"
-                  r"(?:d|w)grad2d_|conv2d_grouped_direct_kernel|n(?:chw|hwc)ToN(?:hwc|chw)Kernel"),
-        ("cublas", rf"cublas|nvjet_|(?:{_ARCHITECTURES})_\w*gemm|internal::gemvx|gemv2[NT]_|gemvNSP_|"
-                   r"gemmSN_|gemmk1_|splitKreduce_kernel|[sdczh]gemm_largek|magma_\w*gemm\w*_kernel|gemm_kernel2x2|"
-                   r"tr[sm]m_[lr]\w*kernel|[sdcz]?trsv_|(?:axpy|scal|swap|copy|rot|dot|asum|nrm2|iamax)_kernel_(?:ref|val)|cutlass_\d+_\w*gemm"),
-        ("cufft", r"(?:regular|vector|composite_\dway|multi_bluestein)_\w*fft|[sd]p(?:Vector|Radix|RealComplex)\d*"),
-        ("cusparse", r"cusparse|csrmv_v\d_kernel"),
-        ("cusolver", r"cusolver|lapack_|(?:ge(?:qr|t[rf]|svd|brd|lq)|sy(?:td|tr|ev|gv)|he(?:td|ev|gv)|po(?:tr|ti)|"
-                     r"(?:or|un)[gm](?:ql|qr|tr|lq)|ste(?:dc|qr)|la(?:ed|swp|rf|nsy|set|cpy))\w*_(?:\w*_)?(?:kernel|cta|params|stage\d|info)"),
-        ("curand", r"gen_(?:sequenced|ordered|sobol|scrambled)|generate_seed_pseudo"),
-        ("cupy", r"cupyx?_"),
-        ("optix", r"(?:\w*__)?(?:raygen|closesthit|anyhit|miss|intersection|exception)__|optix|megakernel_simple"),
-        ("cutlass", r"kernel_cutlass_"),
-    )
-)  # fmt: skip
-"""How the name begins, without its namespaces that say nothing, up to the first template argument."""
-
-_OF_A_LIBRARY = re.compile(r"\(ggml_type\)|\b(?:transformer_engin|apex::)")
-_WITHIN = tuple(
-    (key, re.compile(pattern))
-    for key, pattern in (
-        # A kernel of cuBLAS or cuFFT may be called `dot_kernel`: what it takes is theirs alone.
-        ("cublas", r"cublas[A-Z]"),
-        ("cudnn", r"cudnn[A-Z]\w*Struct|cudnn::"),
-        ("cufft", r"kernel_arguments_t|real_complex_args_t|loadstore_modifier_t"),
-        ("cusparse", r"cusparse::"),
-        ("cusolver", r"getrf_wo_pivot_params"),
-        ("torch", r"\bat::native::"),
-    )
+_BY_NAME = grouped(((place, key), name) for key, place, name in facts(__file__, "owner_names.csv"))
+# How the name begins, without its namespaces that say nothing, up to the first template argument; and what stands
+# anywhere in it: a kernel of cuBLAS or cuFFT may be called `dot_kernel`, what it takes is theirs alone.
+_HEADS, _WITHIN = (
+    tuple((key, re.compile("|".join(names))) for (place, key), names in _BY_NAME.items() if place == wanted)
+    for wanted in ("begins", "holds")
 )
-"""What stands anywhere in the name."""
-
+_OF_A_LIBRARY = re.compile(r"\(ggml_type\)|\b(?:transformer_engin|apex::)")
 _ENTRY = re.compile(r"cutlass\w*::(?:Kernel2?|device_kernel)\b")
 _NAMED_BY_LIBRARY = re.compile(r"<\s*cutlass_\w*(?:tensorop|simt|wmma)\w*")
 _CONVOLUTION = re.compile(r"fprop|dgrad|wgrad|conv2d|conv3d|bn_stat")

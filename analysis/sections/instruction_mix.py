@@ -13,6 +13,7 @@ from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import collected, declared, derived, figure
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import by_address, constants_set
+from gemmprof.base.foreign_files import facts
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "instruction_mix"
@@ -164,40 +165,7 @@ class InstructionMix:
 
 
 # Label (ncu's, where it has one) and meaning of each pipe.
-_PIPES: dict[str, tuple[str, str]] = {
-    "adu": ("ADU", "address divergence: barriers and indexed constants"),
-    "alu": ("ALU", "integer, logic and comparison"),
-    "aluheavy": ("ALU (heavy)", "integer and logic, the rarer half"),
-    "cbu": ("CBU", "branches and convergence"),
-    "cbu_pred_on_any": ("CBU (predicated on)", "branches and convergence"),
-    "fma": ("FMA", "FP32 and integer multiply-add"),
-    "fma_type_fp16": ("FMA (FP16)", "FP16 on the FP32 pipe"),
-    "fmaheavy": ("FMA (heavy)", "FP32, with integer multiply-add and FP16"),
-    "fmalite": ("FMA (lite)", "FP32 only"),
-    "fp16": ("FP16", "FP16"),
-    "fp64": ("FP64", "FP64"),
-    "fp64_op_dmma": ("FP64 (DMMA)", "FP64 matrix multiply-add"),
-    "fp64_op_fp64": ("FP64 (FP64)", "FP64 scalar arithmetic"),
-    "ipa": ("IPA", "interpolation"),
-    "lsu": ("LSU", "loads, stores, shared memory, shuffles"),
-    "shared": ("Shared (FP64+Tensor)", "FP64 and tensor together, which share a path"),
-    "tc": ("TC", "tensor core, fifth generation"),
-    "tensor": ("Tensor (All)", "tensor core"),
-    "tensor_op_dmma": ("Tensor (DP)", "tensor core, FP64"),
-    "tensor_op_gmma": ("Tensor (Warp Group)", "tensor core, warpgroup instructions"),
-    "tensor_op_hmma": ("Tensor (FP)", "tensor core, floating point"),
-    "tensor_op_imma": ("Tensor (INT)", "tensor core, integer"),
-    "tensor_subpipe_dmma": ("Tensor (DP)", "tensor core, FP64"),
-    "tensor_subpipe_hmma": ("Tensor (FP)", "tensor core, floating point"),
-    "tensor_subpipe_imma": ("Tensor (INT)", "tensor core, integer"),
-    "tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma": ("Tensor (not DP)", "tensor core, all but FP64"),
-    "tex": ("TEX", "texture and surface"),
-    "tma": ("TMA", "tensor memory accelerator"),
-    "tmem": ("TMEM", "tensor memory"),
-    "uniform": ("Uniform", "uniform datapath"),
-    "workid": ("Work ID", "block scheduling"),
-    "xu": ("XU", "special functions and conversion"),
-}
+_PIPES = {pipe: (label, meaning) for pipe, label, meaning in facts(__file__, "pipes.csv")}
 
 
 def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:

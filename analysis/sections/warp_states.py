@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import collected, figure
 from gemmprof.analysis.sections.by_line import by_address
+from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import has
 from gemmprof.model import Instruction, KernelProfile, NotCollected
 
@@ -51,56 +51,18 @@ GROUPS: dict[str, str] = {
 
 ISSUING = "issuing"  # the group of the two states in which nothing holds the warp back
 
-# Each reason by its group: what a warp in that state waits for.
-_MEANINGS = {
-    "memory": {
-        "long_scoreboard": "Waits for data of a global, local, surface or texture access through L1.",
-        "lg_throttle": "Waits for room in the queue of local and global memory instructions.",
-        "tex_throttle": "Waits for room in the queue of the texture unit.",
-        "drain": "Has finished and waits for its stores to drain before it can leave.",
-        "imc_miss": "Waits for a constant that missed in the immediate constant cache.",
-    },
-    "shared": {
-        "short_scoreboard": "Waits for data of shared memory, a special function or a dynamic branch (the memory I/O "
-        "unit).",
-        "mio_throttle": "Waits for room in the memory I/O queue: shared memory, special functions and dynamic "
-        "branches.",
-    },
-    "execution": {
-        "wait": "Waits a fixed number of cycles for its previous instruction.",
-        "math_pipe_throttle": "Waits for its arithmetic pipe, which is busy with other warps.",
-        "dispatch_stall": "Was selected but held back by the dispatcher, for example by register-port conflicts.",
-        "gmma": "Waits for warpgroup.arrive before a warpgroup matrix multiplication (wgmma) can start.",
-    },
-    "synchronisation": {
-        "barrier": "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
-        "membar": "Waits at a memory fence until its earlier accesses are visible.",
-        "sleeping": "Sleeps: all its threads are in __nanosleep or yielded.",
-    },
-    "control": {
-        "no_instruction": "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
-        "branch_resolving": "Waits for a branch target to be computed.",
-    },
-    "other": {"misc": "Waits for a rare reason that ncu does not split further."},
-    ISSUING: {
-        "not_selected": "Is ready, but the scheduler issued from another warp: there are enough warps.",
-        "selected": "Issues an instruction in this cycle.",
-    },
-}
 _ABBREVIATIONS = ("lg", "imc", "mio", "gmma")
 
 
 def _title(key: str) -> str:
     """As ncu prints it: ``Stall IMC Miss``."""
     words = (word.upper() if word in _ABBREVIATIONS else word.title() for word in key.split("_"))
-    return " ".join(words if key == "selected" else ("Stall", *words))
+    return " ".join(("Stall", *words))
 
 
-REASONS: dict[str, StallReason] = {
-    key: StallReason(key, _title(key), group, meaning)
-    for group, meanings in _MEANINGS.items()
-    for key, meaning in meanings.items()
-}
+# Every state that ncu counts, and what the instructions tell apart within one.
+REASONS = {key: StallReason(key, *more) for key, *more in facts(__file__, "stalls.csv")}
+BLOCK, CLUSTER, WGMMA, MBARRIER = (REASONS.pop(key) for key in ("block", "cluster", "wgmma", "mbarrier"))
 
 # Reasons that the sampler calls otherwise than the warp-state counters do.
 _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
@@ -130,30 +92,6 @@ BARRIER, LONG = "barrier", "long_scoreboard"
 LEAST = 0.02  # waits of less than this share of their state are not told apart from it
 # Instructions between the question to an mbarrier and the branch on its answer, and in a loop after that.
 _LOOK_BACK, _LOOK_AHEAD = 32, 48
-_PREDICATE = re.compile(r"\bP[0-6]\b")
-_FIRST_OPERANDS = re.compile(r"\s*(?:@!?U?P\w+\s+)?\S+\s+((?:U?P\w,?\s*)+)")
-
-
-# What the instructions tell apart within a state.
-BLOCK = StallReason("block", "block barrier", "synchronisation", REASONS[BARRIER].meaning)
-CLUSTER = StallReason(
-    "cluster",
-    "cluster barrier",
-    "synchronisation",
-    "Waits at the barrier of its cluster for the other blocks.",
-)
-WGMMA = StallReason(
-    "wgmma",
-    "wgmma results",
-    "execution",
-    "Waits for the matrix products of its warpgroup (wgmma) to be done.",
-)
-MBARRIER = StallReason(
-    "mbarrier",
-    "mbarrier",
-    "synchronisation",
-    "Waits at an mbarrier: for a copy to arrive, or for the warps that still read its buffer.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +147,13 @@ def _asks_an_mbarrier(code: Sequence[Instruction], index: int, opcode: str) -> b
         return True
     if opcode.partition(".")[0] != "BRA":
         return False
-    predicates = set(_PREDICATE.findall(code[index].sass))
+    predicates = {name for name in opcodes.parse(code[index].sass).reads if "P" in name}
     behind = code[max(0, index - _LOOK_BACK) : index]
     # In a loop the question of the last round stands below the branch.
     for other in (*reversed(behind), *code[index + 1 : index + _LOOK_AHEAD]):
-        if predicates.intersection(_written(other.sass)):
+        if predicates.intersection(opcodes.parse(other.sass).writes):
             return "TRYWAIT" in other.sass
     return False
-
-
-def _written(sass: str) -> tuple[str, ...]:
-    """The predicates that an instruction writes: those that stand first among its operands."""
-    match = _FIRST_OPERANDS.match(sass)
-    return tuple(_PREDICATE.findall(match[1])) if match else ()
 
 
 NAME = "warp_states"

@@ -6,12 +6,13 @@ Times are Nsight Compute's, launch by launch; what passes between launches is in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.demands.resources import busiest_sm
+from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
@@ -141,23 +142,8 @@ def operator_of(profile: KernelProfile) -> str:
 
 # What kernels do, by words of their names; the first that fits. Of torch's, cuBLAS's and cuDNN's kernels they are the
 # libraries' own words; of anybody else's a guess, which nothing but a heading rests on.
-KINDS: Mapping[str, str] = {
-    "communication": r"nccl|nvshmem|all_?reduce|all_?gather",
-    "attention": r"flash|fmha|attention|MemEff",
-    "layout": r"nchwToNhwc|nhwcToNchw|convertTensor_kernel|[Tt]ranspose|[Pp]ermute",
-    "convolution": r"fprop|dgrad|wgrad|conv(?:olve|olution|2d|3d|_)|winograd|im2col",
-    "softmax": r"soft_?max|SoftMax",
-    "norm": r"(?:layer|group|batch|rms)_?norm|RowwiseMoments|GammaBeta|LayerNorm|GroupNorm|\bbn_(?:fw|bw)|"
-    r"ComputeInternalGradients|ComputeFusedParams",
-    "matrix product": r"gemm|nvjet|gemv|matmul|splitK|wgmma|cublas\w*::dot",
-    "copy": r"CatArrayBatchedCopy|direct_copy|copy_kernel|bfloat16_copy|float16_copy|memcpy",
-    "index": r"index|gather|scatter|embedding|sort|topk|TopK|compute_grad_weight|krn_partial",
-    "reduction": r"reduce|Reduce|scan|Scan|argmax|dot_|sum_|nll_loss",
-    "elementwise": r"elementwise|multi_tensor_apply|dropout|triton_poi|add_|gelu|relu|silu|axpy|fill|Fill|masked|"
-    r"pointwise",
-    "fused": r"triton_(?:red|per|tem)",
-}
-_KINDS = {kind: re.compile(pattern) for kind, pattern in KINDS.items()}
+_WORDS = grouped((kind, word) for kind, word in facts(__file__, "kinds.csv"))
+_KINDS = {kind: re.compile("|".join(words)) for kind, words in _WORDS.items()}
 OTHER = "other"
 
 

@@ -9,6 +9,7 @@ refused is an `OSError`, as if the file system had said no: whoever reads files 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import os
 import re
@@ -329,3 +330,12 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
             pending = file.read(_CHUNK)
         if not pending:
             return
+
+
+def facts(code: str, name: str) -> list[list[str]]:
+    """The rows of a table of facts, which comes as CSV beside the code that reads it, without its heading.
+
+    Args:
+        code: ``__file__`` of that module.
+    """
+    return list(csv.reader(Path(code).with_name(name).read_text("utf-8").splitlines()))[1:]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.throughput import DURATION, SM_ACTIVE_CYCLES
+from gemmprof.metrics.throughput import DURATION
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
 
@@ -64,22 +64,6 @@ DIVERGENT_BRANCHES_BY_ADDRESS = ("smsp__branch_targets_threads_divergent", "dive
 SOURCE_VIEW = MetricGroup(
     sections=("SourceCounters",),
     required=(INSTRUCTIONS_BY_ADDRESS,),
-    optional=(
-        THREADS_BY_ADDRESS,
-        THREADS_PREDICATED_BY_ADDRESS,
-        SAMPLE_COUNT,
-        SAMPLING_INTERVAL_CYCLES,
-        SHARED_WAVEFRONTS_BY_ADDRESS,
-        SHARED_IDEAL_BY_ADDRESS,
-        GLOBAL_SECTORS_BY_ADDRESS,
-        GLOBAL_IDEAL_BY_ADDRESS,
-        GLOBAL_TAGS_BY_ADDRESS,
-        LOCAL_SECTORS_BY_ADDRESS,
-        *DIVERGENT_BRANCHES_BY_ADDRESS,
-        MEMORY_TYPE_BY_ADDRESS,
-        ACCESS_TYPE_BY_ADDRESS,
-        ACCESS_SIZE_BY_ADDRESS,
-    ),
 )
 
 
@@ -182,7 +166,6 @@ INSTRUCTION_MIX = MetricGroup(
         INSTRUCTIONS_EXECUTED,
         INSTRUCTIONS_ISSUED,
     ),
-    optional=(EXECUTED_PER_CATEGORY, INSTRUCTIONS_EXECUTED_PER_SCHEDULER, INSTRUCTIONS_ISSUED_PER_SCHEDULER),
     # The finer counts follow from the counts per instruction and the SASS. Asking ncu for them by name doubles the time
     # that its instrumented passes take.
     sources={
@@ -233,7 +216,6 @@ _SAMPLED_STATES = (SAMPLE_COUNT, SAMPLING_INTERVAL_CYCLES)
 WARP_STATES = MetricGroup(
     sections=("WarpStateStats", "SourceCounters"),
     expected=(*_MEASURED_STATES, *_SAMPLED_STATES),
-    optional=(SAMPLES_DROPPED_BYTES,),
     sources={"WarpStateStats": _MEASURED_STATES, "SourceCounters": _SAMPLED_STATES},
 )
 
@@ -264,7 +246,6 @@ _PER_CYCLE = (IPC_ACTIVE, IPC_ELAPSED, ISSUED_IPC_ACTIVE)
 SCHEDULER = MetricGroup(
     sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
     expected=(*_ISSUING, *_PER_CYCLE),
-    optional=(ISSUE_SLOTS_BUSY, SM_BUSY, ISSUE_SLOTS_BUSY_ACTIVE, SM_BUSY_ACTIVE),
     sources={"SchedulerStats": _ISSUING, "ComputeWorkloadAnalysis": _PER_CYCLE},
 )
 
@@ -288,17 +269,6 @@ DIVERGENT_BRANCHES_PER_SCHEDULER = (
 DIVERGENCE = MetricGroup(
     sections=("WarpStateStats", "SourceCounters"),
     required=(THREADS_PER_INSTRUCTION,),
-    optional=(
-        THREADS_PER_INSTRUCTION_PREDICATED_ON,
-        *BRANCHES,
-        BRANCH_FRACTION,
-        *UNIFORM_BRANCHES_PERCENT,
-        *DIVERGENT_BRANCHES,
-        *DIVERGENT_BRANCHES_PER_SCHEDULER,
-        *DIVERGENT_BRANCHES_BY_ADDRESS,
-        INSTRUCTIONS_BY_ADDRESS,
-        THREADS_BY_ADDRESS,
-    ),
 )
 
 
@@ -399,16 +369,6 @@ LAUNCH = MetricGroup(
         SHARED_MEMORY_STATIC,
         WAVES_PER_SM,
     ),
-    optional=(
-        CACHE_CONFIG,
-        CLUSTER_SIZE,
-        CLUSTER_SCHEDULING_POLICY,
-        SM_COUNT,
-        STACK_SIZE,
-        TPC_COUNT,
-        TPC_ENABLED,
-        GREEN_CONTEXT,
-    ),
 )
 
 # --- Occupancy (section Occupancy) ------------------------------------------------------------------------------------
@@ -424,12 +384,6 @@ BLOCK_LIMIT_BLOCKS = "launch__occupancy_limit_blocks"
 # From 9.0 on. ncu prints at most the SM's block slots here.
 BLOCK_LIMIT_BARRIERS = "launch__occupancy_limit_barriers"
 BARRIERS_PER_BLOCK = "launch__barrier_count"
-WARPS_PER_BLOCK_SIZE = "launch__occupancy_per_block_size"
-WARPS_PER_REGISTER_COUNT = "launch__occupancy_per_register_count"
-WARPS_PER_SHARED_MEMORY = "launch__occupancy_per_shared_mem_size"
-# Instance values: resident warps over block size, registers per thread, bytes per block (the driver's reserve
-# included) and barriers per block. The scalar is a meaningless sum.
-WARPS_PER_BARRIER_COUNT = "launch__occupancy_per_barrier_count"
 ACTIVE_CYCLES_MIN = "sm__cycles_active.min"
 ACTIVE_CYCLES_MAX = "sm__cycles_active.max"
 MAX_ACTIVE_CLUSTERS = "launch__cluster_max_active"
@@ -445,19 +399,4 @@ OCCUPANCY = MetricGroup(
         BLOCK_LIMIT_BLOCKS,
     ),
     expected=(ACHIEVED_OCCUPANCY, ACHIEVED_WARPS, THEORETICAL_WARPS, WAVES_PER_SM),
-    optional=(
-        BLOCK_LIMIT_BARRIERS,
-        BARRIERS_PER_BLOCK,
-        WARPS_PER_BLOCK_SIZE,
-        WARPS_PER_REGISTER_COUNT,
-        WARPS_PER_SHARED_MEMORY,
-        WARPS_PER_BARRIER_COUNT,
-        SM_ACTIVE_CYCLES,
-        ACTIVE_CYCLES_MIN,
-        ACTIVE_CYCLES_MAX,
-        SM_COUNT,
-        CLUSTER_SIZE,
-        MAX_ACTIVE_CLUSTERS,
-        CLUSTER_OCCUPANCY,
-    ),
 )

@@ -21,16 +21,16 @@ class MetricGroup:
         sections: ncu section identifiers that collect the group.
         required: without all of these the analysis has no result.
         expected: exist on every architecture; without one of these a part of the result is absent.
-        optional: used where present; they exist on some architectures or in some versions of ncu only.
+        of_tables: what it reads besides of ncu's tables, which the lean set asks for by name, a few of their hundreds.
         requested: metrics that no section lists, to be asked for by name.
         sources: which section collects which of the required and expected metrics, so that a remedy can be short.
     """
 
     sections: tuple[str, ...]
     required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
+    of_tables: tuple[str, ...] = ()
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property

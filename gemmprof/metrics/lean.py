@@ -78,7 +78,7 @@ def collection_options(
             name
             for group in groups
             if _TABLES in group.sections
-            for name in (*group.required, *group.expected, *group.optional)
+            for name in (*group.required, *group.expected, *group.of_tables)
             if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
         )
         left_out = frozenset() if tensor else _TENSOR_SECTIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmprof.metrics import compute, throughput
+from gemmprof.metrics import throughput
 from gemmprof.metrics.groups import MetricGroup
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
@@ -46,17 +46,13 @@ BANK_CONFLICTS = MetricGroup(
         *SHARED_CONFLICTS_OF["load"],
         *SHARED_CONFLICTS_OF["store"],
     ),
-    optional=(
+    of_tables=(
         *SHARED_WAVEFRONTS_OF.values(),
         *(name for names in SHARED_CONFLICTS_OF.values() for name in names),
         *(name for names in SHARED_INSTRUCTIONS_OF.values() for name in names),
         throughput.L1_THROUGHPUT,
         L1_ACTIVE_CYCLES,
         L1_ELAPSED_CYCLES,
-        compute.INSTRUCTIONS_BY_ADDRESS,
-        compute.SHARED_WAVEFRONTS_BY_ADDRESS,
-        compute.SHARED_IDEAL_BY_ADDRESS,
-        compute.ACCESS_TYPE_BY_ADDRESS,
     ),
 )
 
@@ -98,20 +94,13 @@ COALESCING = MetricGroup(
         GLOBAL_SECTORS_OF["load"],
         GLOBAL_SECTORS_OF["store"],
     ),
-    optional=(
+    of_tables=(
         *GLOBAL_REQUESTS_OF.values(),
         *GLOBAL_SECTORS_OF.values(),
         *ASYNC_COPY_SECTORS,
         *GLOBAL_HIT_RATE_OF.values(),
-        *GLOBAL_BYTES_PER_SECTOR_OF.values(),
-        *GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.values(),
         L2_ACTIVE_CYCLES,
         L2_ELAPSED_CYCLES,
-        compute.INSTRUCTIONS_BY_ADDRESS,
-        compute.GLOBAL_SECTORS_BY_ADDRESS,
-        compute.GLOBAL_IDEAL_BY_ADDRESS,
-        compute.GLOBAL_TAGS_BY_ADDRESS,
-        compute.ACCESS_TYPE_BY_ADDRESS,
     ),
 )
 
@@ -130,19 +119,10 @@ SPILLING_STORES = "sass__inst_executed_register_spilling_op_write"
 SPILLS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
     required=(LOCAL_LOADS[0], LOCAL_STORES[0]),
-    optional=(
-        *LOCAL_LOADS[1:],
-        *LOCAL_STORES[1:],
+    of_tables=(
         *LOCAL_REQUESTS_OF.values(),
         *LOCAL_SECTORS_OF.values(),
         *LOCAL_HIT_RATE_OF.values(),
-        SPILLING_REQUESTS,
-        SPILLING_LOADS,
-        SPILLING_STORES,
-        GLOBAL_SECTORS_OF["load"],
-        GLOBAL_SECTORS_OF["store"],
-        compute.INSTRUCTIONS_BY_ADDRESS,
-        compute.LOCAL_SECTORS_BY_ADDRESS,
     ),
 )
 
@@ -249,7 +229,7 @@ OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
 MEMORY_CHART = MetricGroup(
     sections=("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"),
     required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
-    optional=(
+    of_tables=(
         DSHARED_READ_BYTES,
         DSHARED_WRITE_BYTES,
         TMA_LOAD_BYTES,
@@ -261,13 +241,8 @@ MEMORY_CHART = MetricGroup(
         *(name for terms in SPACE_INSTRUCTIONS.values() for names in terms for name in names),
         *SPACE_REQUESTS.values(),
         *SPACE_SECTORS.values(),
-        *SHARED_WAVEFRONTS_OF.values(),
-        throughput.DURATION,
-        MEMORY_BUSY,
-        MEMORY_BANDWIDTH,
         MEMORY_PIPES_BUSY,
         throughput.DRAM_BYTES_PER_SECOND,
-        *ASYNC_COPY_SECTORS,
         L1_HIT_RATE,
         L2_HIT_RATE,
         throughput.SHARED_PEAK_PERCENT,

@@ -37,7 +37,6 @@ SPEED_OF_LIGHT = MetricGroup(
         BREAKDOWN_SM,
         BREAKDOWN_MEMORY,
     ),
-    optional=(DRAM_THROUGHPUT, DRAM_CLOCK),
 )
 
 L1_DATA_STAGE = "L1 data stage"
@@ -167,17 +166,6 @@ ROOFLINE = MetricGroup(
         "SpeedOfLight_HierarchicalTensorRooflineChart",
     ),
     expected=(*_ROOFLINE_BASIC, *_ROOFLINE_CACHES, *_ROOFLINE_HALF, SHARED_WAVEFRONTS),
-    optional=(
-        *(executed_per_cycle(f"f{name}2") for name in ("add", "mul", "fma")),
-        DRAM_CLOCK,
-        DRAM_BYTES_PER_SECOND,
-        DRAM_BYTES_PEAK,
-        L1_WRITEBACK_PER_SECOND,
-        L1_WRITEBACK_PEAK,
-        L1_WRITEBACK_DSHARED_PER_SECOND,
-        L1_WRITEBACK_DSHARED_PEAK,
-        SHARED_PEAK_PERCENT,
-    ),
     requested=(SHARED_WAVEFRONTS,),
     sources={
         "SpeedOfLight_RooflineChart": _ROOFLINE_BASIC,

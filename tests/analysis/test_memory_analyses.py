@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from profiles import BASE, code, launch
+from asked import metrics_read
+from profiles import code, launch
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
@@ -54,18 +56,14 @@ def test_two_metrics_are_not_enough_and_no_crash(module: Any, recorded: ReadReco
 def test_any_subset_of_the_metrics_is_read_without_a_crash(module: Any, recorded: ReadRecorded) -> None:
     """Every metric of the group left out once, and each alone."""
     profile = named(recorded("flaws_bank_conflicts", source=True), "conflict_load<32>")
-    group = module.GROUP
-    names = {n for n in (*group.required, *group.optional, *group.expected) if n in profile.metrics}
+    names = metrics_read(module, profile)
     assert names
 
     def reduced(keep: set[str]) -> KernelProfile:
-        return launch(
-            {n: v for n, v in profile.metrics.items() if n in keep},
-            per_instruction={
-                n: {int(key) - BASE: int(value) for key, value in instances.items()}
-                for n, instances in profile.instances.items()
-                if n in keep
-            },
+        return replace(
+            profile,
+            metrics={n: v for n, v in profile.metrics.items() if n in keep},
+            instances={n: v for n, v in profile.instances.items() if n in keep},
         )
 
     for name in sorted(names):

@@ -68,3 +68,21 @@ def test_bytes_per_thread(opcode: str, size: int) -> None:
 def test_members() -> None:
     assert opcodes.members("special") == ("MUFU",)
     assert {"LDS", "LDSM", "STS"} <= set(opcodes.members("shared_load", "shared_store"))
+
+
+@pytest.mark.parametrize(
+    ("text", "writes", "reads"),
+    [
+        ("@!P0 SYNCS.PHASECHK.TRANS64.TRYWAIT P2, [UR6+0x8], R4", ("P2",), ("UR6", "R4", "P0")),
+        ("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR23+0x38030], RZ", (), ("UR23",)),
+        ("SYNCS.CCTL.IV [UR4]", (), ("UR4",)),
+        ("ATOMG.E.CAS.STRONG.GPU PT, R4, [R2.64], R6, R7", ("R4",), ("R2", "R3", "R6", "R7")),
+        ("LOP3.LUT P0, R4, R5, 0x7, RZ, 0xc0, !PT", ("P0", "R4"), ("R5",)),
+        ("VOTEU.ANY UP3, !P5", ("UP3",), ("P5",)),
+    ],
+)
+def test_what_an_instruction_writes_and_reads(
+    text: str, writes: tuple[str, ...], reads: tuple[str, ...]
+) -> None:
+    found = opcodes.parse(text)
+    assert (found.writes, found.reads) == (writes, reads)

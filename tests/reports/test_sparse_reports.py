@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from asked import metrics_read
 from recorded_data import ReadRecorded
 from scale import few
 
 from gemmprof import metrics
-from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 from gemmprof.reports.pages.contents import plan
@@ -70,15 +71,16 @@ def only(profile: KernelProfile, names: set[str]) -> KernelProfile:
 
 def subsets(profile: KernelProfile, recorded: ReadRecorded, *, alone: bool) -> Iterator[tuple[str, set[str]]]:
     read: set[str] = set()
-    for name, group in metrics.GROUPS.items():
-        read |= {*group.required, *group.expected, *group.optional}
-        yield name, {*group.required, *group.expected, *group.optional}
-        for section, names in group.sources.items():
-            yield section, set(names)
+    for analysis in analyses():
+        names = metrics_read(analysis, profile)
+        read |= names
+        yield analysis.NAME, names
+        for section, of_section in analysis.GROUP.sources.items():
+            yield section, set(of_section)
     for part in SETS:
         launch = recorded(f"partial_{part}")[0]
         yield part, {*launch.metrics, *launch.instances}
-    for metric in sorted(read & {*profile.metrics, *profile.instances} if alone else ()):
+    for metric in sorted(read if alone else ()):
         yield f"{metric} and the duration", {metric, metrics.DURATION}
 
 

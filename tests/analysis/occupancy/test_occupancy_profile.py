@@ -99,9 +99,9 @@ def test_the_calculator_gives_the_same_limits_and_occupancy(report_name: str, re
 
 
 CURVES = (
-    ("threads_per_block", metrics.WARPS_PER_BLOCK_SIZE),
-    ("registers_per_thread", metrics.WARPS_PER_REGISTER_COUNT),
-    ("block_barriers", metrics.WARPS_PER_BARRIER_COUNT),
+    ("threads_per_block", "launch__occupancy_per_block_size"),
+    ("registers_per_thread", "launch__occupancy_per_register_count"),
+    ("block_barriers", "launch__occupancy_per_barrier_count"),
 )
 
 
@@ -125,7 +125,7 @@ def test_the_curve_over_shared_memory_is_the_one_that_ncu_records(recorded: Read
     for name in ("flaws_occupancy", "ladder_simple", "flaws_bank_conflicts", "flaws_async_copy"):
         for profile in recorded(name):
             present = of_launch(profile)
-            instances = profile.instances[metrics.WARPS_PER_SHARED_MEMORY]
+            instances = profile.instances["launch__occupancy_per_shared_mem_size"]
             assert present is not None
             # ncu counts the driver's reserve in x, and a kernel that declares no shared memory ends at 48 KiB.
             reserve = present.limits.reserved_shared_memory_per_block
