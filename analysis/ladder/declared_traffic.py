@@ -27,6 +27,7 @@ from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.memory_chart import SECTOR_BYTES, WAVEFRONT_BYTES, MemoryChart
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.expressions import Access, Addresses, ExpressionError, evaluate
+from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import WARP
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
@@ -238,35 +239,6 @@ class Traffic:
         return next((row for row in self.rows if row.name == name), None)
 
 
-# Title and unit of each quantity, and why measurement and model may differ.
-_QUANTITIES = {
-    "fma_per_output": ("Multiply-adds for an output", "", ""),
-    "global_loads_per_output": ("Elements loaded from global memory for an output", "element", ""),
-    "shared_loads_per_output": ("Elements loaded from shared memory for an output", "element", ""),
-    "shared_bytes": ("Bytes that threads load from shared memory", "byte", ""),
-    "operand_bytes": ("Bytes that wgmma reads from shared memory", "byte", ""),
-    "l1_bytes": ("Bytes of the sectors that global loads touch in L1", "byte", ""),
-    "l2_read_bytes": (
-        "Bytes that L2 delivers to L1",
-        "byte",
-        "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
-    ),
-    "l2_write_bytes": (
-        "Bytes stored to L2",
-        "byte",
-        "above: warps store parts of sectors, each of which L2 takes as a whole",
-    ),
-    "dram_read_bytes": (
-        "Bytes read from device memory",
-        "byte",
-        "above: L2 lost what was needed again; below: L2 still held operands from before",
-    ),
-    "dram_write_bytes": (
-        "Bytes written to device memory",
-        "byte",
-        "below: C was still in L2 when the kernel ended",
-    ),
-}
 _COPIED = "tensor copies keep nothing in L1 that blocks could share"
 _AHEAD = "above: the last step loads the first operands of a step that does not come"
 
@@ -302,7 +274,8 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
         TrafficRow(
             name, title, unit, *predicted.get(name, (None, "")), measured.get(name), notes.get(name, note)
         )
-        for name, (title, unit, note) in _QUANTITIES.items()
+        # Why measurement and model may differ is the note.
+        for name, title, unit, note in facts(__file__, "traffic.csv")
     ]
     rows += [_intensity(problem, row) for row in rows if row.name in _INTENSITIES]
     kept = tuple(row for row in rows if row.predicted or row.measured)

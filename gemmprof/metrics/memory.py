@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gemmprof.base.foreign_files import facts
+from gemmprof.base.spread import grouped
 from gemmprof.metrics import throughput
 from gemmprof.metrics.groups import MetricGroup
 
@@ -25,14 +27,17 @@ SHARED_CONFLICTS_OF["async_copy"] = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
     *SHARED_CONFLICTS_OF["async_copy"],
 )
-# Warp-level instructions; the names stand in the order of preference (another version of ncu, another name).
-SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
-    "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
-    "store": ("smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"),
-    "atomic": ("smsp__inst_executed_op_shared_atom.sum", "smsp__sass_inst_executed_op_shared_atom.sum"),
-    "ldmatrix": ("smsp__inst_executed_op_ldsm.sum",),
-    "stmatrix": ("smsp__inst_executed_op_shared_stsm.sum",),
-    "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
+# Warp-level instructions by address space and operation: the sum over the entries, each the first name that the report
+# has (another version of ncu, another name).
+_TERMS = grouped(
+    ((space, operation, term), name) for space, operation, term, name in facts(__file__, "instructions.csv")
+)
+SPACE_INSTRUCTIONS = grouped(
+    ((space, operation), tuple(names)) for (space, operation, _), names in _TERMS.items()
+)
+SHARED_INSTRUCTIONS_OF = {
+    kind: SPACE_INSTRUCTIONS["global" if kind == "async_copy" else "shared", kind][0]
+    for kind in ("load", "store", "atomic", "ldmatrix", "stmatrix", "async_copy")
 }
 
 L1_ACTIVE_CYCLES = "l1tex__cycles_active.sum"
@@ -106,8 +111,7 @@ COALESCING = MetricGroup(
 
 # --- Local memory ----------------------------------------------------------------------------------------------------
 
-LOCAL_LOADS = ("smsp__sass_inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads")
-LOCAL_STORES = ("smsp__sass_inst_executed_op_local_st.sum", "sass__inst_executed_local_stores")
+LOCAL_LOADS, LOCAL_STORES = (SPACE_INSTRUCTIONS["local", kind][0] for kind in _LOAD_AND_STORE)
 LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF, LOCAL_HIT_RATE_OF = (
     {kind: f"l1tex__t_{what}_pipe_lsu_mem_local_op_{_KINDS[kind]}{value}" for kind in _LOAD_AND_STORE}
     for what, value in (("requests", ".sum"), ("sectors", ".sum"), ("sector", "_hit_rate.pct"))
@@ -139,40 +143,6 @@ MEMORY_BANDWIDTH = "gpu__compute_memory_request_throughput.avg.pct_of_peak_susta
 MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
-
-# Warp-level instructions by address space and operation: the sum over the entries, each the first name that
-# the report has.
-SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
-    ("global", "load"): (("smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"),),
-    ("global", "store"): (
-        ("smsp__sass_inst_executed_op_global_st.sum", "sass__inst_executed_global_stores"),
-    ),
-    ("global", "reduction"): (("smsp__inst_executed_op_global_red.sum",),),
-    ("global", "atomic"): (
-        ("smsp__inst_executed_op_generic_atom_dot_alu.sum",),
-        ("smsp__inst_executed_op_generic_atom_dot_cas.sum",),
-    ),
-    ("global", "async_copy"): (("smsp__inst_executed_op_ldgsts.sum",),),
-    ("local", "load"): (LOCAL_LOADS,),
-    ("local", "store"): (LOCAL_STORES,),
-    ("texture", "load"): (("smsp__inst_executed_op_texture.sum",),),
-    ("surface", "load"): (("smsp__inst_executed_op_surface_ld.sum",),),
-    ("surface", "store"): (("smsp__inst_executed_op_surface_st.sum",),),
-    ("surface", "reduction"): (("smsp__inst_executed_op_surface_red.sum",),),
-    ("surface", "atomic"): (
-        ("smsp__inst_executed_op_surface_atom_dot_alu.sum",),
-        ("smsp__inst_executed_op_surface_atom_dot_cas.sum",),
-    ),
-    ("shared", "load"): (SHARED_INSTRUCTIONS_OF["load"],),
-    ("shared", "store"): (SHARED_INSTRUCTIONS_OF["store"],),
-    ("shared", "atomic"): (SHARED_INSTRUCTIONS_OF["atomic"],),
-    ("shared", "ldmatrix"): (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
-    ("shared", "stmatrix"): (SHARED_INSTRUCTIONS_OF["stmatrix"],),
-    ("shared", "wgmma"): (("smsp__sass_inst_executed_op_shared_gmma.sum",),),
-    ("distributed_shared", "access"): (("smsp__sass_inst_executed_op_dshared.sum",),),
-    ("tensor_memory_accelerator", "load"): (("smsp__inst_executed_op_tma_ld.sum",),),
-    ("tensor_memory_accelerator", "store"): (("smsp__inst_executed_op_tma_st.sum",),),
-}
 
 # Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak.
 SPACE_REQUESTS: dict[tuple[str, str], str] = {

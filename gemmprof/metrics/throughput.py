@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from gemmprof.base.foreign_files import facts
+from gemmprof.base.spread import grouped
 from gemmprof.metrics.groups import KNOWN_NAMES, MetricGroup
 
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
@@ -43,31 +45,7 @@ L1_DATA_STAGE = "L1 data stage"
 # One path serves both; the breakdown's other members tell which of the two was busy.
 FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
 
-_UNITS: tuple[tuple[str, str], ...] = (
-    (r"sm__inst_executed_pipe_lsu|l1tex__lsuin_requests", "load/store unit"),
-    (r"sm__issue_active|sm__inst_executed", "issue slots"),
-    (r"sm__\w*pipe_fma\w*", "FMA pipe"),
-    (r"sm__\w*pipe_alu\w*", "integer ALU"),
-    (r"sm__\w*pipe_fp64\w*", FP64_PIPE),
-    (r"sm__\w*pipe_fp16\w*", "FP16 pipe"),
-    (r"sm__\w*pipe_shared\w*", FP64_OR_TENSOR),
-    (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", TENSOR_CORES),
-    (r"sm__\w*pipe_xu\w*", "special-function unit"),
-    (r"sm__\w*pipe_uniform\w*", "uniform datapath"),
-    (r"sm__\w*pipe_cbu\w*", "branch unit"),
-    (r"sm__\w*pipe_adu\w*", "address-divergence unit"),
-    (r"sm__\w*pipe_tex\w*|l1tex__(tex|f_|data_pipe_tex)\w*", "texture unit"),
-    (r"sm__\w*pipe_ipa\w*", "interpolation unit"),
-    (r"sm__\w*pipe_tma\w*", "tensor memory accelerator"),
-    (r"sm__mio\w*", "memory I/O queue"),
-    (r"\w+_internal_activity", "internal activity"),
-    (r"idc__\w*", "constant cache"),
-    (r"l1tex__data\w*", L1_DATA_STAGE),
-    (r"l1tex__\w*", "L1 cache"),
-    (r"lts__\w*|l2\w*", "L2 cache"),
-    (r"(dram|fbpa|gpu__dram)\w*", "DRAM"),
-)
-_UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in _UNITS)
+_UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in facts(__file__, "hardware_units.csv"))
 
 
 @lru_cache(maxsize=KNOWN_NAMES)
@@ -175,47 +153,12 @@ ROOFLINE = MetricGroup(
 )
 
 
-def _elapsed(*names: str) -> tuple[str, ...]:
-    return tuple(f"{name}.avg.pct_of_peak_sustained_elapsed" for name in names)
-
-
 # By resource: how busy it was, per cent of its peak over elapsed cycles. The busiest of those present counts.
 # Atomics on few words keep one slice of L2 busy, so there the busiest slice counts, not the average one.
-BUSY: dict[str, tuple[str, ...]] = {
-    "issue": _elapsed("sm__issue_active", "sm__inst_issued"),
-    "fma": _elapsed("sm__pipe_fma_cycles_active"),
-    "fma_heavy": _elapsed("sm__pipe_fmaheavy_cycles_active"),
-    "alu": _elapsed("sm__pipe_alu_cycles_active", "sm__pipe_aluheavy_cycles_active"),
-    "fp64": _elapsed("sm__pipe_fp64_cycles_active"),
-    "xu": _elapsed("sm__inst_executed_pipe_xu", "sm__pipe_xu_cycles_active"),
-    "tensor": _elapsed(
-        "sm__pipe_tensor_cycles_active",
-        "sm__pipe_tensor_cycles_active_v2",
-        "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active",
-        "sm__pipe_tensor_op_dmma_cycles_active",
-        "sm__pipe_tc_cycles_active",
-    ),
-    "uniform": _elapsed("sm__inst_executed_pipe_uniform"),
-    "adu": _elapsed("sm__inst_executed_pipe_adu"),
-    "cbu": _elapsed("sm__inst_executed_pipe_cbu_pred_on_any"),
-    "idc": _elapsed("idc__request_cycles_active"),
-    "lsu": _elapsed("sm__inst_executed_pipe_lsu", "l1tex__lsuin_requests"),
-    "mio": _elapsed("sm__mio_inst_issued"),
-    "mio_data": _elapsed("sm__mio2rf_writeback_active"),
-    "l1_data": _elapsed("l1tex__data_pipe_lsu_wavefronts"),
-    "l1_writeback": _elapsed("l1tex__lsu_writeback_active"),
-    "tex": _elapsed("l1tex__data_pipe_tex_wavefronts", "l1tex__f_wavefronts", "sm__inst_executed_pipe_tex"),
-    "l1_to_l2": _elapsed("l1tex__m_l1tex2xbar_req_cycles_active"),
-    "l2_to_l1": _elapsed("l1tex__m_xbar2l1tex_read_sectors"),
-    "l2": _elapsed("lts__t_sectors", "lts__d_sectors"),
-    "l2_in": _elapsed("lts__xbar2lts_cycles_active"),
-    "l2_out": _elapsed("lts__lts2xbar_cycles_active"),
-    "l2_tags": _elapsed("lts__t_tag_requests", "gpu__compute_memory_access_throughput_internal_activity"),
-    "l2_atomics": ("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed",),
-    "dram": _elapsed("dram__cycles_active", "gpu__dram_throughput"),
-}
+_BUSY = grouped((resource, metric) for resource, metric in facts(__file__, "busy.csv"))
+BUSY = {resource: tuple(names) for resource, names in _BUSY.items()}
 
-L2_ATOMICS_AVERAGE = _elapsed("lts__d_atomic_input_cycles_active")[0]
+L2_ATOMICS_AVERAGE = "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"
 SM_ELAPSED_CYCLES_MAX = "sm__cycles_elapsed.max"
 L1_ACTIVE_CYCLES_AVERAGE = "l1tex__cycles_active.avg"
 MAX_WARPS_PER_SM = "device__attribute_max_warps_per_multiprocessor"
