@@ -17,7 +17,9 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to 1,600 shapes on two cards (docs/fastest_hgemm.md).
+// What the model needs to know of a tile. Microseconds, fitted to 4,548 shapes of an H200 and 2,540 of an H100
+// (docs/fastest_hgemm.md). So are all constants below: what hides behind other times counts for less, which is why some
+// bandwidths are above what a card has.
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
@@ -37,17 +39,17 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.554, 3.25, 0.016, 1.044),      facts<LargePair>(0.575, 5.11, 0.037, 1.879),
-    facts<Turn128>(0.333, 1.48, 0.083, 0.897),    facts<Turn160>(0.415, 5.21, 0.018, 1.624),
-    facts<Turn192>(0.425, 4.14, 0.084, 1.083),    facts<Swapped160>(0.435, 3.77, 0.011, 1.419),
-    facts<Swapped192>(0.516, 4.27, 0.024, 1.842), facts<Medium>(0.300, 0.69, 0.121, 0.830),
-    facts<Small>(0.203, 0.07, 0.050, 1.048),      facts<Tiny>(0.100, 0.06, 0.117, 0.635),
-    facts<Lone192>(0.357, 3.35, 0.120, 0.542),    facts<Lone128>(0.269, 1.22, 0.000, 0.535),
-    facts<Lone64>(0.170, 0.33, 0.122, 0.717),     facts<Lone16>(0.182, 0.82, 0.120, 0.967),
-    facts<Narrow>(0.206, 0.29, 0.122, 1.047),     facts<MediumPair>(0.355, 0.86, 0.043, 1.488),
-    facts<Tall160>(0.344, 1.26, 0.082, 1.116),    facts<Tall192>(0.252, 0.59, 0.097, 0.974),
-    facts<Tall96>(0.247, 0.60, 0.186, 0.899),     facts<Tall176>(0.393, 2.40, 0.056, 0.977),
-    facts<Slim160>(0.217, 0.86, 0.064, 0.918),    facts<Slim32>(0.134, 0.00, 0.117, 1.169),
+    facts<Large>(0.542, 3.47, 0.014, 1.055),      facts<LargePair>(0.558, 5.62, 0.024, 1.900),
+    facts<Turn128>(0.336, 2.18, 0.066, 0.866),    facts<Turn160>(0.426, 5.98, 0.017, 1.618),
+    facts<Turn192>(0.411, 5.28, 0.078, 0.939),    facts<Swapped160>(0.451, 4.72, 0.010, 1.547),
+    facts<Swapped192>(0.552, 5.13, 0.019, 1.947), facts<Medium>(0.282, 1.09, 0.196, 0.929),
+    facts<Small>(0.172, 0.39, 0.052, 1.044),      facts<Tiny>(0.105, 0.30, 0.118, 0.861),
+    facts<Lone192>(0.355, 3.93, 0.139, 0.562),    facts<Lone128>(0.270, 1.85, 0.001, 0.565),
+    facts<Lone64>(0.161, 0.79, 0.132, 0.720),     facts<Lone16>(0.165, 1.22, 0.120, 0.839),
+    facts<Narrow>(0.189, 0.53, 0.130, 0.977),     facts<MediumPair>(0.309, 1.53, 0.043, 0.994),
+    facts<Tall160>(0.326, 1.65, 0.082, 1.056),    facts<Tall192>(0.213, 0.98, 0.084, 0.977),
+    facts<Tall96>(0.225, 0.87, 0.262, 0.829),     facts<Tall176>(0.361, 2.76, 0.058, 1.072),
+    facts<Slim160>(0.203, 1.09, 0.063, 1.059),    facts<Slim32>(0.116, 0.19, 0.117, 1.052),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -62,34 +64,37 @@ struct Card {
     double store;                      // of C
     double write_back;                 // of what others have written to L2 and operands drive out, up to WRITTEN_BYTES
 };
-constexpr Card H200 = {1.0, 6.6e+06, 9.06e+06, 2.22e+07, 1.13e-07, 1.38e-08};
-constexpr Card H100 = {0.682, 5.06e+06, 6.01e+06, 1.95e+07, 1.49e-07, 3.15e-08};
+constexpr Card H200 = {1.0, 6.18e+06, 1.01e+07, 2.19e+07, 7.73e-08, 1.31e-08};
+constexpr Card H100 = {0.682, 4.49e+06, 5.75e+06, 2.10e+07, 1.08e-07, 3.26e-08};
 
 constexpr double LAUNCH = 5.72, WRITTEN_BYTES = 5e7;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
-constexpr double BEYOND_LINE = 1.05;  // that a row costs more whose 128 bytes lie in two lines of L2
-constexpr double STORE_ODD = 0.447;  // that C costs more whose rows begin within a sector
-constexpr double L2_HOLDS = 1.19e+07;  // operands of which later rounds find all in L2, of twice that none
+constexpr double BEYOND_LINE = 0.252;  // that a row costs more whose 128 bytes lie in two lines of L2
+constexpr double STORE_ODD = 0.251;  // that C costs more whose rows begin within a sector
+constexpr double L2_HOLDS = 8.77e+06;  // operands of which later rounds find all in L2, of twice that none
 // Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte, as if all blocks had the
 // largest share of them to add; more while others do.
-constexpr double EXCHANGE = 0.433, EXCHANGE_BYTE = 3.9e-05, EXCHANGE_BUSY = 1.57;
-constexpr double COPIED = 0.433, COPIED_BYTE = 3.5e-05;
+constexpr double EXCHANGE = 0.602, EXCHANGE_BYTE = 2.25e-05, EXCHANGE_BUSY = 2.75;
+constexpr double COPIED = 0.933, COPIED_BYTE = 1.69e-05;
 // Of those that blocks which are no cluster leave in memory: microseconds, for each of them, and a byte of all sums.
-constexpr double FAR = 2.84, FAR_BLOCK = 0.12, FAR_BYTE = 3.3e-07;
-// Of the bandwidth that a tile's copies reach: what blocks that share it do as a cluster; far ones, of any tile.
-constexpr double NEAR_BANDWIDTH = 0.85, FAR_BANDWIDTH = 0.66;
+constexpr double FAR = 3.41, FAR_BLOCK = 0.092, FAR_BYTE = 3.50e-07;
+// Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
+constexpr double NEAR_BANDWIDTH = 0.896, FAR_BANDWIDTH = 0.628;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
 // are fetched: microseconds, and more for each 64 KiB.
-constexpr double CUT = 0.571, CUT_ALL = 0.469, CUT_ONE_ROW = 0.23, FETCH = 1.69, FETCH_PER_PART = 2.55;
-// So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.291;
+constexpr double CUT = 0.542, CUT_ALL = 0.582, CUT_ONE_ROW = 0.242, FETCH = 3.12, FETCH_PER_PART = 1.55;
+// So do clusters that share a tile: each row of tiles but the first reads a part of B again.
+constexpr double READ_AGAIN = 0.386;
+// A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
+// requests are for the same at the same time: what L2 takes more, times the largest part of a tile beyond C.
+constexpr double EDGE = 0.949;
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
-constexpr double KEPT_FETCH = 7.81, KEPT_FETCH_PER_PART = 1.47, L2_BYTES = 2.71e+07;
-constexpr double SPLIT_ROW = 0.00406;  // that the copy engine takes for a row that begins within a sector
-constexpr double KEEP = 0.258;  // between a tile whose sums are kept and the next
+constexpr double KEPT_FETCH = 9.27, KEPT_FETCH_PER_PART = 1.1, L2_BYTES = 2.70e+07;
+constexpr double SPLIT_ROW = 0.00433;  // that the copy engine takes for a row that begins within a sector
+constexpr double KEEP = 0.633;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -138,6 +143,11 @@ inline double beyond_lines(const void* data, std::int64_t ld) {
 inline double both(double a, double b) { return std::sqrt(a * a + b * b); }
 inline double all(double a, double b, double c) { return std::cbrt(a * a * a + b * b * b + c * c * c); }
 
+// The part of the last tile that lies beyond C, along one side; none where that tile is the only one, and all are alike.
+inline double beyond_edge(int extent, int tile) {
+    return extent > tile && extent % tile != 0 ? 1.0 - double(extent % tile) / tile : 0.0;
+}
+
 // Rounds in which as many places have a tile as need no more rounds: the time of their steps, which L2 may hold up, or
 // that of the operands that their tiles read, each once a round. Endless where it is clearly no less than `bound`.
 inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, const Card& card,
@@ -157,9 +167,12 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
     const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
-    const double steps = parts * all(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split, asked / card.from_l2);
+    const double edge = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
+    const double l2 = asked * (1.0 + EDGE * edge) / card.from_l2;
+    const double steps = parts * all(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split, l2);
     const bool once = rows == 1 || columns == 1;  // the larger operand is
-    const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
+    const bool near = choice.splits > 1 && !choice.far;
+    const double high = std::min(rows, GROUP), again = near ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
     const auto bytes = [&](double tiles) {
         const double wide = std::min<double>(columns, std::ceil(tiles / high));
         const double deep = std::min<double>(rows, high * std::ceil(tiles / (high * columns)));
@@ -167,7 +180,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
                 std::min<double>(g.n, wide * tile.bn) * b_cost * again) * 2.0 * g.k;
     };
     const double operands = 2.0 * g.k * (double(g.m) + g.n), each_once = 2.0 * g.k * (g.m * a_cost + g.n * b_cost);
-    const double reached = choice.far ? FAR_BANDWIDTH : tile.bandwidth * (choice.splits > 1 ? NEAR_BANDWIDTH : 1.0);
+    const double reached = tile.bandwidth * (choice.far ? FAR_BANDWIDTH : near ? NEAR_BANDWIDTH : 1.0);
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
     read /= (once ? card.bandwidth_once : card.bandwidth) * reached;
