@@ -13,6 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
+from gemmprof.analysis.explanation.demands.distinct import evaluations
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -199,7 +200,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     met = WARP * float(work.executed[steps & waits.bars].sum())
     if 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
         return  # most threads read in every step: a sort, or a scan
-    loads = work.global_loads & ran & code.by_thread
+    loads = work.global_loads & ran & evaluations(work).by_thread
     if not loads.any():
         return
     others = ran & ~steps
@@ -276,7 +277,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
         return None
     warps = work.warps_of_block
-    keep = np.where(code.by_thread, 1.0, 1.0 / warps)
+    keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
     registers = int(values) if warps > 1 else 0
     then = min(

@@ -32,6 +32,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
+from gemmprof.analysis.explanation.demands.distinct import evaluations, walked_again
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     Reuse,
@@ -43,7 +44,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 )
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
@@ -78,9 +79,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     if not flows.missed:
         return
-    keep = _out_of_loops(work, loads)
+    keep = np.where(loads, evaluations(work).hoisted, 1.0)
     invariant = keep <= 0.5
-    known = [one for one in arrays(work) if not invariant[list(one.rows)].all()]
+    known = [one for one in (*arrays(work), *walked_again(work)) if not invariant[list(one.rows)].all()]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
@@ -128,21 +129,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _out_of_loops(work: Work, loads: Mask) -> Array:
-    """Share of each load that stays where it leaves the loops that do not write its address registers: once for all of
-    their rounds.
-    """
-    code = work.code
-    keep = keep_of(work)
-    for at in map(int, np.flatnonzero(loads)):
-        address = {name for name in work.sass[at].reads if name[0] in "RU"}
-        for loop in code.loops_around[at]:
-            if any(address.intersection(line.writes) for line in work.sass[loop.first : loop.last + 1]):
-                break
-            keep[at] /= rounds(work, loop)
-    return keep
-
-
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """What a thread loads several times, it keeps: passes over one row."""
     mine = [one for one in known if one.thread < LOADED_AGAIN * one.asked]
@@ -154,7 +140,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     for one in mine:
         keep[list(one.rows)] = one.thread / one.asked
         # Registers have no index: what a run's length tells, they cannot hold.
-        runs = any(forms[row].form.kind == RUNS for row in one.rows)
+        runs = any(row not in forms or forms[row].form.kind == RUNS for row in one.rows)
         values += np.inf if runs else one.thread * max(1.0, one.width / 4.0)
     rows = {row for one in mine for row in one.rows}
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))

@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
 from gemmprof.analysis.explanation.code.live import live_of
-from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
+from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
@@ -124,14 +124,15 @@ def _in_halves(work: Work) -> Variant | None:
     """A search in halves, or a look-up, in place of a walk along a table that all threads compare their own value with,
     entry by entry, until they leave it: in a loop, or in as many copies of its rounds.
     """
-    code, ran = work.code, work.executed > 0
+    code, ran, by_thread = work.code, work.executed > 0, evaluations(work).by_thread
+    one_place = work.where(lambda line: line.is_load) & ~by_thread
     walks: dict[tuple[object, Loop | None], list[int]] = {}
     for at in map(
         int, np.flatnonzero(ran & work.where(lambda line: line.opcode in ("ISETP", "FSETP", "DSETP")))
     ):
         sources = [code.producers(at, name) for name in work.sass[at].reads if name[0] == "R"]
-        entries = [found for found in sources if found and all(_one_place(work, one) for one in found)]
-        keys = [found for found in sources if found and all(code.by_thread[one] for one in found)]
+        entries = [found for found in sources if found and all(one_place[one] for one in found)]
+        keys = [found for found in sources if found and all(by_thread[one] for one in found)]
         loop = code.loop_of(at)
         if entries and keys and not any(loop is not None and one in loop for one in keys[0]):
             walks.setdefault((keys[0], loop), []).append(at)
@@ -165,12 +166,6 @@ def _in_halves(work: Work) -> Variant | None:
             "until they find its place. Sort the table before, or make a table of all values, bits or hashes."
         ),
     )
-
-
-def _one_place(work: Work, at: int) -> bool:
-    """Whether an instruction loads what is the same for all threads."""
-    code = work.code
-    return work.sass[at].is_load and not any(code.by_thread[source] for source in code.sources(at))
 
 
 def _lanes_of_a_row(work: Work) -> float:
@@ -326,7 +321,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     exchange their sums in fewer steps, and warps need not meet.
     """
     code, ran = work.code, work.executed > 0
-    loads = work.global_loads & ran & code.by_thread
+    loads = work.global_loads & ran & evaluations(work).by_thread
     known = [one for one in arrays(work) if loads[list(one.rows)].any()]
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
     looping = any(ran[loop.first] for loop in code.loops)

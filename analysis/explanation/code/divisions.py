@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code import sequences
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
+from gemmprof.analysis.explanation.demands.distinct import stays
 from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
@@ -68,7 +69,7 @@ def integer_divisions(work: Work) -> Divisions:
             if around and _from_memory(work, call):
                 of_data[around] = True
                 of_data[first : last + 1] = True
-        if sequences.stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
+        if stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
             # Values of 32 bits go another way around the call.
             called = sum(float(work.executed[call]) for call in calls)
             around_it = max(
@@ -92,9 +93,9 @@ def integer_divisions(work: Work) -> Divisions:
         shares[division.reciprocal] = 0.0
     longer: set[int] = set()
     summed = np.zeros(len(code.sass), dtype=bool)
-    for rows, stays in _deferred(work):
+    for rows, left in _deferred(work):
         found[rows] = summed[rows] = True
-        shares[rows] = stays
+        shares[rows] = left
     for rows, products, others in _wide_remainders(work):
         found[rows] = True
         multiplied = [at for at in rows if code.sass[at].opcode == "IMAD"]
@@ -222,8 +223,8 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
                 for at in needed
                 if at in members or not of_data or code.sass[at].opcode.removeprefix("U") in _SIGNS
             }
-            stays = sequences.stays(work, code.sources(start), [code.loop_of(start)])
-            yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, stays)
+            same = stays(work, code.sources(start), [code.loop_of(start)])
+            yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, same)
 
 
 def _deferred(work: Work) -> Iterator[tuple[list[int], float]]:

@@ -1,4 +1,5 @@
 """Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
+    masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
 
 Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one
 kernel share it, those of another process too).
@@ -153,27 +154,6 @@ class Program:
         return tuple(map(tuple, found))
 
     @cached_property
-    def depends_on(self) -> npt.NDArray[np.bool_]:
-        """Whether each instruction's result may differ between two threads: it goes back to a thread's or block's
-        number, to memory, or to what the threads of a warp exchange.
-        """
-        return self._going_back_to(_differs)
-
-    @cached_property
-    def by_thread(self) -> npt.NDArray[np.bool_]:
-        """Whether each instruction's result, or whether it is executed, may differ between the threads of a block.
-
-        A global load gives all threads the same where they read one place.
-        """
-        return self._going_back_to(
-            lambda line: (
-                (line.opcode in ("S2R", "S2UR") and any(one in line.text for one in ("SR_TID", "SR_LANEID")))
-                or line.space in ("shared", "local")
-                or line.opcode in EXCHANGES
-            )
-        )
-
-    @cached_property
     def by_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
         return self._going_back_to(_brings_data)
@@ -183,22 +163,6 @@ class Program:
         found = [begins(line) for line in self.sass]
         self._spread(found, range(len(self.sass)))
         return np.array(found, dtype=bool)
-
-    def varies(self, loop: Loop) -> npt.NDArray[np.bool_]:
-        """Whether each instruction's result may differ between two rounds of a loop around it."""
-        key = ("varies", loop)
-        if key not in self.masks:
-            inside = range(loop.first, loop.last + 1)
-            found = [False] * len(self.sass)
-            for at in inside:
-                line = self.sass[at]
-                # A value that the same round has not computed yet comes from the round before.
-                found[at] = _brings_data(line) or any(
-                    at <= source <= loop.last for source in self.sources(at)
-                )
-            self._spread(found, inside)
-            self.masks[key] = np.array(found, dtype=bool)
-        return self.masks[key]
 
     @cached_property
     def in_order(self) -> npt.NDArray[np.bool_]:
@@ -464,11 +428,6 @@ def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
 
 def _brings_data(line: Sass) -> bool:
     return bool(line.space and line.space != "constant") or line.opcode in EXCHANGES
-
-
-def _differs(line: Sass) -> bool:
-    special = line.opcode in ("S2R", "S2UR") and not any("NCTAID" in operand for operand in line.operands)
-    return special or bool(line.space and line.space != "constant") or line.opcode in EXCHANGES - {"CS2R"}
 
 
 def program(instructions: Sequence[Instruction]) -> Program:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.flow import EXCHANGES, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again
+from gemmprof.analysis.explanation.code.flow import EXCHANGES, reached
+from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again, stays
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
@@ -565,18 +565,6 @@ def _guard_of(work: Work, index: int) -> list[int]:
                 found += [place for place in (begin, meet) if place is not None]
             return sorted(found)
     return []
-
-
-def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:
-    """Whether what these instructions give is the same in all threads, or stays in each of these loops."""
-    code = work.code
-    behind = reached(sources, lambda at: code.sources(at) if code.depends_on[at] else ())
-    return not any(
-        loop is None or (at in loop and code.varies(loop)[at])
-        for at in behind
-        if code.depends_on[at]
-        for loop in loops
-    )
 
 
 def _whole_exponent(work: Work, rows: list[int]) -> bool:

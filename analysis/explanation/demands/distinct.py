@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import prod
@@ -19,8 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, SECTOR, UNIFORM, checked_forms, values_of
-from gemmprof.analysis.explanation.code.flow import Program, reached
-from gemmprof.analysis.explanation.demands.footprint import AXES, computing, rounds, serving, written
+from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
+from gemmprof.analysis.explanation.demands.footprint import (
+    AXES,
+    Reuse,
+    arrays,
+    computing,
+    rounds,
+    serving,
+    written,
+)
 from gemmprof.analysis.explanation.demands.work import (
     TENSOR_COPIES,
     Array,
@@ -104,11 +112,17 @@ class Evaluations:
             knows.
         hoisted: share of the executions that stays where it is computed before the loops around that do not change it.
         alike: it is the same in all threads, if not in all rounds.
+        by_thread: it may differ between the threads of a block.
+        in_rounds: share of a thread's executions that are not those of a round of a loop that does not change it.
+        loops: in which it may differ between rounds, a bit each.
     """
 
     different: Array
     hoisted: Array
     alike: Mask
+    by_thread: Mask
+    in_rounds: Array
+    loops: list[int]
 
 
 @once
@@ -120,7 +134,7 @@ def evaluations(work: Work) -> Evaluations:
     # Between two meetings of a block there is one round, which its threads have no other of to share out.
     in_step = sum(bit for bit, loop, _ in loops if work.barriers[loop.first : loop.last + 1].any())
     several = sum(1 << axis for axis, size in enumerate(launch.grid) if size > 1)
-    different, hoisted = work.threads.copy(), np.ones(len(code.sass))
+    different, hoisted, in_rounds = work.threads.copy(), np.ones(len(code.sass)), np.ones(len(code.sass))
     ordered = code.in_order
     for at in np.flatnonzero(work.executed > 0).tolist():
         one = differs[at]
@@ -133,8 +147,20 @@ def evaluations(work: Work) -> Evaluations:
         different[at] = min(different[at], count)
         still = takewhile(lambda each: not each[0], around)
         hoisted[at] = 1.0 / prod([often for _, often in still])
+        in_rounds[at] = 1.0 / prod([often for bit, often in around if not bit])
     alike = np.array([not (one.classes or one.axes) for one in differs])
-    return Evaluations(different, hoisted, alike)
+    by_thread = np.array([bool(one.classes) for one in differs])
+    return Evaluations(different, hoisted, alike, by_thread, in_rounds, [one.loops for one in differs])
+
+
+def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:
+    """Whether what these instructions give is the same in all threads, or stays in each of these loops."""
+    found = evaluations(work)
+    return all(
+        found.alike[at]
+        or all(loop is not None and not found.loops[at] >> work.code.loops.index(loop) & 1 for loop in loops)
+        for at in sources
+    )
 
 
 @once
@@ -173,12 +199,13 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
         for name in code.sass[at].reads:
             several = [one for one in _written_before(code, at, name) if one in ran]
             if not several and name[0] == "R":
-                found[at] = replace(unknown)  # nobody knows what it holds
+                found[at].classes, found[at].axes = (
+                    unknown.classes,
+                    unknown.axes,
+                )  # nobody knows what it holds
             inputs[at].update(several)
             if len(several) > 1:
-                # Which of them it is, the turns between tell; of the arguments of a function, its caller.
-                begin = max([min(several), *(first for first, last in code.functions if first <= at <= last)])
-                inputs[at].update(turns[bisect_left(turns, begin) : bisect_left(turns, at)])
+                inputs[at].update(_deciding(code, several, at, turns))
             for one in several:
                 found[at].loops |= _handed_on(work, one, at, name)
     new = True
@@ -196,6 +223,22 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 mine.classes = told[at]
             new |= before != (mine.classes, mine.axes, mine.loops)
     return found, classes
+
+
+def _deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[int]) -> Iterator[int]:
+    """The turns that tell which of several instructions wrote what this one reads: those around one of them, from where
+    both ways come to it. One that leaves a loop tells nothing of what a round finds.
+    """
+    # Of the arguments of a function its caller tells.
+    begin = max([min(several), *(first for first, last in code.functions if first <= at <= last)])
+    around = [loop.last for loop in code.loops_around[at] if any(at <= one <= loop.last for one in several)]
+    end = min(around, default=at)
+    for turn in turns[bisect_left(turns, begin) : bisect_left(turns, end)]:
+        target = code.target(turn)
+        first, last = (turn + 1, target - 1) if target is not None and target > turn else (target or 0, turn)
+        meets = last < end if first > turn else at > turn
+        if target is None or (meets and any(first <= one <= last for one in several)):
+            yield turn
 
 
 def _written_before(code: Program, at: int, name: str) -> Iterable[int]:
@@ -407,3 +450,19 @@ def _connected(rows: set[int], code: Program) -> Iterator[set[int]]:
         found = reached({left.pop()}, near)
         left -= found
         yield found
+
+
+def walked_again(work: Work) -> Iterator[Reuse]:
+    """Loads whose places no numbers tell, but which a thread loads again in each round of a loop around them that does
+    not change them: a row of a sparse matrix, a list.
+    """
+    code, found = work.code, evaluations(work)
+    known = {row for one in arrays(work) for row in one.rows}
+    loads = work.global_loads & (work.executed > 0) & ~code.chased & (found.in_rounds < 1.0)
+    for at in map(int, np.flatnonzero(loads)):
+        if at not in known:
+            asked = float(work.executed[at]) / work.launched_warps
+            thread = asked * float(found.in_rounds[at])
+            block = thread * work.profile.launch.threads_per_block
+            width = work.sass[at].access_bytes
+            yield Reuse((at,), width, asked, thread, thread * WARP, thread * WARP, 0.0, block, {}, 0.0, {})

@@ -17,7 +17,6 @@ import numpy as np
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     FAR,
-    RUNS,
     SECTOR,
     STRIDED,
     UNIFORM,
@@ -87,23 +86,7 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
             groups.setdefault((_common(form), form.width), []).append(form)
     found = [_array(work, forms) for forms in groups.values()]
     known = {row for array in found for row in array.rows}
-    others = (*_by_bits(work), *_walked_again(work))
-    return (*found, *(array for array in others if known.isdisjoint(array.rows)))
-
-
-def _walked_again(work: Work) -> Iterator[Reuse]:
-    """Runs whose beginnings were loaded (a row of a sparse matrix, a list): a thread that begins one anew in each round
-    of a loop around it loads the same again.
-    """
-    for index, one in checked_forms(work).items():
-        form = one.form
-        if form.kind == RUNS and form.space == "global" and work.sass[index].is_load:
-            passes = _passes(work, form)
-            if passes > 1.0:
-                asked = float(work.executed[index]) / work.launched_warps
-                block = asked / passes * work.profile.launch.threads_per_block
-                warp = asked / passes * WARP
-                yield Reuse((index,), form.width, asked, asked / passes, warp, warp, 0.0, block, {}, 0.0, {})
+    return (*found, *(array for array in _by_bits(work) if known.isdisjoint(array.rows)))
 
 
 def _passes(work: Work, form: Form) -> float:
