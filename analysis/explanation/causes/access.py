@@ -218,6 +218,8 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             continue  # it would leave more than it takes away
         factors, hit = _coalesced_traffic(work, sectors, tags)
         resident = min(most, warps * lanes / work.sms)
+        more = round(min(lanes, resident * work.sms / warps))
+        under_way = f", and {more} times as many warps are under way" if more > 1 else ""
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
             Fix(
@@ -226,8 +228,8 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
                 warps=max(1.0, resident / (work.resident_warps or resident)),
             ),
             change=(
-                f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring addresses, "
-                f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
+                f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring "
+                f"addresses{under_way}."
             ),
         )
 

@@ -66,8 +66,9 @@ class _Classes:
 
     def of(self, values: Labels) -> int:
         """The way that tells these values apart."""
-        different, labels = np.unique(values, return_inverse=True)
-        labels = labels.astype(np.int64)
+        different, first, labels = np.unique(values, return_index=True, return_inverse=True)
+        # In the order in which they come, whatever the values are: one way has one number.
+        labels = first.argsort().argsort()[labels].astype(np.int64)
         key = labels.tobytes()
         if key not in self._numbers:
             self._numbers[key] = len(self.labels)

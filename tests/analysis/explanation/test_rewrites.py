@@ -33,6 +33,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
+from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
     computed_again,
@@ -818,3 +819,12 @@ def test_a_tile_of_what_l1_has_saves_what_shared_memory_is_faster() -> None:
     tile = next(one for one in explain(profile).findings if one.cause == "redundant_loads")
     assert "tile in shared memory" in tile.variants[0].name
     assert tile.saves < 0.35
+
+
+def test_ways_to_part_threads_have_one_number_whatever_their_values() -> None:
+    """Else two ways that are one take turns, and what differs by them is never told to the end."""
+    ways = distinct._Classes(64)
+    halves, turned = ways.of(np.arange(64) // 32), ways.of(1 - np.arange(64) // 32)
+    pairs = ways.of(-(np.arange(64) // 2))
+    assert halves == turned
+    assert ways.join(pairs, halves) == ways.join(turned, pairs) == pairs
