@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gemmprof.analysis.comparison.matching import Match, match
 from gemmprof.analysis.comparison.outcome import Compared, Outcome, worst_first
-from gemmprof.analysis.comparison.reasons import Reason
-from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Range, code_of, opcode_changes
+from gemmprof.analysis.comparison.reasons import Reason, changed_opcodes, same_code
+from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Range, code_of
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas, read_sass
 from gemmprof.analysis.opcodes import CLASSES, info
@@ -149,13 +149,9 @@ def _compared(pair: Match) -> Compared:
     if before is None or after is None:
         return Compared(pair, "new" if before is None else "gone")
     changes = list(_changes(before, after))
-    same = before.code.digest == after.code.digest if before.code and after.code else None
-    if same is False:
-        changed = opcode_changes(before.code, after.code) if before.code and after.code else []
-        words = ", ".join(f"{name} {a} → {b}" for name, a, b in changed[:4])
-        changes.append(
-            f"code: {words}" if words else "code: the same opcodes with other operands or in another order"
-        )
+    same = same_code(before, after)
+    if same is False and before.code and after.code:
+        changes.append(f"code: {changed_opcodes(before.code, after.code)}")
     note = f"renamed: its code is {100 * pair.likeness:.0f} % alike" if pair.how == "renamed" else ""
     reasons = (Reason("code", "; ".join(changes)),) if changes else ()
     return Compared(pair, "unclear" if changes else "same", reasons=reasons, note=note, code_same=same)

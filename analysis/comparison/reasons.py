@@ -14,7 +14,7 @@ from statistics import median
 from typing import Literal
 
 from gemmprof import metrics as m
-from gemmprof.analysis.comparison.records import KernelRecord, Range, opcode_changes
+from gemmprof.analysis.comparison.records import Code, KernelRecord, Range, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import one_launch
@@ -103,9 +103,15 @@ def _code(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     if left.instructions and right.instructions:
         if left.instructions != right.instructions:
             yield f"instructions {left.instructions:,} → {right.instructions:,}"
-        changed = [f"{name} {a} → {b}" for name, a, b in opcode_changes(left, right)]
-        same = "the same opcodes with other operands or in another order"
-        yield _first(changed, "opcodes") if changed else same
+        yield changed_opcodes(left, right)
+
+
+def changed_opcodes(before: Code, after: Code) -> str:
+    """What of two codes differs, by their opcodes."""
+    changed = [f"{name} {a} → {b}" for name, a, b in opcode_changes(before, after)]
+    return (
+        _first(changed, "opcodes") if changed else "the same opcodes with other operands or in another order"
+    )
 
 
 def _first(words: Sequence[str], what: str) -> str:

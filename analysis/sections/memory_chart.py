@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from gemmprof import metrics
 from gemmprof.analysis.figure import collected, figure
 from gemmprof.analysis.sections.coalescing import async_copy_sectors
+from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -138,26 +139,23 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
         if not _known(link) and _exists((link.source, link.target, link.label), capability)
     )
     return MemoryChart(
-        _units(profile),
+        tuple(_units(profile)),
         links,
         absent,
         **collected(MemoryChart, profile),
     )
 
 
-# What a GPU must have for a box or a kind of link to exist.
-_NEEDS = {
-    "async_copy": "asynchronous copies",
-    "ldmatrix": "ldmatrix",
-    "stmatrix": "stmatrix",
-    "wgmma": "wgmma",
-    "tma_load": "tensor copies",
-    "tma_store": "tensor copies",
-    "tma_reduction": "tensor copies",
-    "tensor_memory_accelerator": "tensor copies",
-    "distributed_shared": "clusters",
-    "other_sm": "clusters",
-    "tensor_memory": "tensor memory",
+# The boxes in their order with their titles, and the kinds of link that not every GPU has, without; what a GPU needs to
+# have them.
+_PARTS = facts(__file__, "memory_chart.csv")
+_NEEDS = {name: feature for name, _, feature in _PARTS if feature}
+# Of a box its hit rate, how busy it is, and how the names of its parts begin in ncu's breakdown.
+_MEASURED = {
+    "l1": (metrics.L1_HIT_RATE, metrics.L1_THROUGHPUT, "l1tex__"),
+    "shared_memory": ("", metrics.SHARED_PEAK_PERCENT, ""),
+    "l2": (metrics.L2_HIT_RATE, metrics.L2_THROUGHPUT, "lts__"),
+    "device": ("", metrics.DRAM_THROUGHPUT, ""),
 }
 
 
@@ -171,40 +169,17 @@ def _known(link: MemoryLink) -> bool:
     return any(quantity is not None for quantity in quantities)
 
 
-def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
-    capability = profile.device.compute_capability
-    units = (
-        MemoryUnit("kernel", "Kernel"),
-        MemoryUnit("global", "Global"),
-        MemoryUnit("local", "Local"),
-        MemoryUnit("texture", "Texture"),
-        MemoryUnit("surface", "Surface"),
-        MemoryUnit("shared", "Shared"),
-        MemoryUnit("distributed_shared", "Distributed shared"),
-        MemoryUnit("tensor_memory_accelerator", "Tensor memory accelerator"),
-        MemoryUnit(
-            "l1",
-            "L1/TEX cache",
-            hit_rate=profile.number(metrics.L1_HIT_RATE),
-            percent_of_peak=profile.number(metrics.L1_THROUGHPUT),
-            busiest=_busiest_part(profile, "l1tex__"),
-        ),
-        MemoryUnit(
-            "shared_memory", "Shared memory", percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT)
-        ),
-        MemoryUnit(
-            "l2",
-            "L2 cache",
-            hit_rate=profile.number(metrics.L2_HIT_RATE),
-            percent_of_peak=profile.number(metrics.L2_THROUGHPUT),
-            busiest=_busiest_part(profile, "lts__"),
-        ),
-        MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
-        MemoryUnit("other_sm", "Shared memory of other SMs"),
-        MemoryUnit("system", "System memory"),
-        MemoryUnit("peer", "Peer memory"),
-    )
-    return tuple(unit for unit in units if _exists((unit.name,), capability))
+def _units(profile: KernelProfile) -> Iterable[MemoryUnit]:
+    for name, title, _ in _PARTS:
+        if title and _exists((name,), profile.device.compute_capability):
+            hit_rate, busy, parts = _MEASURED.get(name, ("", "", ""))
+            yield MemoryUnit(
+                name,
+                title,
+                profile.number(hit_rate),
+                profile.number(busy),
+                _busiest_part(profile, parts) if parts else "",
+            )
 
 
 def _busiest_part(profile: KernelProfile, prefix: str) -> str:

@@ -29,14 +29,6 @@ UNKNOWN = "unknown"
 
 VISIBLE_PERCENT = 0.05  # smaller percentages print as 0.0
 
-_LATENCY_OF_GROUP = {
-    "memory": "memory latency",
-    "shared": "shared-memory latency",
-    "execution": "instruction latency",
-    "synchronisation": "synchronisation",
-    "control": "instruction fetch",
-}
-
 # Causes that more blocks remove.
 _OF_THE_GRID = {"small_grid", "low_occupancy", "tail_effect", "workload_imbalance"}
 
@@ -138,7 +130,7 @@ def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
             return "small grid"
         if findings.stall is None:
             return "latency" if findings.kind else UNKNOWN
-        return _LATENCY_OF_GROUP.get(findings.stall.group, "latency")
+        return warp_states.LIMITED_BY[findings.stall.group]
     return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
 
 

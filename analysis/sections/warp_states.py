@@ -38,17 +38,10 @@ class StallReason:
     meaning: str
 
 
-# Title of each group of reasons, in the order of the pages.
-GROUPS: dict[str, str] = {
-    "memory": "Waiting for global or local memory",
-    "shared": "Waiting for shared memory and the memory I/O queue",
-    "execution": "Waiting for arithmetic",
-    "synchronisation": "Waiting for other warps",
-    "control": "Waiting for instructions",
-    "other": "Other",
-    "issuing": "Issuing or ready",
-}
-
+_GROUPS = facts(__file__, "stall_groups.csv")
+# Title of each group of reasons, in the order of the pages, and what limits a kernel that mostly waits so.
+GROUPS = {key: title for key, title, _ in _GROUPS}
+LIMITED_BY = {key: limit for key, _, limit in _GROUPS}
 ISSUING = "issuing"  # the group of the two states in which nothing holds the warp back
 
 _ABBREVIATIONS = ("lg", "imc", "mio", "gmma")
