@@ -29,6 +29,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     RUNS,
     Form,
     checked_forms,
+    constant,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
@@ -45,6 +46,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
+from gemmprof.gpu.arch import WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
@@ -400,10 +402,15 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     count = float(work.executed[rows].sum())
     first = float((keep * work.executed)[rows].sum())
     keep[list(serving(work, set(rows)))] = share(first, count)
-    # Each load reads shared memory; those that stay store there, too.
-    read = np.zeros(len(keep))
-    read[rows] = 1.0 + keep[rows]
-    wide_passes = np.array([max(1.0, line.access_bytes / 4.0) for line in work.sass])
+    # Each load reads shared memory, several by a vector where they walk along; those that stay store there, too.
+    read, passes = np.zeros(len(keep)), np.zeros(len(keep))
+    for one in shared:
+        several = _side_by_side(work, one)
+        mine = list(one.rows)
+        read[mine] = 1.0 / several + keep[mine]
+        # A pass serves 128 bytes, and 8 of a lane: wide accesses take several.
+        wide = several * one.width * max(1.0 / 8.0, min(1.0, share(one.warp, WARP * one.thread)) / 4.0)
+        passes[mine] = max(1.0, wide) / several + keep[mine] * max(1.0, one.width / 4.0)
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
@@ -417,8 +424,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             latency=np.minimum(waits, 1.0 / np.maximum(keep, 1e-9)),
             resources=dict.fromkeys(BELOW_L1, 1.0),
             shared=read,
-            # A pass serves 128 bytes: wide accesses take several.
-            passes=float((read * (wide_passes - 1.0) * work.executed)[rows].sum()),
+            passes=float((passes - read) @ work.executed),
             barriers=2.0 * tiles * warps,
             shared_bytes=round(size),
         ),
@@ -427,6 +433,17 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             f"{again:.0f} times as much as differs."
         ),
     )
+
+
+def _side_by_side(work: Work, one: Reuse) -> float:
+    """Loads of a thread that one vector does where all of them lie side by side as their loop walks on."""
+    forms = checked_forms(work)
+    loop = work.code.loop_of(one.rows[0])
+    places = {constant(forms[row].form) for row in one.rows}
+    step = forms[one.rows[0]].form.step(loop) if loop is not None else None
+    filled = len(places) * one.width
+    along = step is not None and abs(step) == filled == max(places) - min(places) + one.width
+    return max(1.0, WIDE / one.width) if along else 1.0
 
 
 def cache_locality(work: Work) -> Iterator[Candidate]:

@@ -12,8 +12,10 @@ from made_code import made
 from recorded_data import ROOT, one_launch
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.tensor import tensor_cores_idle, tensor_rates, warp_level_mma
 from gemmprof.analysis.explanation.causes.waits import memory_latency
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import ReportReader, read_report
@@ -213,6 +215,16 @@ class TestCopies:
 
 
 class TestTiles:
+    def test_a_tile_asks_for_what_the_next_stage_asks(self) -> None:
+        """A is read four k at a time, by one place for all lanes: two passes in place of four."""
+        now, then = work(stage("sgemm_coalesced")), work(stage("sgemm_shared"))
+        (said,) = redundant_loads(now)
+        tile = next(one for one in said.variants if one.name.startswith("tile in shared memory"))
+        asked = TimeModel(now).terms(tile.fix)
+        for key in ("l1_data", "lsu", "issue"):
+            there = then.loads[key].busy / then.loads[key].ceiling * then.imbalance * then.elapsed
+            assert asked[key] * now.elapsed == pytest.approx(there, rel=0.12), key
+
     def test_a_tile_fetched_in_turn_with_the_arithmetic(self) -> None:
         (before,) = read_report(ROOT / "tests" / "data" / "wgmma" / "hgemm_mma_in_turn.ncu-rep.xz")
         told = findings(before)["memory_latency"]
