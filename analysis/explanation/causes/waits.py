@@ -315,18 +315,18 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     meanwhile = float(work.attributed_total[inside].sum()) - part
     stays = max(0.1, 1.0 - meanwhile / part)
 
+    # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
+    apart = float(work.attributed_total[inside].sum()) if in_turn.any() else 0.0
     variants = []
     if work.has("asynchronous copies"):
         left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
-        copied = _past_registers(work, tiles, left)
-        # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
-        apart = float(work.attributed_total[inside].sum()) if in_turn.any() else 0.0
-        variants.append(
-            Variant(f"asynchronous copies, {STAGES:.0f} tiles in turn", replace(copied, regular=apart))
-        )
-    if awaited.any():
-        fix = Fix(latency=np.where(awaited, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-        variants.append(Variant("the next tile in registers", fix))
+        copied = replace(_past_registers(work, tiles, left), regular=apart)
+        variants.append(Variant(f"asynchronous copies, {STAGES:.0f} tiles in turn", copied))
+    if awaited.any() or not variants:
+        waited = np.where(awaited, stays, 1.0)
+        fix = Fix(latency=waited, resources=dict.fromkeys(work.loads, 1.0), regular=apart)
+        name = "two tiles in turn, the next in registers" if in_turn.any() else "the next tile in registers"
+        variants.append(Variant(name, fix))
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
     return Candidate(
         cause="memory_latency",
