@@ -514,16 +514,20 @@ def learn() -> tuple[Calibration, list[str]]:
 
 
 REMOVES = {
-    "coalesced": "uncoalesced_access", "shared": "redundant_loads", "block1d": "shared_memory_bandwidth",
-    "block2d": "shared_memory_bandwidth", "vectorized": "narrow_access", "linearized": "shared_bank_conflicts",
-    "padded": "shared_bank_conflicts", "autotuned": "shared_memory_bandwidth", "warptiled": "shared_memory_bandwidth",
-    "double_buffered": "memory_latency", "async_copy": "memory_latency", "fastest": "memory_latency",
-    "hgemm_wmma": "tensor_cores_idle", "hgemm_mma": "shared_bank_conflicts", "hgemm_async_copy": "memory_latency",
+    "coalesced": "uncoalesced_access: neighbouring threads", "shared": "redundant_loads: tile in shared memory",
+    "block1d": "shared_memory_bandwidth", "block2d": "shared_memory_bandwidth", "vectorized": "narrow_access",
+    "linearized": "shared_bank_conflicts", "padded": "shared_bank_conflicts", "autotuned": "shared_memory_bandwidth",
+    "warptiled": "shared_memory_bandwidth", "double_buffered": "memory_latency: two tiles in turn",
+    "async_copy": "memory_latency: asynchronous copies", "hgemm_wmma": "tensor_cores_idle",
+    "hgemm_mma": "shared_bank_conflicts", "hgemm_async_copy": "memory_latency: asynchronous copies",
     "hgemm_wgmma": "warp_level_mma", "hgemm_specialized": "barriers", "hgemm_clusters": "cache_locality",
-    "hgemm_staged": "uncoalesced_access", "hgemm_stream_k": "workload_imbalance", "hgemm_tiles": "small_grid",
+    "hgemm_staged": "uncoalesced_access", "hgemm_stream_k": "workload_imbalance", "hgemm_tiles": "workload_imbalance",
     "hgemm_split_k": "small_grid",
 }  # fmt: skip
-"""The cause that each stage's idea removes from the stage before, read from the ideas and not from what is found."""
+"""The cause that each stage's idea removes from the stage before, with the start of the rewrite's name where the cause
+has several, read from the ideas and not from what is found. Stages of several ideas at once have none. Tiles by shape
+come after a grid that fills the GPU: its SMs have unequal shares.
+"""
 
 
 def of_the_ladders() -> list[str]:
@@ -543,16 +547,18 @@ def of_the_ladders() -> list[str]:
     named = inside = of = 0
     for (ladder, product_), mine in rungs.items():
         for rung, step in zip(mine, ladder_steps(mine), strict=False):
-            cause = REMOVES.get(step.after.name, "–")
+            removes = REMOVES.get(step.after.name, "–")
+            cause, _, rewrite = removes.partition(": ")
             found = (*rung.explanation.findings, *rung.explanation.other_arithmetic)
-            said = next((one for one in found if one.cause == cause), None)
+            written = (way for one in found if one.cause == cause for way in one.variants)
+            said = next((way for way in written if way.name.startswith(rewrite)), None)
             low, high = (said.saves_low, said.saves_high) if said else (0.0, UNNAMED)
             held = low - SLACK <= max(0.0, step.came_out) <= high + SLACK
             dear = step.came_out >= COSTLY
             named, inside, of = named + (dear and said is not None), inside + (dear and held), of + dear
             told = f"{100 * said.saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})" if said else "–"
             text.append(
-                f"| {ladder}, {product_} | {step.after.title} | {cause} | {'yes' if said else 'no'} | {told} | "
+                f"| {ladder}, {product_} | {step.after.title} | {removes} | {'yes' if said else 'no'} | {told} | "
                 f"{100 * step.came_out:.0f} % |"
             )
     return [
