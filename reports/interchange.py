@@ -15,47 +15,15 @@ from gemmprof.analysis.comparison.gate import Break, GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.sides import source_place
 from gemmprof.base.documents import json_text
-from gemmprof.base.printable import json_safe, markdown, one_line, printable
+from gemmprof.base.printable import json_safe, one_line, printable
 from gemmprof.reports import sentences
+from gemmprof.reports.pages.environment import filled_text
 
 
 def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
     """A table for a pull request, what changed under it, and what the gate says."""
-    lines = [
-        f"**{markdown(sentences.tally(outcome))}** ({markdown(outcome.before)} → {markdown(outcome.after)})",
-        "",
-    ]
-    if gate is not None:
-        lines += [f"{'✅' if gate.holds else '❌'} {markdown(sentences.gate_summary(gate, outcome))}", ""]
-    lines += [
-        "| verdict | kernel | grid | before | after | change | in cycles |",
-        "|---|---|---|---:|---:|---|---:|",
-    ]
-    for kernel in outcome.kernels:
-        cells = (
-            sentences.VERDICTS[kernel.verdict],
-            kernel.match.title,
-            kernel.record.grid_text,
-            sentences.seconds(kernel, "before"),
-            sentences.seconds(kernel, "after"),
-            sentences.change(kernel),
-            sentences.cycles(kernel),
-        )
-        lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
-    changed = [
-        f"- {markdown(kernel.match.title)}: {markdown(text)}"
-        for kernel in outcome.kernels
-        for text in sentences.why(kernel)
-        if kernel.verdict != "same"
-    ]
-    notes = [f"- {markdown(note)}" for note in outcome.notes]
-    said = (
-        [] if gate is None else [f"- {kind}: {markdown(text)}" for kind, text in sentences.gate_lines(gate)]
-    )
-    for part in (notes, said, changed):
-        if part:
-            lines += ["", *part]
-    return "\n".join(lines)
+    text = filled_text("pull_request.md.jinja", outcome=outcome, gate=gate, sentences=sentences)
+    return text.removesuffix("\n")
 
 
 def junit_text(outcome: Outcome, gate: GateResult | None) -> str:

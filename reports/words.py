@@ -1,10 +1,7 @@
-"""The sentences that every form of an explanation shares, its form for a terminal (one screen of 30 lines), and as
-Markdown for an issue or a language model, with foreign text fenced off as code.
-"""
+"""The sentences that every form of an explanation shares, and its form for a terminal: one screen of 30 lines."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -298,85 +295,3 @@ def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:
 def _cut(text: str, width: int) -> str:
     flat = " ".join(text.split("\n"))
     return flat if len(flat) <= width else flat[: width - 1] + "…"
-
-
-# --- As Markdown ------------------------------------------------------------------------------------------------------
-
-LETTERS_PER_TOKEN = 3.2  # of this kind of text; on the careful side for the tokenisers of today
-
-
-def markdown(found: Sequence[Explained], *, budget: int | None = None) -> str:
-    """Families in their order, within a budget of tokens if one is given."""
-    if not found:
-        return "The input holds no kernel.\n"
-    forms = ((8, 4, 5, 6), (5, 3, 3, 3), (3, 2, 2, 2), (2, 1, 1, 1), (1, 0, 1, 1), (1, 0, 0, 1))
-    limit = None if budget is None else int(budget * LETTERS_PER_TOKEN)
-    text = ""
-    for findings, facts, places, trust in forms:
-        parts = ["\n".join(_marked_down(one, findings, facts, places, trust)) for one in found]
-        text = "\n\n".join(parts) + "\n"
-        if limit is None or len(text) <= limit:
-            return text
-    kept: list[str] = []
-    for part in parts:
-        if sum(map(len, kept)) + len(part) + 60 > (limit or 0) and kept:
-            break
-        kept.append(part)
-    left = len(parts) - len(kept)
-    more = f"{left} more {'family is' if left == 1 else 'families are'} left out."
-    end = f"\n\n{more}\n" if left else "\n"
-    return ("\n\n".join(kept) + end)[:limit]
-
-
-def code(text: str) -> str:
-    """Foreign text as inline code that it cannot leave: with a fence longer than any in it."""
-    flat = visible(" ".join(text.split()))
-    if not flat:
-        return ""
-    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
-    return f"{ticks}{pad}{flat}{pad}{ticks}"
-
-
-def _marked_down(one: Explained, findings: int, facts: int, places: int, trust: int) -> Iterator[str]:
-    kernel = one.explanation
-    times = f", the longest of {one.launches} launches" if one.launches > 1 else ""
-    name = f"{one.family.id} " if one.family is not None else ""
-    yield f"## {name}{code(one.label)}"
-    yield ""
-    yield f"{duration(kernel)} under the profiler{times}{f'; {one.owner}' if one.owner else ''}."
-    if kernel.trust[:trust]:
-        yield ""
-        yield from (f"> {_escaped(sentence)}  " for sentence in kernel.trust[:trust])
-    for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):
-        yield ""
-        yield from _marked_finding(number, finding, facts, places)
-        yield from (f"   - {_escaped(way)}" for way in other_ways(others_, whole=facts > 1))
-    rest = named(one for one, *_ in kernel.losses[findings:])
-    other = _escaped(others(kernel)) if places else ""
-    for end in filter(None, (f"Also: {rest}." if rest else "", small(kernel), other, conclusion(kernel))):
-        yield ""
-        yield end
-
-
-def _marked_finding(number: int, finding: Finding, facts: int, places: int) -> Iterator[str]:
-    saves = f"saves {saved(finding)} of its time"
-    yield f"{number}. **{finding.cause}** {saves}. {_escaped(finding.change)}"
-    if several := ways(finding):
-        yield f"   - {_escaped(several)}"
-    for where in finding.places[:places]:
-        inlined = f" (inlined {', '.join(map(code, where.inlined))})" if where.inlined else ""
-        shown = where.text or where.sass
-        text = f": {code(shown)}" if shown and where.line is not None else ""
-        yield f"   - at {code(place(where))}{inlined}{text}, {100 * where.share:.0f} %"
-    if facts and finding.evidence:
-        yield "   - " + "; ".join(_escaped(fact(item)) for item in finding.evidence[:facts])
-
-
-def _escaped(text: str) -> str:
-    """Our own sentences: names of metrics and of other things with underscores in them are code, the rest stays."""
-    parts = re.split(r"(\w*_[\w.]*\w)", visible(text))
-    return "".join(
-        code(part) if odd % 2 else re.sub(r"([\\*<>|\[\]_`])", r"\\\1", part)
-        for odd, part in enumerate(parts)
-    )

@@ -199,7 +199,8 @@ class Report:
 
     def to_markdown(self, *, tokens: int | None = None) -> str:
         """The explanation of each family for an issue or a language model, within about so many tokens."""
-        from gemmprof.reports.words import explained, markdown
+        from gemmprof.reports.agents import markdown
+        from gemmprof.reports.words import explained
 
         return markdown(explained(self.session, self.families), budget=tokens)
 

@@ -27,7 +27,6 @@ from gemmprof.base.printable import json_safe
 from gemmprof.children.line_worker import LineWorker, WorkerError, serve
 from gemmprof.children.watched import python_command
 from gemmprof.reports import agents
-from gemmprof.reports.words import LETTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -150,7 +149,7 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        from gemmprof.reports.words import explained, markdown
+        from gemmprof.reports.words import explained
 
         session = self.folders.session(path, kernel=kernel, launches=launch)
         if json:
@@ -158,7 +157,7 @@ class Tools:
 
             return _typed(explain_document(session), tokens)
         found = explained(session, session.families)
-        return f"{agents.QUOTED}\n\n{markdown(found, budget=max(tokens, 50))}"
+        return f"{agents.QUOTED}\n\n{agents.markdown(found, budget=max(tokens, 50))}"
 
     def diff(
         self,
@@ -236,7 +235,7 @@ class Tools:
 def _typed(document: Document, tokens: int) -> str:
     """A document as JSON, whole or not at all: a part of one would be another."""
     text = json_safe(json_text(document, indent=0))
-    needed = int(len(text) / LETTERS_PER_TOKEN) + 1
+    needed = int(len(text) / agents.LETTERS_PER_TOKEN) + 1
     if needed > tokens:
         raise UsageError(
             f"the document takes about {needed:,} tokens",

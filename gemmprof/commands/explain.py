@@ -28,7 +28,7 @@ VALUES = values(READ_THERE, format=("text", "markdown", "json"))
 def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.reading.unpack import unpacked_once
-    from gemmprof.reports.words import explained, markdown
+    from gemmprof.reports.words import explained
 
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
     with unpacked_once():
@@ -38,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
 
             common.print_json(explain_document(session))
         elif chosen == "markdown":
+            from gemmprof.reports.agents import markdown
+
             print(markdown(explained(session, session.families), budget=options.budget), end="")
         else:
             from gemmprof.reports.words import lines_for, screen

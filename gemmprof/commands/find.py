@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
     with without_modules("pandas", "numpy"):
         from gemmprof.reports.dataset.manifest import is_dataset
-        from gemmprof.reports.dataset.query import document, search
+        from gemmprof.reports.dataset.query import search
 
     condition = parse_condition(options.condition)
     inputs = [Path(item) for item in options.inputs] or [Path()]
@@ -60,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
             folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             failed = dataset_options.refresh(folder, inputs, options)
         with without_modules("pandas", "numpy"):
-            answer = search(folder, condition, limit=options.limit)
+            answer = search(folder, condition, asked=options.condition, limit=options.limit)
     if options.json:
-        common.print_json(document(answer, options.condition))
+        common.print_json(answer)
     else:
         from gemmprof.reports.terminal import found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,32 +64,23 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
     found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The launches found, those that took longest first, how many there are in all, and how many were looked at."""
-
-    found: tuple[FoundLaunch, ...]
-    matches: int
-    looked_at: int
-
-
-def document(answer: Answer, condition: str) -> FindDocument:
-    """The launches that a search found."""
-    return FindDocument(condition, answer.matches, answer.looked_at, answer.found)
-
-
-def search(folder: Path, condition: conditions.Condition, *, limit: int | None = None) -> Answer:
+def search(
+    folder: Path, condition: conditions.Condition, *, asked: str = "", limit: int | None = None
+) -> FindDocument:
     """The launches of a data set that meet a condition. A launch that lacks a figure does not meet a condition on it.
+
+    Args:
+        asked: the condition's text.
 
     Raises:
         UsageError: if the condition names no figure, finding or metric that the data set knows.
         DatasetError: if it cannot be read.
     """
     try:
-        return _search(folder, condition, limit)
+        return _search(folder, condition, asked, limit)
     except FileNotFoundError:
         try:  # a part may have been read anew, and deleted, since its manifest was read
-            return _search(folder, condition, limit)
+            return _search(folder, condition, asked, limit)
         except FileNotFoundError as error:
             raise _unreadable(folder, error) from None
 
@@ -103,14 +93,14 @@ def _unreadable(folder: Path, error: Exception) -> DatasetError:
     )
 
 
-def _search(folder: Path, condition: conditions.Condition, limit: int | None) -> Answer:
+def _search(folder: Path, condition: conditions.Condition, asked: str, limit: int | None) -> FindDocument:
     contents = load_contents(folder)
     live: dict[str, dict[str, int]] = {}
     for path, entry in contents.reports.items():
         if entry.part:
             live.setdefault(entry.part, {})[path] = entry.launches
     if not live:
-        return Answer((), 0, 0)
+        return FindDocument(asked, 0, 0, ())
     try:
         names = _columns(folder, tuple(live), conditions.names_in(condition))
         texts = [part.name for part in conditions.parts_of(condition) if isinstance(part, conditions.Match)]
@@ -122,7 +112,7 @@ def _search(folder: Path, condition: conditions.Condition, limit: int | None) ->
             )
             met = launches.filter(_meeting(condition, launches, names))
             if not len(met):
-                return Answer((), 0, contents.launches)
+                return FindDocument(asked, 0, contents.launches, ())
             rows = _longest(met, limit)
             longest = _stacked(
                 readers.map(lambda part: _part(folder, part, live[part], shown).take(rows[part]), rows)
@@ -137,7 +127,7 @@ def _search(folder: Path, condition: conditions.Condition, limit: int | None) ->
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from None
     answer = tuple(_found(row, names) for row in kept.to_pylist())
-    return Answer(answer, len(met), contents.launches)
+    return FindDocument(asked, len(met), contents.launches, answer)
 
 
 def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:

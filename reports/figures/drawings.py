@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
@@ -47,40 +48,38 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
 
 
 LANE_STEP = 22.0
-CELL_ROW = 118.0
+WIDTH = 32 * LANE_STEP
 MOST_CELLS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One sector (global) or bank (shared): how many distinct words or bytes of it are used, by which lanes."""
+class Cell(NamedTuple):
+    """One sector (global) or bank (shared): its middle, the share of it that is used (0 to 1), its words.
+
+    Of a sector the share of its bytes that threads asked for; of a bank its words over the most of any bank.
+    """
 
     x: float
-    y: float
     used: float
-    """0 to 1: share of the sector's bytes that threads asked for; for a bank, passes over the worst case of 32."""
     text: str
     tip: str
 
 
 @dataclass(frozen=True, slots=True)
 class AccessDrawing:
-    """One warp access as a picture: 32 lanes above, sectors or banks below, lines from lanes to what they touch."""
+    """One warp access as a picture: 32 lanes above, cells below, wires from lanes to the middles of what they touch."""
 
     access: WarpAccess
     cell_width: float
-    cells: tuple[Cell, ...]
-    lines: tuple[tuple[float, float, float, float], ...]
+    cells: Sequence[Cell]
+    wires: Sequence[tuple[int, float]]
     headline: str
     good: bool
-    hidden_cells: int
-    width: float = 32 * LANE_STEP
-    height: float = 160
-    lanes: tuple[tuple[float, int], ...] = tuple((11 + LANE_STEP * lane, lane) for lane in range(32))
+    hidden_cells: int = 0
+    width: float = WIDTH
+    lane_step: float = LANE_STEP
 
 
-@dataclass(frozen=True, slots=True)
-class LaneDrawing:
+class LaneDrawing(NamedTuple):
     """One counter: its outline in a box of one unit a column and one unit of height, its colour and what it reaches."""
 
     title: str
@@ -100,9 +99,9 @@ class TimelineDrawing:
     """
 
     columns: int
-    lanes: tuple[LaneDrawing, ...]
-    stalls: tuple[LaneDrawing, ...]
-    phases: tuple[tuple[Phase, str], ...]
+    lanes: Sequence[LaneDrawing]
+    stalls: Sequence[LaneDrawing]
+    phases: Sequence[tuple[Phase, str]]
     data: dict[str, Any]
 
 
@@ -121,21 +120,26 @@ _END_COLOURS = {"filling": "bad", "tail": "bad", "prologue": "warn", "epilogue":
 
 def timeline(result: Timeline) -> TimelineDrawing:
     """The rows of the launch over time; a reason that is rare is left to the table of warp states."""
-    lanes = tuple(lane for lane in result.lanes if lane.peak > 0)
+    lanes = [lane for lane in result.lanes if lane.peak > 0]
     stalls = result.stalls[: len(_STACK_COLOURS)]
-    bottom = [0.0] * max((len(lane.values) for lane in stalls), default=0)
-    together = max((sum(values) for values in zip(*(map(_known, stalls)), strict=True)), default=0.0)
-    stacked = []
-    for lane, colour in zip(stalls, _STACK_COLOURS, strict=False):
-        top = [low + value for low, value in zip(bottom, _known(lane), strict=True)]
-        path = _outline(top, bottom, together)
-        stacked.append(LaneDrawing(lane.title, colour, path, f"{significant(lane.mean)} warps"))
-        bottom = top
-    columns = len(result.lanes[0].values) if result.lanes else 1
-    phases = tuple(
+    drawn = []
+    for lane in lanes:
+        path = _outline(_known(lane), [0.0] * len(lane.values), lane.scale)
+        peak = f"{significant(lane.peak)} {lane.unit}".strip()
+        drawn.append(LaneDrawing(lane.title, _LANE_COLOURS.get(lane.key, "sm"), path, peak))
+    edges = list(
+        accumulate(map(_known, stalls), lambda low, more: [a + b for a, b in zip(low, more, strict=True)])
+    )
+    together = max(edges[-1], default=0.0) if edges else 0.0
+    bottoms = [[0.0] * len(edges[0]), *edges] if edges else []
+    stacked = [
+        LaneDrawing(lane.title, colour, _outline(top, bottom, together), f"{significant(lane.mean)} warps")
+        for lane, colour, top, bottom in zip(stalls, _STACK_COLOURS, edges, bottoms, strict=False)
+    ]
+    phases = [
         (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
         for at, phase in enumerate(result.phases)
-    )
+    ]
     rows = [
         {
             "title": lane.title,
@@ -145,18 +149,12 @@ def timeline(result: Timeline) -> TimelineDrawing:
         }
         for lane in (*lanes, *stalls)
     ]
-    data = {"duration": result.duration_ns, "lanes": rows}
-    return TimelineDrawing(columns, tuple(map(_lane, lanes)), tuple(stacked), phases, data)
+    columns = len(result.lanes[0].values) if result.lanes else 1
+    return TimelineDrawing(columns, drawn, stacked, phases, {"duration": result.duration_ns, "lanes": rows})
 
 
 def _known(lane: Lane) -> list[float]:
     return [value if value == value else 0.0 for value in lane.values]
-
-
-def _lane(lane: Lane) -> LaneDrawing:
-    path = _outline(_known(lane), [0.0] * len(lane.values), lane.scale)
-    peak = f"{significant(lane.peak)} {lane.unit}".strip()
-    return LaneDrawing(lane.title, _LANE_COLOURS.get(lane.key, "sm"), path, peak)
 
 
 def _outline(top: Sequence[float], bottom: Sequence[float], most: float) -> str:
@@ -170,38 +168,28 @@ def _outline(top: Sequence[float], bottom: Sequence[float], most: float) -> str:
     return f"M0 {y(bottom[0] if bottom else 0.0)} {there} {back}z"
 
 
-def access_patterns(result: AccessPatterns) -> tuple[AccessDrawing, ...]:
+def access_patterns(result: AccessPatterns) -> list[AccessDrawing]:
     """A picture of each access of a stage."""
-    return tuple(
-        _shared(access) if access.space == "shared" else _global(access) for access in result.accesses
-    )
+    return [_shared(access) if access.space == "shared" else _global(access) for access in result.accesses]
 
 
 def _global(access: WarpAccess) -> AccessDrawing:
     """Lanes to 32-byte sectors: neighbours in one sector are coalesced."""
-    sectors = access.sectors
-    shown = sectors[:MOST_CELLS]
-    step = min(32 * LANE_STEP / max(len(shown), 1), 88.0)
-    start = (32 * LANE_STEP - step * len(shown)) / 2
-    place = {sector: start + step * (index + 0.5) for index, sector in enumerate(shown)}
-    taken_of = access.bytes_of_sectors
-    cells = []
-    for sector in shown:
-        taken = taken_of[sector]
+    shown = access.sectors[:MOST_CELLS]
+    step = min(WIDTH / max(len(shown), 1), 88.0)
+    start = (WIDTH - step * len(shown)) / 2
+    cells = {}
+    for index, sector in enumerate(shown):
+        taken = access.bytes_of_sectors[sector]
         tip = f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used"
         text = f"{taken}" if step > 20 else ""
-        cells.append(Cell(place[sector], CELL_ROW, taken / SECTOR_BYTES, text, tip))
-    lines = [
-        (11 + LANE_STEP * lane, 30.0, place[sector], CELL_ROW)
-        for lane, touched in enumerate(access.sectors_of_lanes)
-        for sector in touched
-        if sector in place
-    ]
-    ideal = access.ideal_sectors
-    headline = counted(len(sectors), "sector") + (f", {ideal} would do" if len(sectors) > ideal else "")
-    good, hidden = len(sectors) <= ideal, len(sectors) - len(shown)
-    box = min(step - 2, 80.0)
-    return AccessDrawing(access, box, tuple(cells), tuple(lines), headline, good, hidden)
+        cells[sector] = Cell(start + step * (index + 0.5), taken / SECTOR_BYTES, text, tip)
+    touched = ((lane, sector) for lane, all_ in enumerate(access.sectors_of_lanes) for sector in all_)
+    wires = [(lane, cells[sector].x) for lane, sector in touched if sector in cells]
+    count, ideal = len(access.sectors), access.ideal_sectors
+    headline = counted(count, "sector") + (f", {ideal} would do" if count > ideal else "")
+    box, hidden = min(step - 2, 80.0), count - len(shown)
+    return AccessDrawing(access, box, list(cells.values()), wires, headline, count <= ideal, hidden)
 
 
 def _shared(access: WarpAccess) -> AccessDrawing:
@@ -209,14 +197,18 @@ def _shared(access: WarpAccess) -> AccessDrawing:
     words: list[set[int]] = [set() for _ in range(BANKS)]
     for word in access.addresses_of_words:
         words[word // BANK_BYTES % BANKS].add(word)
+    counts = list(map(len, words))
+    cells = [
+        Cell(
+            11 + LANE_STEP * bank,
+            count / max(*counts, 1),
+            str(count or ""),
+            f"bank {bank}: {counted(count, 'different word')}",
+        )
+        for bank, count in enumerate(counts)
+    ]
     touched = {(lane, bank) for lane, banks in enumerate(access.banks) for bank in banks}
-    lines = ((11 + LANE_STEP * lane, 30.0, 11 + LANE_STEP * bank, CELL_ROW) for lane, bank in sorted(touched))
-    most = max(len(bank) for bank in words)
-    cells = []
-    for bank, count in enumerate(map(len, words)):
-        tip = f"bank {bank}: {counted(count, 'different word')}"
-        cells.append(Cell(11 + LANE_STEP * bank, CELL_ROW, count / max(most, 1), str(count or ""), tip))
-    ideal = access.conflict_free_wavefronts
+    wires = [(lane, cells[bank].x) for lane, bank in sorted(touched)]
     headline = counted(access.wavefronts, "wavefront")
-    headline += f", {ideal} without conflicts" if access.conflicts else ""
-    return AccessDrawing(access, 18, tuple(cells), tuple(lines), headline, not access.conflicts, 0)
+    headline += f", {access.conflict_free_wavefronts} without conflicts" if access.conflicts else ""
+    return AccessDrawing(access, 18, cells, wires, headline, not access.conflicts)

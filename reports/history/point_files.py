@@ -129,8 +129,7 @@ ROW_GROUP = 1 << 14
 
 def new_points(target: Path, schema: pa.Schema) -> AbstractContextManager[pq.ParquetWriter]:
     """A file of points to write to, which takes its name when it is whole on disk; at an error nothing is left."""
-    # Times hardly shrink; a reader of one series finds it by the bounds of its number.
-    return new_parquet(target, schema, plain=["time_ns"], statistics=["series"])
+    return new_parquet(target, schema, plain=["time_ns"])  # times hardly shrink
 
 
 def write_points(table: pa.Table, target: Path) -> None:
@@ -164,7 +163,7 @@ def read_columns(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> pa.Table:
-    """Rows of a compacted file: spans by their first row and length; row groups without any are not read."""
+    """Rows of a file: spans by their first row and length; row groups without any are not read."""
     with PointsReader(path) as file:
         metadata = file.metadata
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
@@ -185,22 +184,10 @@ def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.in
         return pa.concat_tables(found) if found else file.schema.empty_table()
 
 
-def rows_of_series(path: Path, numbers: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of these series in a single record, which is sorted by series."""
-    wanted = np.unique(numbers)
-    with PointsReader(path) as file:
-        groups = range(file.metadata.num_row_groups)
-        place = max(0, file.schema.get_field_index("series"))
-        rows = file.read(
-            groups=[at for at in groups if _holds(file.metadata.row_group(at).column(place), wanted)]
-        )
-    return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
-
-
+_SPAN = ("series", "start", "count")
 _DATES, _TIMES = ("recorded_at", "first", "last"), ("time_ns", "last_ns")
-_COUNTS = ("series", "start", "count")
 # What no point is without, nor a row of an index.
-_ALWAYS = (*_DATES, *_TIMES, *_COUNTS, "kernel", "grid", "device", "kind")
+_ALWAYS = (*_DATES, *_TIMES, *_SPAN, "kernel", "grid", "device", "kind")
 
 
 def _problem(name: str, column: pa.ChunkedArray) -> str:
@@ -209,7 +196,7 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
         return ""
     if column.null_count:
         return "is missing in some rows"
-    if name in _COUNTS and len(column) and pc.min(column).as_py() < 0:
+    if name in _SPAN and len(column) and pc.min(column).as_py() < 0:
         return "is negative"
     if name in _TIMES and not pc.all(pc.is_finite(column)).as_py() and len(column):
         return "is no number in some rows"
@@ -218,14 +205,6 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
         if bounds["min"] < 0 or bounds["max"] >= LAST_MICROSECOND:
             return "is no date in some rows"
     return ""
-
-
-def _holds(series: pq.ColumnChunkMetaData, wanted: npt.NDArray[np.int64]) -> bool:
-    """Whether a row group can hold one of these series, by the bounds that Parquet keeps of its numbers."""
-    bounds = series.statistics
-    if bounds is None or not bounds.has_min_max or not isinstance(bounds.min, int):
-        return True
-    return bool(np.searchsorted(wanted, bounds.max, "right") > np.searchsorted(wanted, bounds.min))
 
 
 COMPACT = "compact-"
@@ -302,14 +281,14 @@ class Listing:
 
     def rows(self, numbers: Sequence[int]) -> pa.Table:
         """The rows of these series, by series and time."""
-        wanted = np.asarray(numbers, dtype=np.int64)
-        parts = []
-        for path in self.compacted:
-            index = read_columns(index_of(path), ["series", "start", "count"])
-            series, starts, counts = (index.column(name).to_numpy() for name in index.column_names)
+        wanted, parts = np.asarray(numbers, dtype=np.int64), []
+        for path in self.all:
+            indexed = path in self.compacted  # of a record each row is a span
+            index = read_columns(index_of(path) if indexed else path, _SPAN if indexed else _SPAN[:1])
+            series, *spans = (index.column(name).to_numpy() for name in index.column_names)
+            starts, counts = spans or (np.arange(len(series)), np.ones(len(series), np.int64))
             chosen = np.isin(series, wanted)
             parts.append(rows_at(path, starts[chosen], counts[chosen]))
-        parts += [rows_of_series(path, wanted) for path in self.records]
         rows = pa.concat_tables(parts, promote_options="default")
         series = rows.column("series").to_numpy()
         if len(parts) == 1 and self.compacted and bool(np.all(series[1:] >= series[:-1])):

@@ -11,6 +11,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial, wraps
@@ -26,7 +27,7 @@ from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
-from gemmprof.base.printable import visible
+from gemmprof.base.printable import markdown, visible
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports import words as explanations
@@ -126,6 +127,25 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     return list(found.values())
 
 
+def code(text: str) -> str:
+    """Foreign text as inline code that it cannot leave: with a fence longer than any in it."""
+    flat = visible(" ".join(text.split()))
+    if not flat:
+        return ""
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}"
+
+
+def marked(text: str) -> str:
+    """Our own sentences as Markdown: names of metrics and other names with underscores are code, the rest stays."""
+    parts = re.split(r"(\w*_[\w.]*\w)", visible(text))
+    return "".join(
+        code(part) if odd % 2 else re.sub(r"([\\*<>|\[\]_`])", r"\\\1", part)
+        for odd, part in enumerate(parts)
+    )
+
+
 def lower_first(text: str) -> str:
     """The first letter small unless the word is an abbreviation."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
@@ -151,11 +171,14 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     lower_first,
     listed,
     formulas,
+    code,
+    marked,
 )
 
 
 _OTHERWISE_NAMED: dict[str, Callable[..., Any]] = {
     "base_name": base_name,
+    "marked_name": markdown,
     "json": json_for_script,
     "plain": msgspec.to_builtins,
     "finding_title": explanations.title,
@@ -178,7 +201,7 @@ def environment() -> Environment:
     """The environment; templates come from the package ``gemmprof.templates``."""
     env = Environment(
         loader=PackageLoader("gemmprof.templates", ""),
-        autoescape=True,
+        autoescape=lambda name: name is None or not name.endswith(".md.jinja"),
         finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -196,8 +219,13 @@ def environment() -> Environment:
 
 
 def filled(template: str, **values: Any) -> Markup:
-    """A template with these values in it."""
-    return Markup(environment().get_template(template).render(**values))
+    """A template of a page with these values in it."""
+    return Markup(filled_text(template, **values))
+
+
+def filled_text(template: str, **values: Any) -> str:
+    """The same of a text that is no HTML."""
+    return environment().get_template(template).render(**values)
 
 
 @cache

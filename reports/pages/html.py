@@ -29,6 +29,7 @@ from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_folder, refuse_foreign, write_new
 from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.reports import sentences
+from gemmprof.reports.agents import markdown
 from gemmprof.reports.pages.contents import (
     KernelPage,
     Plan,
@@ -40,7 +41,7 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import document, filled
-from gemmprof.reports.words import Explained, markdown
+from gemmprof.reports.words import Explained
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Compared, Outcome

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmprof.reports.dataset.manifest import Update
-    from gemmprof.reports.dataset.query import Answer
+    from gemmprof.reports.dataset.query import FindDocument
 
 MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is counted
 
 
-def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
+def parts(answer: FindDocument, *, width: int) -> Iterator[RenderableType]:
     """The launches, longest first, with the values that the condition looked at."""
     from rich.text import Text
 
@@ -39,7 +39,7 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         yield table
     more = answer.matches - len(answer.found)
     tail = f", {more:,} more not shown (--limit)" if more > 0 else ""
-    yield Text(f"{answer.matches:,} of {answer.looked_at:,} launches{tail}")
+    yield Text(f"{answer.matches:,} of {answer.launches:,} launches{tail}")
 
 
 def _nearby(path: str) -> str:

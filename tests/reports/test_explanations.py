@@ -25,10 +25,12 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.documents import json_text
 from gemmprof.gpu.arch import practice_of
 from gemmprof.model import Explanation, KernelProfile
+from gemmprof.reports.agents import markdown
 from gemmprof.reports.documents.of_findings import ExplainDocument, explain_document
 from gemmprof.reports.formatting import nanoseconds
+from gemmprof.reports.pages.environment import code
 from gemmprof.reports.terminal import summary
-from gemmprof.reports.words import Explained, code, explained, markdown, screen
+from gemmprof.reports.words import Explained, explained, screen
 from gemmprof.runs.directory import recorded_run_directory
 
 

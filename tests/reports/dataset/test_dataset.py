@@ -140,7 +140,7 @@ def test_answers_are_those_of_the_reports(tree: Path, dataset: Path, condition: 
     answer = search(dataset, parsed)
     assert {(found.report, found.launch) for found in answer.found} == expected
     assert answer.matches == len(expected)
-    assert answer.looked_at == sum(len(read_report(path)) for path in reports(tree))
+    assert answer.launches == sum(len(read_report(path)) for path in reports(tree))
 
 
 def _holds(condition: object, values: dict[str, float | None]) -> bool | None:
@@ -188,7 +188,7 @@ def test_only_what_changed_is_read_again(tree: Path, tmp_path: Path) -> None:
     third = update(folder, reports(copy))
     assert (third.read, third.kept, third.removed) == (1, 3, 1)
     seen = search(folder, parse_condition("kernel ~ '.'"))
-    assert seen.matches == seen.looked_at == third.launches
+    assert seen.matches == seen.launches == third.launches
     assert str(gone.resolve()) not in {found.report for found in seen.found}
     used = {entry.part for entry in load_contents(folder).reports.values()}
     assert {path.name for path in (folder / "parts").iterdir()} == used
@@ -269,7 +269,7 @@ def test_what_is_gone_stays_gone_while_older_manifests_name_it(tree: Path, tmp_p
     assert update(folder, every[1:]).removed == 0, "it was back"
     assert update(folder, every).read == 1
     assert update(folder, every).read == 0
-    assert search(folder, parse_condition("kernel ~ '.'")).looked_at == load_contents(folder).launches
+    assert search(folder, parse_condition("kernel ~ '.'")).launches == load_contents(folder).launches
 
 
 def test_foreign_and_older_folders(tree: Path, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_every_condition_finds_what_a_slow_reading_finds(dataset: Path, text: st
     answer = search(dataset, condition)
     expected = {row["launch"] for row in ROWS if slowly(condition, row)}
     assert {found.launch for found in answer.found} == expected
-    assert answer.matches == len(expected) and answer.looked_at == len(ROWS)
+    assert answer.matches == len(expected) and answer.launches == len(ROWS)
     for found in answer.found:
         row = ROWS[found.launch]
         assert (found.report, found.name) == (row["report"], row["kernel"])
