@@ -8,7 +8,6 @@ import platform
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 from gemmprof import __version__
 from gemmprof.analysis.comparison.gate import Break, GateResult
@@ -41,41 +40,17 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
                 skipped.setdefault(item.kernel.record.key, []).append(text)
         for kernel, text in gate.undecided:
             skipped.setdefault(kernel.record.key, []).append(text)
-    root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(
-        root,
-        "testsuite",
-        name="gemmprof diff",
-        package="gemmprof",
-        id="0",
-        timestamp=datetime.datetime.now().isoformat(timespec="seconds"),
-        hostname=one_line(platform.node()) or "localhost",
-        tests=str(len(outcome.kernels)),
-        failures=str(len(broken)),
-        errors="0",
-        skipped=str(len(skipped.keys() - broken.keys())),
-        time=f"{sum(kernel.seconds[1] or 0.0 for kernel in outcome.kernels):.9f}",
+    return filled_text(
+        "junit.xml.jinja",
+        outcome=outcome,
+        broken=broken,
+        skipped={key: texts for key, texts in skipped.items() if key not in broken},
+        seconds=sum(kernel.seconds[1] or 0.0 for kernel in outcome.kernels),
+        now=datetime.datetime.now().isoformat(timespec="seconds"),
+        host=platform.node(),
+        facts=_facts,
+        one_line=one_line,
     )
-    ElementTree.SubElement(suite, "properties")
-    for kernel in outcome.kernels:
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname="gemmprof.diff",
-            name=one_line(" ".join(filter(None, (kernel.record.name, kernel.record.grid_text)))),
-            time=f"{kernel.seconds[1] or 0.0:.9f}",
-        )
-        if texts := broken.get(kernel.record.key):
-            failure = ElementTree.SubElement(case, "failure", message=one_line("; ".join(texts)), type="gate")
-            failure.text = _facts(kernel)
-        elif texts := skipped.get(kernel.record.key):
-            ElementTree.SubElement(case, "skipped", message=one_line("; ".join(texts)))
-    # The schema has no output of single tests.
-    facts = (f"{one_line(kernel.match.title)}: {_facts(kernel)}" for kernel in outcome.kernels)
-    ElementTree.SubElement(suite, "system-out").text = "\n".join(facts)
-    ElementTree.SubElement(suite, "system-err")
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
 def _facts(kernel: Compared) -> str:

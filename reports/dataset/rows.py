@@ -66,14 +66,14 @@ def keep(folder: Path, name: str, manifest: Manifest) -> None:
 
 
 def write_part(
-    states: Mapping[str, Sequence[int]], target: Path, generation: int, *, explained: bool
+    reports: Mapping[str, Sequence[int]], target: Path, generation: int, *, explained: bool
 ) -> dict[str, Any]:
     """Read these reports into one Parquet file, which takes its name when it is whole, and write its manifest.
 
     Whoever does it twice writes the same twice.
 
     Args:
-        states: size and time of change of each report.
+        reports: size and time of change of each.
         target: the part to write, and beside it the one with its metrics; neither is written if no report could be
             read.
         generation: see `Manifest`.
@@ -89,7 +89,7 @@ def write_part(
 
     pairs: list[tuple[pa.Table, pa.Table]] = []
     entries: dict[str, Entry] = {}
-    for report, state in states.items():
+    for report, state in reports.items():
         try:
             pair = _tables(report, explained=explained)
         except (ReportError, OSError) as error:
@@ -204,15 +204,6 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
     return row
 
 
-def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    return write_part(
-        request["reports"],
-        Path(request["target"]),
-        int(request["generation"]),
-        explained=bool(request["explained"]),
-    )
-
-
 def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
     """The reports that these inputs stand for: of a folder all below it; links to folders are not followed.
 
@@ -258,4 +249,4 @@ if __name__ == "__main__":
     from gemmprof.children.line_worker import serve
 
     with without_modules("pandas"):
-        serve(_answer)
+        serve(lambda asked: write_part(**{**asked, "target": Path(asked["target"])}))

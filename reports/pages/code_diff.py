@@ -82,12 +82,7 @@ class DiffPart:
     moved: tuple[DiffRow, ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """Lines of text of one side with their costs."""
-
-    lines: Sequence[str]
-    costs: Sequence[Cost]
+_Side = list[tuple[str, Cost]]  # lines of text of one side with their costs
 
 
 def diff_page(outcome: Outcome) -> str:
@@ -187,17 +182,21 @@ def _source(view: SourceView, path: str, time: float | None) -> _Side:
     for item, own in zip(view.sass, view.own_lines, strict=True):
         if own is not None and own[0] == path:
             samples[own[1]] = samples.get(own[1], 0) + (item.counters.samples or 0)
-    lines = [line.rstrip("\r") for line in view.files[path].split("\n")]
-    numbers = range(1, len(lines) + 1)
-    return _Side(lines, [_cost(view, str(n), samples.get(n), time, executed.get(n)) for n in numbers])
+    lines = (line.rstrip("\r") for line in view.files[path].split("\n"))
+    return [
+        (line, _cost(view, str(number), samples.get(number), time, executed.get(number)))
+        for number, line in enumerate(lines, 1)
+    ]
 
 
 def _sass(view: SourceView, time: float | None) -> _Side:
-    costs = [
-        _cost(view, f"{item.offset:04x}", item.counters.samples, time, item.counters.executed)
+    return [
+        (
+            item.sass.strip(),
+            _cost(view, f"{item.offset:04x}", item.counters.samples, time, item.counters.executed),
+        )
         for item in view.sass
     ]
-    return _Side([item.sass.strip() for item in view.sass], costs)
 
 
 def _cost(
@@ -212,21 +211,16 @@ def _cost(
 def _part(
     title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]
 ) -> Iterator[DiffPart]:
-    keys = [[key(line) for line in side.lines] for side in (old, new)]
+    keys = [[key(text) for text, _ in side] for side in (old, new)]
     rows: list[DiffRow] = []
-    for kind, i, i_end, j, j_end in SequenceMatcher(
-        None, keys[0], keys[1], autojunk=max(map(len, keys)) > LONG
-    ).get_opcodes():
+    matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > LONG)
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        before, after = old[i:i_end], new[j:j_end]
         if kind == "equal":
-            rows += [
-                DiffRow("", text, before, after)
-                for text, before, after in zip(
-                    new.lines[j:j_end], old.costs[i:i_end], new.costs[j:j_end], strict=True
-                )
-            ]
-            continue
-        rows += [DiffRow("old", old.lines[at], before=old.costs[at]) for at in range(i, i_end)]
-        rows += [DiffRow("new", new.lines[at], after=new.costs[at]) for at in range(j, j_end)]
+            rows += [DiffRow("", text, was, now) for (_, was), (text, now) in zip(before, after, strict=True)]
+        else:
+            rows += [DiffRow("old", text, before=cost) for text, cost in before]
+            rows += [DiffRow("new", text, after=cost) for text, cost in after]
     least = MOVED * time if time else None
     rows = [replace(row, moved=least is not None and abs(row.change or 0.0) >= least) for row in rows]
     moved = sorted((row for row in rows if row.moved), key=lambda row: -abs(row.change or 0.0))

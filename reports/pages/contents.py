@@ -85,12 +85,6 @@ class KernelPage:
         return self.record is not None and self.record.stage.yardstick
 
     @property
-    def launched(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-        """Full name, grid and block: what repetitions of one kernel have in common."""
-        profile = self.analysis.profile
-        return profile.name, profile.launch.grid, profile.launch.block
-
-    @property
     def file(self) -> str:
         """Name of the page's file."""
         return f"{self.key}.html"
@@ -238,8 +232,9 @@ def twin(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:
         if page.record is not None and other.record is not None:
             if (page.record.stage.number, page.problem) == (other.record.stage.number, other.problem):
                 return other
-        elif page.launched == other.launched:
-            return other
         elif page.analysis.profile.name == other.analysis.profile.name:
+            launches = (page.analysis.profile.launch, other.analysis.profile.launch)
+            if len({(launch.grid, launch.block) for launch in launches}) == 1:
+                return other
             alike = alike or other
     return alike

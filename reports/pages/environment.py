@@ -157,26 +157,13 @@ _OF_FIGURES: tuple[Callable[..., str], ...] = tuple(
     for name, one in vars(amounts).items()
     if name[0] != "_" and getattr(one, "__module__", "") == amounts.__name__
 )
-_OF_OTHERS: tuple[Callable[..., Any], ...] = (
-    formatting.dimensions,
-    formatting.extent,
-    formatting.change_text,
-    heat,
-    in_words,
-    explanations.conclusion,
-    sentences.named,
-    explanations.how_predicted,
-    plain_fields,
-    formatting.moment,
-    lower_first,
-    listed,
-    formulas,
-    code,
-    marked,
-)
-
-
-_OTHERWISE_NAMED: dict[str, Callable[..., Any]] = {
+_OF_OTHERS: dict[str, Callable[..., Any]] = {
+    **{
+        one.__name__: one
+        for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
+    },
+    **{one.__name__: one for one in (in_words, plain_fields, lower_first, listed, formulas, code, marked)},
+    **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,
     "json": json_for_script,
@@ -211,9 +198,7 @@ def environment() -> Environment:
     for function in _OF_FIGURES:
         scale = _PER_CENT if function is formatting.ratio else "{}"
         env.filters[function.__name__] = with_formula(function, scale)
-    for function in _OF_OTHERS:
-        env.filters[function.__name__] = function
-    env.filters |= _OTHERWISE_NAMED
+    env.filters |= _OF_OTHERS
     env.tests["missing"] = lambda value: isinstance(value, NotCollected)
     return env
 

@@ -250,7 +250,10 @@ def index_article(report: Report) -> Markup:
         title=report.title,
         toc=contents,
         unexplained=lambda: unexplained(report.session.kernels),
-        verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
+        outcome=report.outcome,
+        verdicts=[] if report.outcome is None else _verdicts(report.outcome, report.plan.pages),
+        chips=CHIPS,
+        sentences=sentences,
         run_facts=run_facts(report.session.run) if report.session.run is not None else [],
     )
 
@@ -259,38 +262,15 @@ def index_article(report: Report) -> Markup:
 CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What a comparison with a baseline says at the head of the index: what a reader should look at, and what is SAME.
-
-    A row is a kernel, whose texts are untrusted, and its page if it has one.
-    """
-
-    outcome: Outcome
-    rows: tuple[tuple[Compared, KernelPage | None], ...]
-    same: tuple[tuple[Compared, KernelPage | None], ...]
-    sentences = sentences
-    chips = CHIPS
-
-
-def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
-    """The section's content, the worst first."""
+def _verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> list[tuple[Compared, KernelPage | None]]:
+    """Every kernel of a comparison, the worst first, whose texts are untrusted, and its page if it has one."""
     found: dict[tuple[str, ...], KernelPage] = {}  # by `KernelRecord.key`
     for page in pages:
         found.setdefault(page.analysis.profile.family, page)
         if page.record is not None and page.problem is not None:
             found["stage", str(page.record.stage.number), page.problem.key] = page
-
-    def row(kernel: Compared) -> tuple[Compared, KernelPage | None]:
-        after = kernel.match.after
-        return kernel, None if after is None else found.get(after.key)
-
-    rows = [row(kernel) for kernel in outcome.kernels]
-    return Verdicts(
-        outcome,
-        tuple(one for one in rows if one[0].verdict != "same"),
-        tuple(one for one in rows if one[0].verdict == "same"),
-    )
+    sides = ((kernel, kernel.match.after) for kernel in outcome.kernels)
+    return [(kernel, None if after is None else found.get(after.key)) for kernel, after in sides]
 
 
 def kernel_article(report: Report, page: KernelPage) -> Markup:

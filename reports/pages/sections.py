@@ -25,28 +25,28 @@ from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.pages.environment import environment
 from gemmprof.reports.pages.source_listing import listing
 
-# Names of sections from top to bottom.
-ORDER = (
-    "roofline",
-    "source_view",
-    "comparison",
-    "speed_of_light",
-    "timeline",
-    "memory_chart",
-    "warp_states",
-    "scheduler",
-    "instruction_mix",
-    "coalescing",
-    "bank_conflicts",
-    "divergence",
-    "spills",
-    "occupancy",
-    "rules",
-    "traffic",
-    "access_pattern",
-    "launch",
-    "raw_metrics",
-)
+# Names of sections from top to bottom, with their titles in the table of contents where those are others.
+ORDER = {
+    "roofline": "",
+    "source_view": "Source and SASS",
+    "comparison": "What changed",
+    "speed_of_light": "",
+    "timeline": "Over time",
+    "memory_chart": "",
+    "warp_states": "",
+    "scheduler": "",
+    "instruction_mix": "",
+    "coalescing": "Coalescing",
+    "bank_conflicts": "Bank conflicts",
+    "divergence": "",
+    "spills": "Local memory",
+    "occupancy": "",
+    "rules": "Advice",
+    "traffic": "Traffic model",
+    "access_pattern": "Access patterns",
+    "launch": "Launch and device",
+    "raw_metrics": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,6 @@ class Section:
     """Title in the table of contents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A section that this report holds no data for."""
-
-    title: str
-    why: NotCollected
-
-
 View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and the prefix of its ids
 
 # What a section needs beyond its result, by name: figures and layouts.
@@ -83,19 +75,6 @@ VIEWS: dict[str, View] = {
     "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
 }
 
-SHORT_TITLES = {
-    "comparison": "What changed",
-    "rules": "Advice",
-    "coalescing": "Coalescing",
-    "bank_conflicts": "Bank conflicts",
-    "spills": "Local memory",
-    "traffic": "Traffic model",
-    "source_view": "Source and SASS",
-    "access_pattern": "Access patterns",
-    "timeline": "Over time",
-    "launch": "Launch and device",
-}
-
 
 def sections(
     page: KernelPage,
@@ -104,23 +83,26 @@ def sections(
     *,
     other_report: bool = False,
     only: Collection[str] | None = None,
-) -> tuple[tuple[Section, ...], tuple[Absent, ...]]:
-    """The sections that this page shows, and those that its report has no data for (``only``: of these names)."""
-    shown: list[Section] = []
-    absent: list[Absent] = []
+) -> tuple[list[Section], list[tuple[str, NotCollected]]]:
+    """The sections that this page shows, and titles of those without data, with what collects it.
+
+    Args:
+        only: of these names.
+    """
+    shown, absent = [], []
     for name, title, result in _results(page, before, other_report=other_report):
         if only is not None and name not in only:
             continue
         if isinstance(result, NotCollected):
             if result.remedy:
-                absent.append(Absent(title, result))
+                absent.append((title, result))
             continue
         view = VIEWS.get(name)
         extra = view(result, page, prefix) if view is not None else None
-        shown.append(Section(name, title, _template(name), result, extra, SHORT_TITLES.get(name, title)))
+        shown.append(Section(name, title, _template(name), result, extra, ORDER.get(name) or title))
     place = {name: index for index, name in enumerate(ORDER)}
     shown.sort(key=lambda section: place.get(section.name, place["launch"] - 0.5))
-    return tuple(shown), tuple(absent)
+    return shown, absent
 
 
 def _results(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -214,16 +214,22 @@ def _hottest(
     ]
     if not view.lines:
         for one in (view.sass[at] for at in view.hottest_sass):
-            sampled = view.share(one.counters), None, one.counters.stalls
-            places.append((f"0x{one.offset:04x}", one.address, one.sass, one.counters, sampled))
-    for number, place, text, counters, (share, inlined, stalls) in places[:HOTTEST]:
-        if (share or 100.0) < COLD_PERCENT:
+            alone = view.share(one.counters), None, one.counters.stalls
+            places.append((f"0x{one.offset:04x}", one.address, one.sass, one.counters, alone))
+    for number, place, text, counters, sampled in places[:HOTTEST]:
+        if (sampled[0] or 100.0) < COLD_PERCENT:
             break
-        mix, flags = mix_of(stalls), _remarks(counters)
         anchor, executed = anchors.get(place, ""), counters.executed
-        yield Row(
-            number, text.strip(), share, inlined, mix=mix, flags=flags, anchor=anchor, executed=executed
-        )
+        yield _row(number, text.strip(), sampled, counters, anchor=anchor, executed=executed)
+
+
+def _row(
+    number: str, code: str, sampled: Sampled, counters: Counters, *, least: float = 0.0, **more: Any
+) -> Row:
+    """A row with code; from ``least`` per cent of the samples on it says why it waits."""
+    share, inlined, stalls = sampled
+    mix = mix_of(stalls) if (share or 0.0) >= least else None
+    return Row(number, code, share, inlined, mix=mix, flags=_remarks(counters), **more)
 
 
 def _file(
@@ -237,16 +243,10 @@ def _file(
         line = known.get(number)
         if line is None:
             return Row(str(number), code, cells=empty)
-        share, inlined, stalls = rolled.of(view, line)
-        return Row(
-            str(number),
-            code,
-            share,
-            inlined,
-            cells(columns, line.counters),
-            mix=mix_of(stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
-            flags=_remarks(line.counters),
-            anchor=f"{name}-{number}",
+        sampled, shown = rolled.of(view, line), cells(columns, line.counters)
+        anchor = f"{name}-{number}"
+        return _row(
+            str(number), code, sampled, line.counters, least=MIX_FROM_PERCENT, cells=shown, anchor=anchor
         )
 
     own = is_users(path)
@@ -277,15 +277,14 @@ def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
             continue
         for item in run:
             counters = item.counters
-            share = view.share(counters)
             before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
-            yield Row(
+            yield _row(
                 f"{item.offset:04x}",
                 before,
-                share,
+                (view.share(counters), None, counters.stalls),
+                counters,
+                least=MIX_FROM_PERCENT,
                 cells=cells(columns, counters),
-                mix=mix_of(counters.stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
-                flags=_remarks(counters),
                 anchor=_sass_anchor(item.offset),
                 target="" if target is None else _sass_anchor(target),
                 target_text="" if target is None else f"0x{target:04x}",
