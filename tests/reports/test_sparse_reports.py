@@ -20,10 +20,11 @@ from gemmprof import metrics
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
+from gemmprof.reports.agents import markdown
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.terminal.section_tables import rows
-from gemmprof.reports.words import Explained, markdown
+from gemmprof.reports.words import Explained
 
 DENIES = re.compile(r"\b(no|not|nothing|none|without|unused|never|neither|nor|cannot)\b", re.IGNORECASE)
 OF_COLLECTION = re.compile(
