@@ -50,12 +50,14 @@ def scaled_mm(
     if one and not use_fast_accum:
         run_stage(STAGE, a, b, out, alpha=alpha)
         return out
-    if one:
-        scale_a = scale_b = 1.0  # they are part of alpha
     _check(a, b, out)
     m, n, steps = a.shape[0], b.shape[1], -(-a.shape[1] // BLOCK)
+    if one:
+        scale_a = scale_b = a.new_empty(0, dtype=torch.float32)  # they are part of alpha: nothing to read
     first, second = (_tensor(name, scale, a) for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)))
-    rows = (first.numel() == 1 or first.shape == (m, 1)) and (second.numel() == 1 or second.shape == (1, n))
+    rows = (one or first.numel() == 1 or first.shape == (m, 1)) and (
+        one or second.numel() == 1 or second.shape == (1, n)
+    )
     if not rows and (first.shape != (m, steps) or second.shape != (steps, -(-n // BLOCK))):
         raise ValueError(
             f"scale_a and scale_b must be one element each, [{m}, 1] and [1, {n}], or [{m}, {steps}] and "
@@ -98,7 +100,8 @@ def _tensor(name: str, scale: float | Tensor, a: Tensor) -> Tensor:
     import torch
 
     if not isinstance(scale, torch.Tensor):
-        return torch.tensor(float(scale), device=a.device)
+        # Written by the GPU: a copy from the host would be waited for.
+        return torch.full((), float(scale), dtype=torch.float32, device=a.device)
     if scale.dtype != torch.float32 or scale.device != a.device:
         raise ValueError(f"{name} must be float32 on {a.device}, found {scale.dtype} on {scale.device}")
     return scale

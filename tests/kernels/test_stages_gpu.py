@@ -66,7 +66,8 @@ every_kernel = pytest.mark.parametrize(
 )
 every_name = pytest.mark.parametrize("name", NAMES)
 CASES = 300
-LARGE_AT_ONCE = 5
+LARGE = 20 * 2**30
+"""Bytes of the GPU for a test that takes up to 17 GiB, and what the other tests take meanwhile."""
 GUARD = 64
 """Elements of guard band before and after each operand."""
 
@@ -125,7 +126,7 @@ def room_on_the_card(tmp_path_factory):
     """One of few places for tests that take up to 17 GiB each, however many tests run side by side."""
     folder = tmp_path_factory.getbasetemp().parent
     while True:
-        for place in range(LARGE_AT_ONCE):
+        for place in range(max(1, torch.cuda.mem_get_info()[1] // LARGE)):
             with (folder / f"large-{place}.lock").open("w") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -814,11 +814,18 @@ def test_fp64_that_never_meets_fp32_is_meant() -> None:
 
 
 def test_a_tile_of_what_l1_has_saves_what_shared_memory_is_faster() -> None:
-    """All 8192 bodies lie in L1, and each load waits for nothing else."""
+    """All 8192 bodies lie in L1, and each load waits for nothing else: 0.64 if shared memory took no time."""
     profile, _ = study("nbody_precise_root", "rsqrt")
     tile = next(one for one in explain(profile).findings if one.cause == "redundant_loads")
     assert "tile in shared memory" in tile.variants[0].name
-    assert tile.saves < 0.35
+    assert tile.saves < 0.55
+
+
+@pytest.mark.parametrize(("report", "came"), [("real_smaller", 0.752), ("real", 0.675)])
+def test_a_tile_is_waited_for_a_vector_at_a_time(report: str, came: float) -> None:
+    """Keys and values of attention, which a thread walks along; what the pair's other side saved."""
+    said = explain(read_report(DATA / "pairs" / f"{report}.ncu-rep.xz")[0]).findings
+    assert said[0].cause == "redundant_loads" and said[0].saves == pytest.approx(came, abs=0.1)
 
 
 def test_ways_to_part_threads_have_one_number_whatever_their_values() -> None:
