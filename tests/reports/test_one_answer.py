@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import chain
 
 import pytest
+from asked import metrics_read
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.comparison.outcome import compare_launches
-from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
@@ -266,13 +268,18 @@ def test_no_section_is_a_head_without_rows(report_name: str, recorded: ReadRecor
         assert Rows(article(analyse(launch))).empty == []
 
 
-@pytest.mark.parametrize("part", ["required", "expected", "optional"])
+@pytest.mark.parametrize("part", ["required", "expected", "others"])
 @pytest.mark.parametrize("group", metrics.GROUPS)
 def test_no_part_of_a_metric_group_leaves_a_head_without_rows(
     group: str, part: str, recorded: ReadRecorded
 ) -> None:
     launch = recorded("ladder_simple")[2]
-    names = getattr(metrics.GROUPS[group], part)
+    of = metrics.GROUPS[group]
+    if part == "others":
+        reads = [metrics_read(one, launch) for one in analyses() if one.GROUP is of]
+        names = {*of.of_tables, *chain.from_iterable(reads)} - {*of.required, *of.expected}
+    else:
+        names = {*getattr(of, part)}
     instances = {name: values for name, values in launch.instances.items() if name in names}
     assert Rows(article(analyse(replace(only(launch, names), instances=instances, rules=())))).empty == []
 
