@@ -105,7 +105,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[rec
                 seen[key] = seen.get(key, -1) + 1
                 key = (*key, f"repetition {seen[key]}")
             groups.setdefault(key, []).append(profile)
-        middles = {key: _middle(launches) for key, launches in groups.items()}
+        middles = {key: middle_launch(launches) for key, launches in groups.items()}
         positions = {profile.index for profile in middles.values()}
         try:
             digests = reader.code_digests(middles.values())
@@ -173,7 +173,7 @@ def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
     return found
 
 
-def _middle(launches: Sequence[KernelProfile]) -> KernelProfile:
+def middle_launch(launches: Sequence[KernelProfile]) -> KernelProfile:
     """The launch with the median time; the first where there is no time."""
     timed = [launch for launch in launches if launch.number(m.DURATION) is not None]
     ordered = sorted(timed, key=lambda launch: launch.number(m.DURATION) or 0.0)

@@ -10,6 +10,7 @@ from statistics import median
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.reasons import Prediction, Score, findings_at, score
+from gemmprof.analysis.comparison.sides import middle_launch
 from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -129,14 +130,14 @@ ON = " on "
 def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
     timed = [(kernel.profile, kernel) for kernel in kernels if kernel.profile.number(m.DURATION)]
     groups = grouped(((one.name, one.launch.grid, one.device.name), kernel) for one, kernel in timed)
-    middles = {key: _middle(members) for key, members in groups.items()}
-    codes = code_digests(middle.profile for middle in middles.values())
+    middles = {key: middle_launch([kernel.profile for kernel in members]) for key, members in groups.items()}
+    codes = code_digests(middles.values())
     longest = sorted(
         groups, key=lambda key: -sum(one.profile.number(m.DURATION) or 0.0 for one in groups[key])
     )
     predicted = {}
     for key in longest[:EXPLAINED]:
-        profile = middles[key].profile
+        profile = middles[key]
         predicted[key] = written(findings_at(profile.report, profile.index))
     for (name, grid, device), members in groups.items():
         times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
@@ -154,17 +155,11 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
             cycles=_median(members, m.ELAPSED_CYCLES),
             sm_clock_hz=_median(members, m.SM_CLOCK),
             memory_clock_hz=_median(members, m.DRAM_CLOCK),
-            tools=_tools(middle.profile),
-            code=codes.get((middle.profile.report, middle.profile.index), "")[:CODE_DIGITS],
+            tools=_tools(middle),
+            code=codes.get((middle.report, middle.index), "")[:CODE_DIGITS],
             predictions=predicted.get((name, grid, device), ""),
-            counters=_counters(middle),
+            counters=_counters(next(one for one in members if one.profile is middle)),
         )
-
-
-def _middle(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis:
-    """The launch with the median time."""
-    ordered = sorted(kernels, key=lambda kernel: kernel.profile.number(m.DURATION) or 0.0)
-    return ordered[len(ordered) // 2]
 
 
 def _timed(session: Session, origin: Origin) -> Iterable[Point]:
