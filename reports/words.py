@@ -107,6 +107,12 @@ def how_predicted(explanation: Explanation) -> str:
     )
 
 
+def in_order(explanation: Explanation, besides: list[str]) -> list[str]:
+    """The conclusion behind what is said besides; where nothing was found, that is said first."""
+    said = conclusion(explanation)
+    return [*besides, said] if explanation.losses else [said, *besides]
+
+
 def _end(explanation: Explanation) -> str:
     if explanation.losses:
         overlap = ""
@@ -265,13 +271,8 @@ def block(
         for way in other_ways(others_, whole=facts > 1):
             yield from _wrapped(way, width, "     ", "       ")
     rest = named(one for one, *_ in kernel.losses[findings:])
-    ends = (
-        f"also: {rest}" if rest else "",
-        small(kernel),
-        others(kernel) if places else "",
-        conclusion(kernel),
-    )
-    for end in filter(None, ends):
+    ends = in_order(kernel, [small(kernel), others(kernel) if places else ""])
+    for end in filter(None, [f"also: {rest}" if rest else "", *ends]):
         yield from _wrapped(end, width, "  ", "  ")
 
 
