@@ -158,7 +158,9 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     once = float((work.global_ideal * keep)[list(rows)].sum()) + sum(
         one.sectors * launch.blocks
         for one in known
-        if one not in mine and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
+        if one not in mine
+        and one.rows[0] in forms
+        and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
     left = max(flows.missed - again, min(flows.missed, once)) if lost else flows.missed
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))

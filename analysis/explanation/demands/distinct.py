@@ -424,8 +424,10 @@ def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
     gone, left = group | serving(work, group, FROM_MEMORY), stays.copy()
     for loop in work.code.loops:
         inside = {at for at in range(loop.first, loop.last + 1) if work.executed[at]}
+        if inside.isdisjoint(gone):
+            continue
         longer = gone | {loop.last} | serving(work, gone | {loop.last}, FROM_MEMORY)
-        if not inside.isdisjoint(gone) and inside <= longer:
+        if inside <= longer:
             left[list(longer - gone)] = left[list(inside & gone)].max()
             gone = longer
     return gone, left
