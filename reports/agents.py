@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
@@ -114,21 +113,13 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     yield ""
     yield f"{code(kernel.profile.name)}, launch {kernel.profile.index}, by share of the samples:"
     yield ""
-    rows = []
-    if sass or not view.lines:
-        for index in view.hottest_sass[:most]:
-            one = view.sass[index]
-            rows.append((f"{one.offset:#06x}", view.share(one.counters), one.counters.stalls, one.sass))
-    else:
-        for index in view.hottest_lines[:most]:
-            line = view.lines[index]
-            place = f"{base_name(line.file)}:{line.line}"
-            rows.append((place, view.share(line.counters), line.counters.stalls, line.text.strip()))
-    width = max((len(place) for place, *_ in rows), default=0)
+    found = view.hottest(sass=sass)[:most]
+    width = max((len(one.label) for one in found), default=0)
     yield fence(
         "\n".join(
-            f"{place:<{width}}  {percent(share):>7}  {next(iter(stalls), ''):<18}  {text}"
-            for place, share, stalls, text in rows
+            f"{one.label:<{width}}  {percent(view.share(one.counters)):>7}  "
+            f"{next(iter(one.counters.stalls), ''):<18}  {one.text.strip()}"
+            for one in found
         )
     )
 

@@ -225,7 +225,6 @@ PLACES: dict[str, dict[str, str]] = {
     "agents": {"gemmprof.api.server": "marks what is foreign as data, fences and bounds errors"},
     "raise": {
         "gemmprof.__init__": "names an attribute that a programmer wrote",
-        "gemmprof.reports.figures.svg": "names the user's own folder",
         "gemmprof.analysis.occupancy.calculator": ENGINE,
         "gemmprof.analysis.whole.traces": ENGINE,
         "gemmprof.base": ENGINE,

@@ -15,7 +15,6 @@ from gemmprof.ncurep.ncu_frame import decode
 
 # As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
-_FOCUS_SEVERITIES = {0: "default", 1: "low", 2: "high"}
 _SPEEDUP_SCOPES = {1: "local", 2: "global"}
 
 
@@ -34,15 +33,6 @@ def rule_results(data: bytes) -> Iterator[RuleResult]:
 
 
 def _rule_item(rule: messages.Rule, item: messages.RuleItem) -> RuleResult:
-    focus = tuple(
-        {
-            "name": metric.name,
-            "value": metric.value if metric.HasField("value") else None,
-            "severity": _FOCUS_SEVERITIES.get(metric.severity, "default"),
-            "info": metric.info,
-        }
-        for metric in item.focus
-    )
     return RuleResult(
         rule=rule.name,
         section=rule.section,
@@ -51,7 +41,6 @@ def _rule_item(rule: messages.Rule, item: messages.RuleItem) -> RuleResult:
         severity=_RULE_SEVERITIES.get(item.message.severity, "none"),
         estimated_speedup=item.speedup.percent if item.speedup.HasField("percent") else None,
         speedup_scope=_SPEEDUP_SCOPES.get(item.speedup.scope),
-        focus_metrics=focus,
         tables=tuple(_rule_table(table) for table in item.tables),
     )
 

@@ -19,6 +19,7 @@ from gemmprof import metrics
 from gemmprof.analysis.figure import difference, quotient, traced
 from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
 from gemmprof.analysis.sections import by_line
+from gemmprof.base.spread import grouped
 from gemmprof.model import Instruction, KernelProfile, LineTable, NotCollected
 
 NAME = "source_view"
@@ -123,6 +124,16 @@ class SassLine:
     access_bits: int | None = None
 
     @property
+    def label(self) -> str:
+        """Its place: ``0x01a0``."""
+        return f"0x{self.offset:04x}"
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.sass
+
+    @property
     def access(self) -> str:
         """What it does to memory, in words: ``global load, 128 bits a thread``; '' for nothing."""
         words = " and ".join(self.spaces) + "".join(f" {operation}" for operation in self.operations)
@@ -140,6 +151,11 @@ class CudaLine:
     instructions: tuple[int, ...]
     counters: Counters
 
+    @property
+    def label(self) -> str:
+        """Its place: ``kernel.cu:42``."""
+        return f"{by_line.base_name(self.file)}:{self.line}"
+
 
 @dataclass(frozen=True)
 class SourceView:
@@ -148,8 +164,6 @@ class SourceView:
     Attributes:
         sass: all instructions in address order.
         lines: CUDA lines that have instructions, in file and line order; empty without line information.
-        hottest_lines: indices into ``lines``, most samples first (most executions where samples are equal).
-        hottest_sass: indices into ``sass``, same order.
         files: path to the whole text of the source files that the report carries (those with text only).
         totals: sums over all instructions.
         sampling_interval_cycles: cycles between two samples of one scheduler, None if unknown.
@@ -158,8 +172,6 @@ class SourceView:
 
     sass: tuple[SassLine, ...]
     lines: tuple[CudaLine, ...]
-    hottest_lines: tuple[int, ...]
-    hottest_sass: tuple[int, ...]
     files: Mapping[str, str]
     totals: Counters
     sampling_interval_cycles: int | None = None
@@ -176,6 +188,20 @@ class SourceView:
     def own_lines(self) -> Sequence[tuple[str, int] | None]:
         """The user's line that each instruction counts against (`by_line.own_lines`)."""
         return by_line.own_lines(self.sass, self.inlined)
+
+    @cached_property
+    def by_own_line(self) -> Mapping[tuple[str, int], Sequence[SassLine]]:
+        """The instructions that count against each of the user's lines, in their order."""
+        placed = zip(self.own_lines, self.sass, strict=True)
+        return grouped((own, item) for own, item in placed if own is not None)
+
+    def hottest(self, *, sass: bool = False) -> Sequence[CudaLine | SassLine]:
+        """The lines (instructions where there are none, or with ``sass``), most samples first, then executions."""
+
+        def heat(one: CudaLine | SassLine) -> tuple[int, int]:
+            return -(one.counters.samples or 0), -(one.counters.executed or 0)
+
+        return sorted(self.sass if sass or not self.lines else self.lines, key=heat)
 
     @cached_property
     def ptx(self) -> tuple[Sequence[str], Sequence[int]]:
@@ -297,12 +323,9 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
         code = known.get(address) or Instruction(address, "")
         where = (code.sass, code.file, code.line)
         sass.append(SassLine(index, address, address - base, *where, counters, *tables.access(address)))
-    lines = _lines(profile, addresses, tables)
     return SourceView(
         sass=tuple(sass),
-        lines=lines,
-        hottest_lines=_hottest(line.counters for line in lines),
-        hottest_sass=_hottest(instruction.counters for instruction in sass),
+        lines=_lines(profile, addresses, tables),
         files={path: text for path, text in profile.source.files.items() if text},
         totals=tables.counters(addresses),
         sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
@@ -323,8 +346,3 @@ def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) ->
         )
         for place in by_line.Code(profile).lines(addresses)
     )
-
-
-def _hottest(counters: Iterable[Counters]) -> tuple[int, ...]:
-    heat = [(-(c.samples or 0), -(c.executed or 0), index) for index, c in enumerate(counters)]
-    return tuple(index for _, _, index in sorted(heat))

@@ -211,7 +211,7 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     Standard output is for answers only: whatever a library (or a kernel's ``printf``) writes there goes to standard
     error. A worker whose master was killed ends at once, in the middle of a request, and frees what it holds.
     """
-    end_with_master()
+    end_with(int(os.environ.pop(MASTER, "") or os.getppid()))
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -237,14 +237,12 @@ def serve_worker(make: Callable[[Mapping[str, Any]], Works]) -> None:
     serve(answer)
 
 
-def end_with_master() -> None:
-    """Have this process end at once when whoever started it is gone, be it before this call."""
-    master = int(os.environ.pop(MASTER, "") or os.getppid())
-    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
+def end_with(master: int) -> None:
+    """Have this process end at once when ``master``, which started it, is gone, be it before this call."""
 
+    def look() -> None:
+        while os.getppid() == master:
+            time.sleep(ORPHAN_SECONDS)
+        os._exit(1)
 
-def _end_with(master: int) -> None:
-    """Leave as soon as the process ``master`` is no longer the one that this was started by."""
-    while os.getppid() == master:
-        time.sleep(ORPHAN_SECONDS)
-    os._exit(1)
+    threading.Thread(target=look, daemon=True).start()

@@ -46,8 +46,9 @@ def run(options: argparse.Namespace) -> int:
             remedies=["leave out --shape to see them all"] if shape else [],
         )
     if target is not None:
-        drawn = roofline_table.one_shape(rows)
-        problem = drawn[0].page.problem
+        # One picture holds those on one problem: the first, which is the largest.
+        problem = rows[0].page.problem
+        drawn = [row for row in rows if row.page.problem == problem]
         if len(drawn) < len(rows) and problem is not None:
             print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)
         roofline_table.draw(drawn, target)

@@ -157,7 +157,6 @@ class RuleResult:
     estimated_speedup: float | None = None
     """Per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)."""
     speedup_scope: str | None = None
-    focus_metrics: tuple[Mapping[str, Any], ...] = ()
     tables: tuple[Mapping[str, Any], ...] = ()
 
     @property

@@ -224,15 +224,11 @@ def _load() -> None:
 
 
 def _give_it_a_folder() -> None:
-    """Where matplotlib cannot write its settings and fonts it says so on stderr each time: give it a folder."""
+    """A user without a home: older matplotlibs cannot be imported then. Where they may not write they find a place."""
     if "MPLCONFIGDIR" in os.environ:
         return
     try:
-        for variable, usual in (("XDG_CONFIG_HOME", ".config"), ("XDG_CACHE_HOME", ".cache")):
-            folder = Path(os.environ.get(variable) or Path.home() / usual) / "matplotlib"
-            folder.mkdir(parents=True, exist_ok=True)  # as matplotlib would
-            if not os.access(folder, os.W_OK):
-                raise PermissionError(folder)
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+        Path.home()
+    except RuntimeError:
         os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gemmprof-matplotlib-")
         atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)

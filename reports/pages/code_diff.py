@@ -139,9 +139,9 @@ def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]
     samples: list[dict[str, int]] = []
     for view in (old, new):
         found: dict[str, int] = {}
-        for item, own in zip(view.sass, view.own_lines, strict=True):
-            if own is not None and is_users(own[0]) and view.files.get(own[0]):
-                found[own[0]] = found.get(own[0], 0) + (item.counters.samples or 0)
+        for (path, _), code in view.by_own_line.items():
+            if is_users(path) and view.files.get(path):
+                found[path] = found.get(path, 0) + sum(one.counters.samples or 0 for one in code)
         samples.append(dict(sorted(found.items(), key=lambda pair: -pair[1])))
     candidates = [
         (_agree(left, right), left, right)
@@ -177,11 +177,12 @@ def _shape(sass: str) -> str:
 
 
 def _source(view: SourceView, path: str, time: float | None) -> _Side:
-    samples: dict[int, int] = {}
+    samples = {
+        line: sum(one.counters.samples or 0 for one in code)
+        for (file, line), code in view.by_own_line.items()
+        if file == path
+    }
     executed = {line.line: line.counters.executed for line in view.lines if line.file == path}
-    for item, own in zip(view.sass, view.own_lines, strict=True):
-        if own is not None and own[0] == path:
-            samples[own[1]] = samples.get(own[1], 0) + (item.counters.samples or 0)
     lines = (line.rstrip("\r") for line in view.files[path].split("\n"))
     return [
         (line, _cost(view, str(number), samples.get(number), time, executed.get(number)))

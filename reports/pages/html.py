@@ -6,8 +6,6 @@ Content-Security-Policy that lets only these scripts and styles act.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import multiprocessing
 import os
@@ -28,6 +26,7 @@ from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_folder, refuse_foreign, write_new
 from gemmprof.base.spread import batched, each, is_elsewhere
+from gemmprof.children.line_worker import end_with
 from gemmprof.reports import sentences
 from gemmprof.reports.agents import markdown
 from gemmprof.reports.pages.contents import (
@@ -352,11 +351,9 @@ def _of_one_code(kernels: Sequence[KernelAnalysis]) -> list[list[KernelAnalysis]
 
 WORTH_IT_FROM = 8  # fewer pages than this are made faster by one process
 
-_PR_SET_PDEATHSIG = 1  # linux: the signal that a process gets when its parent ends
-
 Made = TypeVar("Made")
 
-# What the workers run: they are copies of this process and find it here.
+# What a worker runs, a copy of this process.
 _make: Callable[[int], Any] | None = None
 
 
@@ -372,33 +369,28 @@ def ordered(
         here: one that this process makes before it forks: what that loads and remembers (templates, matplotlib), no
             worker loads again.
     """
-    global _make
     alone = processes < 2 or count < WORTH_IT_FROM or (os.cpu_count() or 1) < 2
     if alone or not system.can_fork():
         yield from map(make, range(count))
         return
-    _make = make
     made_here = {} if here is None else {here: make(here)}
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
     workers = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(),)
+        processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(), make)
     )
     try:
         made = workers.map(_in_worker, [place for place in range(count) if place != here])
         yield from (made_here.pop(place) if place == here else next(made) for place in range(count))
     finally:
         workers.shutdown(wait=True, cancel_futures=True)
-        _make = None
 
 
-def _left_to_parent(parent: int) -> None:
+def _left_to_parent(parent: int, make: Callable[[int], Any]) -> None:
     """A worker leaves Ctrl-C to its parent, and ends without a word when it is told to or its parent is killed."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        # Killed since it made this worker and before the line above: no signal comes any more, and as this worker
-        # holds both ends of the pipe from which it takes its work, it would wait there for ever.
-        os._exit(1)
+    global _make
+    _make = make
+    # It holds both ends of the pipe from which it takes its work, so it would wait there for ever.
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -34,8 +34,6 @@ from gemmprof.reports.formatting import nanoseconds, ratio, tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.inputs.families import Family
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.spans import Span
@@ -152,11 +150,6 @@ def timed_stages(rows: Sequence[StageRow]) -> list[StageRow]:
     return [row for row in rows if not row.yardstick and row.tflops is not None]
 
 
-def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
-    """The fastest stage beside the yardstick, None where none was timed."""
-    return max(timed_stages(rows), key=lambda row: row.share_of_best, default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class ProblemGroup:
     """The ladder on one problem, with its roofline (None where nothing was profiled)."""
@@ -177,7 +170,7 @@ class ProblemGroup:
     @property
     def fastest(self) -> StageRow | None:
         """The fastest stage beside the yardstick, None where none was timed."""
-        return fastest_of(self.rows)
+        return max(timed_stages(self.rows), key=lambda row: row.share_of_best, default=None)
 
     @property
     def gain(self) -> float | None:

@@ -11,6 +11,7 @@ so a list of values is one text in which a run of equal values stands once.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
@@ -23,7 +24,7 @@ from gemmprof.analysis.explanation.code.live import live_in
 from gemmprof.analysis.inputs.names import unmangled
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import base_name, is_users
-from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceView
+from gemmprof.analysis.sections.source_view import Counters, CudaLine, SassLine, SourceView
 from gemmprof.base.documents import Part
 from gemmprof.model import CodePlace
 from gemmprof.reports.pages.code_columns import COLOURS, Column, Mix, branch, cells, columns_of, mix_of
@@ -116,31 +117,20 @@ class Listing:
 Sampled = tuple[float | None, float | None, Mapping[str, int]]  # share, the inlined part of it, and stalls
 
 
-class _Rolled:
-    """Samples of each line with those of the header code that was inlined into it."""
-
-    def __init__(self, view: SourceView) -> None:
-        self.samples: dict[tuple[str, int], int] = {}
-        self.stalls: dict[tuple[str, int], dict[str, int]] = {}
-        for instruction, own in zip(view.sass, view.own_lines, strict=True):
-            if own is None:
-                continue
-            counters = instruction.counters
-            self.samples[own] = self.samples.get(own, 0) + (counters.samples or 0)
-            if counters.stalls:
-                sums = self.stalls.setdefault(own, {})
-                for reason, samples in counters.stalls.items():
-                    sums[reason] = sums.get(reason, 0) + samples
-
-    def of(self, view: SourceView, line: CudaLine) -> Sampled:
-        """Share, the inlined part of it, and the stalls of a line; a header's line keeps its own."""
-        total, own = view.totals.samples, line.counters.samples
-        if own is None or not total:
-            return None, None, line.counters.stalls
-        samples = self.samples.get((line.file, line.line), 0) if is_users(line.file) else own
-        inlined = 100.0 * (samples - own) / total
-        stalls = self.stalls.get((line.file, line.line), {}) if samples > own else line.counters.stalls
-        return 100.0 * samples / total, inlined if inlined >= 0.05 else None, stalls
+def _sampled(view: SourceView, one: CudaLine | SassLine) -> Sampled:
+    """Share, the inlined part of it, and the stalls; of a user's line with the header code inlined into it."""
+    counters, total = one.counters, view.totals.samples
+    if counters.samples is None or not total or not isinstance(one, CudaLine) or not is_users(one.file):
+        return view.share(counters), None, counters.stalls
+    code = [item.counters for item in view.by_own_line.get((one.file, one.line), ())]
+    samples, stalls = sum(item.samples or 0 for item in code), counters.stalls
+    if samples > counters.samples:
+        sums: Counter[str] = Counter()
+        for item in code:
+            sums.update(item.stalls)
+        stalls = sums
+    inlined = 100.0 * (samples - counters.samples) / total
+    return 100.0 * samples / total, inlined if inlined >= 0.05 else None, stalls
 
 
 def listing(view: SourceView) -> Listing:
@@ -151,18 +141,17 @@ def listing(view: SourceView) -> Listing:
         heat[line.file] = own, samples + (line.counters.samples or 0)
     files = sorted(heat, key=lambda path: heat[path], reverse=True)
     names = _anchor_names(files)
-    rolled = _Rolled(view)
     columns = tuple(column for column in columns_of(item.counters for item in view.sass) if column.on)
     sass = tuple(_sass(view, columns))
     budget = SOURCE_BUDGET // max(len(files), 1)
-    shown = tuple(_file(view, path, names[path], budget, columns, rolled) for path in files)
+    shown = tuple(_file(view, path, names[path], budget, columns) for path in files)
     anchors: dict[tuple[str, int] | int, str] = {
         (file.path, int(row.number)): row.anchor for file in shown for row in file.rows if row.anchor
     }
     kept = {row.anchor for row in sass}
     anchors.update((item.address, name) for item in view.sass if (name := _sass_anchor(item.offset)) in kept)
     return Listing(
-        hottest=tuple(_hottest(view, anchors, rolled)),
+        hottest=tuple(_hottest(view, anchors)),
         files=shown,
         sass=sass,
         columns=columns,
@@ -201,26 +190,16 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _hottest(
-    view: SourceView, anchors: Mapping[tuple[str, int] | int, str], rolled: _Rolled
-) -> Iterator[Row]:
-    ranked = [(line, rolled.of(view, line)) for line in (view.lines[at] for at in view.hottest_lines)]
-    if any(is_users(line.file) for line, _ in ranked):
-        ranked = [item for item in ranked if is_users(item[0].file)]
+def _hottest(view: SourceView, anchors: Mapping[tuple[str, int] | int, str]) -> Iterator[Row]:
+    ranked = [(one, _sampled(view, one)) for one in view.hottest()]
+    ranked = [item for item in ranked if is_users(item[0].file)] or ranked
     ranked.sort(key=lambda item: -(item[1][0] or 0.0))
-    places: list[tuple[str, tuple[str, int] | int, str, Counters, Sampled]] = [
-        (f"{base_name(one.file)}:{one.line}", (one.file, one.line), one.text, one.counters, sampled)
-        for one, sampled in ranked
-    ]
-    if not view.lines:
-        for one in (view.sass[at] for at in view.hottest_sass):
-            alone = view.share(one.counters), None, one.counters.stalls
-            places.append((f"0x{one.offset:04x}", one.address, one.sass, one.counters, alone))
-    for number, place, text, counters, sampled in places[:HOTTEST]:
+    for one, sampled in ranked[:HOTTEST]:
         if (sampled[0] or 100.0) < COLD_PERCENT:
             break
-        anchor, executed = anchors.get(place, ""), counters.executed
-        yield _row(number, text.strip(), sampled, counters, anchor=anchor, executed=executed)
+        anchor = anchors.get((one.file, one.line) if isinstance(one, CudaLine) else one.address, "")
+        code, executed = one.text.strip(), one.counters.executed
+        yield _row(one.label, code, sampled, one.counters, anchor=anchor, executed=executed)
 
 
 def _row(
@@ -232,9 +211,7 @@ def _row(
     return Row(number, code, share, inlined, mix=mix, flags=_remarks(counters), **more)
 
 
-def _file(
-    view: SourceView, path: str, name: str, budget: int, columns: Sequence[Column], rolled: _Rolled
-) -> File:
+def _file(view: SourceView, path: str, name: str, budget: int, columns: Sequence[Column]) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
     empty = Markup("<td></td>") * len(columns)
     text = view.files.get(path, "")
@@ -243,7 +220,7 @@ def _file(
         line = known.get(number)
         if line is None:
             return Row(str(number), code, cells=empty)
-        sampled, shown = rolled.of(view, line), cells(columns, line.counters)
+        sampled, shown = _sampled(view, line), cells(columns, line.counters)
         anchor = f"{name}-{number}"
         return _row(
             str(number), code, sampled, line.counters, least=MIX_FROM_PERCENT, cells=shown, anchor=anchor
@@ -281,7 +258,7 @@ def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
             yield _row(
                 f"{item.offset:04x}",
                 before,
-                (view.share(counters), None, counters.stalls),
+                _sampled(view, item),
                 counters,
                 least=MIX_FROM_PERCENT,
                 cells=cells(columns, counters),

@@ -208,11 +208,8 @@ def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Ta
     known = units.get(of_report, {})
     metric = table["metric"].combine_chunks()
     names = metric.dictionary.to_pylist()
-    numbers: dict[str, int] = {}
-    by_name = np.array([numbers.setdefault(known.get(name, ""), len(numbers)) for name in names], np.int32)
-    column = pa.DictionaryArray.from_arrays(
-        by_name[metric.indices.to_numpy()], pa.array(list(numbers), pa.string())
-    )
+    units_of = pa.array([known.get(name, "") for name in names], pa.string()).dictionary_encode()
+    column = pa.DictionaryArray.from_arrays(units_of.indices.take(metric.indices), units_of.dictionary)
     return table.add_column(table.column_names.index("metric") + 1, "unit", column)
 
 

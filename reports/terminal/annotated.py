@@ -8,7 +8,7 @@ from rich.text import Text
 
 from gemmprof.analysis.explanation.code.live import live_in
 from gemmprof.analysis.sections.by_line import base_name, is_users
-from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.session import Session
 from gemmprof.base.printable import visible
 from gemmprof.reports.formatting import percent
@@ -34,16 +34,12 @@ def annotated(session: Session, *, width: int) -> Iterator[Text]:
 
 
 def _of_view(view: SourceView, width: int) -> Iterator[Text]:
-    own = view.own_lines
     live = live_in(view)
-    lines: dict[tuple[str, int], list[int]] = {}
-    for index, place in enumerate(own):
-        if place is not None:
-            lines.setdefault(place, []).append(index)
+    lines = view.by_own_line
     yield Text(f"{'samples':>8} {'live':>5} {'line':>6}  source", style="dim")
     if not lines:
         yield Text("no line information (compile with -lineinfo): the hottest instructions", style="dim")
-        yield from _instructions(view, range(len(view.sass)), live, width, 4 * INSTRUCTIONS)
+        yield from _instructions(view, view.sass, live, width, 4 * INSTRUCTIONS)
         return
     for path in dict.fromkeys(sorted((path for path, _ in lines), key=lambda path: not is_users(path))):
         yield Text(visible(base_name(path)), style="underline")
@@ -61,31 +57,32 @@ def _of_view(view: SourceView, width: int) -> Iterator[Text]:
             found = with_code.get(number, [])
             share = _share(view, found)
             code = text[number - 1].rstrip("\r").expandtabs(4) if number <= len(text) else ""
-            most = str(max(live[index] for index in found)) if live and found else ""
+            most = str(max(live[one.index] for one in found)) if live and found else ""
             yield _row(share, most, str(number), code, width, without=not found)
             if share is not None and share >= HOT_LINE:
                 yield from _instructions(view, found, live, width, INSTRUCTIONS)
 
 
 def _instructions(
-    view: SourceView, found: Sequence[int], live: Sequence[int], width: int, most: int
+    view: SourceView, found: Sequence[SassLine], live: Sequence[int], width: int, most: int
 ) -> Iterator[Text]:
     """The hottest of these instructions in their order, with what they wait for."""
-    hottest = sorted(found, key=lambda index: -(view.sass[index].counters.samples or 0))[:most]
-    for index in sorted(hottest):
-        item = view.sass[index]
-        share = _share(view, [index])
+    hottest = sorted(found, key=lambda one: -(one.counters.samples or 0))[:most]
+    for item in sorted(hottest, key=lambda one: one.index):
+        share = view.share(item.counters)
         if not share:
             continue
         reason = next(iter(item.counters.stalls), "").replace("_", " ")
         code = f"    {item.sass.strip():<44}" + (f" {reason}" if reason else "")
-        yield _row(share, str(live[index]) if live else "", f"{item.offset:04x}", code, width, style="cyan")
+        yield _row(
+            share, str(live[item.index]) if live else "", f"{item.offset:04x}", code, width, style="cyan"
+        )
 
 
-def _share(view: SourceView, found: Sequence[int]) -> float | None:
+def _share(view: SourceView, found: Sequence[SassLine]) -> float | None:
     if not view.totals.samples or not found:
         return None
-    return 100 * sum(view.sass[index].counters.samples or 0 for index in found) / view.totals.samples
+    return 100 * sum(one.counters.samples or 0 for one in found) / view.totals.samples
 
 
 def _row(

@@ -168,40 +168,15 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
 def print_launches(
     console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
 ) -> None:
-    """Theoretical beside achieved occupancy of every launch, and where the difference went."""
+    """Theoretical beside achieved occupancy of every launch, and where the difference went, as `show` says it."""
     # Late: an answer from numbers alone knows no launch, and what describes launches takes its time to load.
     from gemmprof.analysis.inputs.names import labels
-    from gemmprof.model import NotCollected
+    from gemmprof.reports.terminal.section_tables import ALL_ROWS, rows, rows_table
 
     told = labels(profile.name for profile, _ in launches)
     for profile, result in launches:
         launch = f"{profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}"
         _print_table(console, [[(visible(told[profile.name]), "bold"), (launch, "dim")]])
-        if isinstance(result, NotCollected):
-            console.print(f"  occupancy was {result}\n")
-            continue
-        why = (
-            f"limited by {reasoning.in_words(result.limited_by)}"
-            if result.limits_theoretical
-            else "every warp slot can be taken"
-        )
-        limits = ", ".join(
-            f"{reasoning.RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits
-        )
-        console.print(f"  theoretical {_percent(result.theoretical_percent)}  {why}  (blocks: {limits})")
-        console.print(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
-        for loss in result.losses:
-            console.print(f"  {-loss.points:+6.1f}  {loss.kind}: {loss.text}")
-        for suggestion in result.suggestions:
-            console.print(f"  would help: {suggestion}")
+        found = rows(result, ALL_ROWS) or [(str(result), "", "")]
+        console.print(rows_table(found, width=console.width))
         console.print()
-
-
-def _percent(value: float | None) -> str:
-    return f"{DASH:>8}" if value is None else f"{value:6.2f} %"
-
-
-def _waves(result: LaunchOccupancy) -> str:
-    if result.waves is None or result.wave_blocks is None:
-        return ""
-    return f"{result.waves:.2f} waves of {result.wave_blocks:,} blocks"

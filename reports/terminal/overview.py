@@ -13,7 +13,7 @@ from gemmprof.base.printable import visible
 from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
 from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times
 from gemmprof.reports.terminal import columns, program_lines
-from gemmprof.reports.terminal.section_tables import MOST, rows_table
+from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
 from gemmprof.reports.words import WHOLE, Explained, block, place
 from gemmprof.reports.words import title as finding_title
@@ -230,7 +230,7 @@ def kernel_parts(
         yield Text("\n".join(block(found, min(width, 100), WHOLE, WHOLE, WHOLE, headed=False)))
         yield Text()
     for name, title in section_titles(sections):
-        most = 1000 if sections else MOST
+        most = ALL_ROWS if sections else MOST
         yield from section_parts(title, analysis.results[name], most=most, width=width)
 
 

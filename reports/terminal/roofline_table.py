@@ -62,11 +62,6 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
     return tuple(KernelRoofline(page, page.analysis.get(Roofline)) for page in pages)
 
 
-def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:
-    """The rows that one picture can hold: those on the first problem (the largest), where there are several."""
-    return tuple(row for row in rows if row.page.problem == rows[0].page.problem)
-
-
 def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[RenderableType]:
     """What to print: one row a kernel and memory level, then once how to collect what is missing.
 

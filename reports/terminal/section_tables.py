@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.figure import declared
+from gemmprof.analysis.occupancy import reasoning
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.by_line import Place, base_name
+from gemmprof.analysis.sections.by_line import Place
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.sections.divergence import Divergence
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str]  # a name, a value, and a remark ('' if none); all may hold untrusted text
 
 MOST = 8  # rows of a list, unless a section is asked for by name
+ALL_ROWS = 1000  # of a list that is asked for: more than any launch has
 
 WIDE = 120  # columns of a terminal that shows the whole table of roofline points
 MIDDLE = 76  # columns of one that shows what is attainable
@@ -190,16 +192,17 @@ def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
 
 
 def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
-    limits = ", ".join(result.limited_by).replace("_", " ")
-    why = f"limited by {limits}" if result.limits_theoretical else "every warp slot can be taken"
+    why = "every warp slot can be taken"
+    if result.limits_theoretical:
+        why = f"limited by {reasoning.in_words(result.limited_by)}"
     yield "Theoretical", occupancy_text(result.theoretical_percent), why
     yield from _figures(result, *declared(LaunchOccupancy).keys() - {"theoretical_percent"})
     for limit in result.block_limits:
-        name = f"blocks by {limit.resource.replace('_', ' ')}"
+        name = f"blocks by {reasoning.RESOURCE_WORDS[limit.resource]}"
         yield name, number(limit.blocks), "binds" if limit.binding else ""
     for loss in result.losses[:most]:
         yield loss.kind, f"{-loss.points:.1f} points", loss.text
-    for suggestion in result.suggestions[:3]:
+    for suggestion in result.suggestions[: most // 2]:
         yield "would help", "", str(suggestion)
 
 
@@ -316,17 +319,12 @@ def _spills(result: Spills, most: int) -> Iterator[Row]:
 
 
 def _source_view(result: SourceView, most: int) -> Iterator[Row]:
-    if result.lines:
-        for index in result.hottest_lines[:most]:
-            line = result.lines[index]
-            share = result.share(line.counters)
-            if share is None or share >= 0.05:
-                yield f"{base_name(line.file)}:{line.line}", percent(share), line.text.strip()
-    else:
+    if not result.lines:
         yield "Source lines", "none", "compile with -lineinfo (Triton and torch.compile: nothing to do)"
-        for index in result.hottest_sass[:most]:
-            one = result.sass[index]
-            yield f"{one.offset:#06x}", percent(result.share(one.counters)), one.sass
+    for one in result.hottest()[:most]:
+        share = result.share(one.counters)
+        if share is None or share >= 0.05 or not result.lines:
+            yield one.label, percent(share), one.text.strip()
 
 
 def _rules(result: Advice, most: int) -> Iterator[Row]:

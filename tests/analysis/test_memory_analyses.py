@@ -388,7 +388,7 @@ class TestSourceView:
         assert isinstance(view, SourceView)
         assert [line.offset for line in view.sass] == [0, 16, 32]
         assert [line.counters.executed for line in view.sass] == [8, 4, 0]
-        assert [view.sass[i].offset for i in view.hottest_sass] == [32, 0, 16]
+        assert [line.label for line in view.hottest()] == ["0x0020", "0x0000", "0x0010"]
         assert view.lines == ()
         assert view.totals.shared_wavefronts is None
 
@@ -419,6 +419,6 @@ class TestSourceView:
         assert dict(second.counters.stalls) == {"short_scoreboard": 5, "wait": 3}
         assert second.counters.shared_excess == 310
         assert second.counters.global_sectors is None
-        assert view.hottest_lines == (1, 0)
+        assert view.hottest() == [second, first]
         assert view.share(second.counters) == pytest.approx(100 * 8 / 9)
         assert view.files == {"k.cu": "float x;\nx = tile[i];"}

@@ -179,9 +179,9 @@ def test_hottest_line_is_the_one_with_most_samples(recorded: ReadRecorded) -> No
     for profile in recorded("flaws_bank_conflicts", source=True):
         view = source_view.analyse(profile)
         assert isinstance(view, SourceView)
-        samples = [view.lines[i].counters.samples or 0 for i in view.hottest_lines]
+        samples = [line.counters.samples or 0 for line in view.hottest()]
         assert samples == sorted(samples, reverse=True)
         assert sum(samples) == view.totals.samples
-        assert sorted(view.hottest_lines) == list(range(len(view.lines)))
-        first = view.lines[view.hottest_lines[0]]
+        assert {line.label for line in view.hottest()} == {line.label for line in view.lines}
+        first = view.hottest()[0]
         assert view.share(first.counters) == pytest.approx(100 * samples[0] / sum(samples))

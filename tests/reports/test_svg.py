@@ -105,7 +105,6 @@ def test_a_picture_holds_one_shape_of_a_run(ladder: Session) -> None:
         "2 Coalesced 1024³",
         "3 Shared-memory tiling 1024³",
     ]
-    assert roofline_table.one_shape(rows) == rows
     assert roofline_table.kernels(ladder, shape=SMALL) == rows
     assert roofline_table.kernels(ladder, shape=LARGE) == ()
 

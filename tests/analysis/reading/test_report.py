@@ -100,7 +100,6 @@ def check_rules_are_the_natives(ours: Profiles, natives: Natives) -> None:
             message, speedup = rule["rule_message"], rule.get("speedup_estimation", {})
             if not message["message"] and not rule.get("result_tables"):
                 continue
-            focus = [(f["name"], f["value"], f["info"]) for f in rule.get("focus_metrics", ())]
             # The library gives the columns of a table; ours are rows.
             tables = [
                 (t["title"], t["headers"], [list(row) for row in zip(*t["data"], strict=True)])
@@ -115,7 +114,6 @@ def check_rules_are_the_natives(ours: Profiles, natives: Natives) -> None:
                     NATIVE_SEVERITIES[message["type"]],
                     speedup.get("speedup"),
                     NATIVE_SCOPES[speedup.get("type", 0)],
-                    focus,
                     tables,
                 )
             )
@@ -128,7 +126,6 @@ def check_rules_are_the_natives(ours: Profiles, natives: Natives) -> None:
                 rule.severity,
                 rule.estimated_speedup,
                 rule.speedup_scope,
-                [(f["name"], f["value"], f["info"]) for f in rule.focus_metrics],
                 [(t["title"], list(t["headers"]), [list(row) for row in t["data"]]) for t in rule.tables],
             )
             for rule in profile.rules
