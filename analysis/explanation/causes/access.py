@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
     within,
 )
+from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LINE,
@@ -468,12 +469,15 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         same &= np.array([not loops.isdisjoint(around_it) for around_it in work.code.loops_around])
     keep[same] = np.minimum(keep[same], np.maximum(ratio, 1.0 / alike[same]))
     resources = {**same_traffic(work, keep), **fewer}
+    # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
+    atomics = work.where(lambda line: line.is_atomic)
+    stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
     # A tile's step waits for its loads once, however wide they are.
     waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
     yield Variant(
         "16 bytes a thread",
         Fix(keep=keep, latency=waits, resources=resources, warps=warps),
-        most=1.0 if bytes_each < FULL_WORD else within(work, keep),
+        most=within(work, stays),
         change=(
             f"Let a thread take {significant(1.0 / ratio, 2)} elements at once, up to {WIDE} bytes an access (float4, "
             f"uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."

@@ -54,7 +54,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     # What each round makes of the last one's result has no second chain.
     arithmetic = work.where(lambda line: not line.space) & ~work.code.in_order
     short = work.attributed.get(flow.SHORT)
-    of_chains = float(short[arithmetic].sum()) if short is not None else 0.0
+    of_chains = float(short[arithmetic & _shorts(work)].sum()) if short is not None else 0.0
     waited = float(wait.sum())
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
     if waited + of_chains < 0.08:
@@ -149,7 +149,8 @@ def _chained(work: Work) -> Mask:
 
 
 def _shorts(work: Work) -> Mask:
-    return work.where(lambda line: line.short_latency and not line.space)
+    # Where a thread stands is read once: nothing that more chains would divide.
+    return work.where(lambda line: line.short_latency and not line.space and not line.opcode.startswith("S2"))
 
 
 def memory_latency(work: Work) -> Iterator[Candidate]:
