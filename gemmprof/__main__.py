@@ -20,7 +20,7 @@ def entry() -> int:
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
     buckets = sys.modules.get("gemmprof.base.buckets")
-    if buckets is not None and buckets.abandoned:
+    if buckets is not None and buckets.under_way:
         import os
         from contextlib import suppress
 

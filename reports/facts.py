@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
-from typing import TYPE_CHECKING
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.session import Session
+from gemmprof.model import KernelProfile
 from gemmprof.reports import formatting
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.analysis.session import Session
-    from gemmprof.model import KernelProfile
-    from gemmprof.reports.pages.contents import KernelPage
-    from gemmprof.runs.directory import Run
+from gemmprof.reports.pages.contents import KernelPage
+from gemmprof.runs.directory import Run
 
 Tile = tuple[str, str, str]  # name, value, and a remark below it ('' if none)
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
 from gemmprof.analysis.explanation.trust import NOT_PROFILED
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.analysis.session import Session
 from gemmprof.base import amounts
 from gemmprof.base.amounts import counted, fit, nanoseconds, quantity
 from gemmprof.base.printable import visible
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.inputs.families import Family
-    from gemmprof.analysis.session import Session
 
 
 def saved(finding: Finding) -> str:

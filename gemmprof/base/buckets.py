@@ -6,9 +6,7 @@ Keys, regions and endpoints are the storage's own settings (``AWS_ENDPOINT_URL``
 from __future__ import annotations
 
 import os
-import queue
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -18,13 +16,14 @@ from typing import Any, BinaryIO, cast
 from gemmprof.base import foreign_files
 from gemmprof.base.errors import UnreachableError
 from gemmprof.base.output import new_file
+from gemmprof.base.system import in_time
 
 COPIED_BYTES = 1 << 20
 # For so many bytes, or the list of a folder: the slowest line that anybody reads reports through has 20 KB a second.
 PATIENCE_SECONDS = 60.0
 
-abandoned: list[str] = []
-"""What was not waited for any longer. Arrow does when the process ends: the command line leaves without it."""
+under_way: list[str] = []
+"""What the storage has not answered yet. Arrow waits for it at the end of the process: the command line does not."""
 
 
 def fetch(url: str) -> BinaryIO:
@@ -171,25 +170,15 @@ def _in_time(url: str, call: Callable[[], Any]) -> Any:
         TimeoutError: it takes longer than `PATIENCE_SECONDS`.
         OSError: what Arrow says.
     """
-    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    under_way.append(url)
 
-    def work() -> None:
+    def answered() -> Any:
         try:
-            answers.put((call(), None))
-        except BaseException as error:
-            answers.put((None, error))
+            return call()
+        finally:
+            under_way.remove(url)
 
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        found, error = answers.get(timeout=PATIENCE_SECONDS)
-    except BaseException as ending:
-        abandoned.append(url)
-        if not isinstance(ending, queue.Empty):
-            raise
-        raise TimeoutError(f"it gives no answer within {PATIENCE_SECONDS:.0f} s") from None
-    if error is not None:
-        raise error
-    return found
+    return in_time(answered, PATIENCE_SECONDS)
 
 
 def _system(url: str) -> tuple[Any, str]:

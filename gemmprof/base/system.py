@@ -1,7 +1,7 @@
 """What only some systems have, and the way round it where they lack it: the one place that asks.
 
-Reports are read on Linux, macOS and Windows. Locks, reading at a position, pipes that can be waited for and children
-that end with their parent are asked for here; without them things are slower or less strict, never missing.
+Reports are read on Linux, macOS and Windows. Locks, reading at a position, endings and children that are copies
+of their parent are asked for here; without them things are slower or less strict, never missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,11 +24,13 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened.
+# Whether this is a system of the Unix kind: children are forked, folders opened.
 POSIX = hasattr(os, "fork")
 # Whether a file can live in memory and still have a path.
 MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 LOCKS = fcntl is not None
+
+Made = TypeVar("Made")
 
 _one_reader = threading.Lock()
 
@@ -184,56 +186,36 @@ def endings() -> tuple[signal.Signals, ...]:
     return tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-def write_to(process: subprocess.Popen[bytes], data: bytes, deadline: float) -> bool:
-    """Write to a child that may not read; False if it has not taken all by the deadline (``time.monotonic``)."""
-    assert process.stdin is not None
-    handle = process.stdin.fileno()
+def in_time(work: Callable[[], Made], seconds: float) -> Made:
+    """What blocking work returns or raises, done in a thread; one that is given up on is left behind.
+
+    Raises:
+        TimeoutError: it takes longer than so many seconds.
+    """
+    found: list[Made] = []
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    if thread.is_alive():
+        raise TimeoutError(f"it gives no answer within {seconds:.0f} s")
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write to a child that may not read at once: a part at a time."""
     rest = memoryview(data)
-    if not POSIX:
-        return _in_time(lambda: _write_all(handle, rest), deadline) is not None
-    import selectors
-
-    os.set_blocking(handle, False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(handle, selectors.EVENT_WRITE)
-        while rest:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                return False
-            rest = rest[os.write(handle, rest) :]
-    return True
-
-
-def read_from(process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes | None:
-    """What a child wrote, b'' at its end; None if it has written nothing by the deadline."""
-    assert process.stdout is not None
-    handle = process.stdout.fileno()
-    if not POSIX:
-        return _in_time(lambda: os.read(handle, size), deadline)
-    import selectors
-
-    with selectors.DefaultSelector() as selector:
-        selector.register(handle, selectors.EVENT_READ)
-        ready = selector.select(max(0.0, deadline - time.monotonic()))
-    return os.read(handle, size) if ready else None
-
-
-def _write_all(handle: int, rest: memoryview) -> bytes:
     while rest:
         rest = rest[os.write(handle, rest) :]
-    return b"done"
-
-
-def _in_time(work: Callable[[], bytes], deadline: float) -> bytes | None:
-    """The result of blocking work, None if it takes longer; its thread is left behind then, until the child ends."""
-    found: list[bytes] = []
-    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
-    thread.start()
-    thread.join(max(0.0, deadline - time.monotonic()))
-    if thread.is_alive():
-        return None
-    if not found:
-        raise BrokenPipeError("the other end is closed")
-    return found[0]
 
 
 def can_fork() -> bool:

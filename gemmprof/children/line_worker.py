@@ -158,16 +158,21 @@ class LineWorker:
     def _send(self, request: Mapping[str, Any], deadline: float, timeout: float) -> None:
         process = self._process
         assert process is not None and process.stdin is not None
-        if not system.write_to(process, json.dumps(request).encode("ascii") + b"\n", deadline):
-            raise self._hung(timeout)
+        handle, data = process.stdin.fileno(), json.dumps(request).encode("ascii") + b"\n"
+        try:
+            system.in_time(lambda: system.write_all(handle, data), deadline - time.monotonic())
+        except TimeoutError:
+            raise self._hung(timeout) from None
 
     def _receive(self, deadline: float, timeout: float) -> bytes:
         process = self._process
         assert process is not None and process.stdout is not None
+        handle = process.stdout.fileno()
         while b"\n" not in self._buffer:
-            chunk = system.read_from(process, 1 << 20, deadline)
-            if chunk is None:
-                raise self._hung(timeout)
+            try:
+                chunk = system.in_time(lambda: os.read(handle, 1 << 20), deadline - time.monotonic())
+            except TimeoutError:
+                raise self._hung(timeout) from None
             if not chunk:
                 raise self._died(process)
             self._buffer += chunk

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.session import Session
 from gemmprof.base.documents import Digits, Document, Part
 from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.session import Session
 
 # Predictions are not better known than that.
 Share = Annotated[float, Meta(ge=0, le=1), Digits(4)]

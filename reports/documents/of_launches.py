@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 from msgspec import UNSET, UnsetType
 
 from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.roofline import RooflinePoint
 from gemmprof.analysis.sections.verdict import Verdict
+from gemmprof.analysis.session import Session
 from gemmprof.analysis.whole.overall import Program
 from gemmprof.analysis.whole.program_advice import Proposal
 from gemmprof.analysis.whole.spans import Span, walk
@@ -20,12 +22,8 @@ from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
 from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
+from gemmprof.reports.terminal.roofline_table import KernelRoofline
 from gemmprof.reports.terminal.section_tables import rows
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.analysis.session import Session
-    from gemmprof.reports.terminal.roofline_table import KernelRoofline
 
 
 class LaunchPlace(Part, frozen=True):

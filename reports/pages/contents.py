@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
 from gemmprof.analysis.inputs.selection import Choice, one_kernel
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.session import Session
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.analysis.session import Session
 
 PAGE_LIMIT = 128  # most kernel pages of one report unless all are asked for
 

@@ -17,18 +17,23 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import few_collections
+from gemmprof.analysis.session import Session
 from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_folder, refuse_foreign, write_new
 from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.children.line_worker import end_with
+from gemmprof.model import CodePlace
 from gemmprof.reports import sentences
 from gemmprof.reports.agents import markdown
+from gemmprof.reports.facts import run_facts, tiles, unexplained, whose
 from gemmprof.reports.pages.contents import (
     KernelPage,
     Plan,
@@ -40,15 +45,9 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import document, filled
+from gemmprof.reports.pages.ladder_page import Overview, overview
+from gemmprof.reports.pages.sections import Section, sections
 from gemmprof.reports.words import Explained
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.outcome import Compared, Outcome
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.analysis.session import Session
-    from gemmprof.model import CodePlace
-    from gemmprof.reports.pages.ladder_page import Overview
-    from gemmprof.reports.pages.sections import Section
 
 INDEX = "index"
 # How a page begins that gemmprof wrote and may replace: templates/document.html.
@@ -227,9 +226,6 @@ def is_our_page(file: Path) -> bool:
 
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
-    from gemmprof.reports.facts import run_facts, unexplained
-    from gemmprof.reports.pages.ladder_page import overview
-
     prefix = report.links.prefix(None)
     view = overview(report.session, report.plan, prefix, report.earlier)
     contents = _index_contents(view, prefix)
@@ -274,9 +270,6 @@ def _verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> list[tuple[Compa
 
 def kernel_article(report: Report, page: KernelPage) -> Markup:
     """The page of one kernel."""
-    from gemmprof.reports.facts import tiles, whose
-    from gemmprof.reports.pages.sections import sections
-
     previous, following = neighbours(report.plan.pages, page)
     before = report.before(page)
     prefix = report.links.prefix(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -16,8 +16,9 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.analysis.whole.overall import Came, came
-from gemmprof.analysis.whole.spans import walk
+from gemmprof.analysis.session import Session
+from gemmprof.analysis.whole.overall import Came, Program, came
+from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports import formatting
 from gemmprof.reports.facts import (
@@ -32,12 +33,7 @@ from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import nanoseconds, ratio, tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.session import Session
-    from gemmprof.analysis.whole.overall import Program
-    from gemmprof.analysis.whole.spans import Span
-    from gemmprof.runs.directory import Run
+from gemmprof.runs.directory import Run
 
 
 @dataclass(frozen=True, slots=True)

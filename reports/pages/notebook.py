@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -20,17 +20,17 @@ from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
 from gemmprof.base.printable import visible
 from gemmprof.base.views import View, register
+from gemmprof.model import Finding
 from gemmprof.reports import sentences
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, filled
 from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.pages.sections import sections
+from gemmprof.reports.terminal.overview import facts, headline
 from gemmprof.reports.words import place, saved, title
 from gemmprof.runs.directory import Run
-
-if TYPE_CHECKING:
-    from gemmprof.model import Finding
 
 # Sections of a kernel page that a notebook shows (the others are long, or need the page's script).
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
@@ -60,8 +60,6 @@ def run_html(run: Run) -> str:
 
 def kernel_html(analysis: KernelAnalysis) -> str:
     """The verdict, the key figures and the main sections of one kernel."""
-    from gemmprof.reports.pages.sections import sections
-
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
@@ -86,8 +84,6 @@ FAMILIES = 25  # families that a report lists in a notebook
 
 def session_html(session: Session) -> str:
     """Where a report is from, and its families."""
-    from gemmprof.reports.terminal.overview import facts, headline
-
     shown = session.families[:FAMILIES]
     left = len(session.families) - len(shown)
     return _table(

@@ -7,18 +7,16 @@ The numbers that it computes with are the table of `gemmprof.gpu.arch`, embedded
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.gpu.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
 from gemmprof.reports.pages.environment import document, filled
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
 
 LARGEST = "largest"  # the carve-out that is chosen when nobody named one
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,10 +12,8 @@ from gemmprof.analysis.history.changepoints import FEWEST, levels
 from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
+from gemmprof.reports.history.point_files import SeriesSummary
 from gemmprof.reports.terminal import columns
-
-if TYPE_CHECKING:
-    from gemmprof.reports.history.point_files import SeriesSummary
 
 PLOT_ROWS = 8
 _DOT, _BAND = "•", "·"

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gemmprof.analysis.comparison.baseline import Baseline
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.records import Change
+from gemmprof.analysis.comparison.sides import Side
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.baseline import Baseline
-    from gemmprof.analysis.comparison.records import Change
-    from gemmprof.analysis.comparison.sides import Side
-
 
 STYLES = {
     "slower": "bold red",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.session import Session
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
@@ -19,9 +19,6 @@ from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.terminal.section_tables import WIDE, points_table
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.session import Session
 
 _TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
 
