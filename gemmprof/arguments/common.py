@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -20,7 +20,7 @@ from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_l
 if TYPE_CHECKING:
     import tempfile
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from gemmprof.analysis.inputs.selection import Selection
     from gemmprof.analysis.session import Session
@@ -280,6 +280,20 @@ def print_json(document: Document) -> None:
     from gemmprof.base.documents import json_text
 
     print(json_safe(json_text(document), encoding_of(sys.stdout)))
+
+
+def answer(
+    options: argparse.Namespace,
+    document: Callable[[], Document],
+    parts: Callable[[int], Iterable[RenderableType]],
+) -> None:
+    """Print a command's answer: as a document with ``--json``, else as these parts, for so many columns."""
+    if options.json:
+        print_json(document())
+        return
+    terminal = console()
+    for part in parts(terminal.width):
+        terminal.print(part)
 
 
 class _Unpadded:

@@ -59,7 +59,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a field without words of its own repeats another class's, which says what it is."""
 
     @classmethod
-    def of(cls, source: object, **given: Any) -> Self:
+    def of(cls, source: object = None, **given: Any) -> Self:
         """The part with these fields; every other is what ``source`` has (`From`, else under its name).
 
         Each becomes what its field holds: parts are made of their sources, numbers rounded (`Digits`), times ISO 8601.

@@ -61,14 +61,9 @@ def run(options: argparse.Namespace) -> int:
             failed = dataset_options.refresh(folder, inputs, options)
         with without_modules("pandas", "numpy"):
             answer = search(folder, condition, asked=options.condition, limit=options.limit)
-    if options.json:
-        common.print_json(answer)
-    else:
-        from gemmprof.reports.terminal import found
+    from gemmprof.reports.terminal import found
 
-        terminal = common.console()
-        for part in found.parts(answer, width=terminal.width):
-            terminal.print(part)
+    common.answer(options, lambda: answer, lambda width: found.parts(answer, width=width))
     return common.exit_code(failed)
 
 

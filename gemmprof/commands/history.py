@@ -96,9 +96,9 @@ def _record(options: argparse.Namespace) -> int:
     file = store.add(kept)
     came = tally(store.predictions())
     if options.json:
-        from gemmprof.reports.documents.of_history import HistoryRecordDocument, predictions
+        from gemmprof.reports.documents.of_history import HistoryRecordDocument
 
-        common.print_json(HistoryRecordDocument(file, len(kept), predictions(came)))
+        common.print_json(HistoryRecordDocument.of(file=file, points=len(kept), predictions=came))
     elif came.words:
         print(came.words)
     common.announce(file)
@@ -118,25 +118,25 @@ def _when(text: str | None) -> datetime:
 
 
 def _list(options: argparse.Namespace) -> int:
+    from gemmprof.reports.documents.of_history import HistoryListDocument
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history_tables
+    from gemmprof.reports.terminal.history_tables import series_table
 
     series = HistoryStore.open(_folder(options)).series(options.kernel)
-    if options.json:
-        from gemmprof.reports.documents import of_history
-
-        common.print_json(of_history.listed(series))
-    else:
-        terminal = common.console()
-        terminal.print(history_tables.series_table(series, width=terminal.width))
+    common.answer(
+        options,
+        lambda: HistoryListDocument.of(series=series),
+        lambda width: [series_table(series, width=width)],
+    )
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
+    from gemmprof.reports.documents import of_history
     from gemmprof.reports.history.point_files import series_of
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history_tables
+    from gemmprof.reports.terminal.history_tables import plots
 
     target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() != PAGE:
@@ -146,14 +146,8 @@ def _show(options: argparse.Namespace) -> int:
     if not found:
         raise _none_matches(store, options)
     shown = [(points, changes(series_of(points))) for points in found.values()]
-    if options.json:
-        from gemmprof.reports.documents import of_history
-
-        common.print_json(of_history.shown(shown))
-    elif target is None:
-        terminal = common.console()
-        for part in history_tables.plots(shown, width=terminal.width):
-            terminal.print(part)
+    if options.json or target is None:
+        common.answer(options, lambda: of_history.shown(shown), lambda width: plots(shown, width=width))
     if target is not None:
         from gemmprof.reports.pages.history import page_html
 
@@ -185,8 +179,9 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changepoints import FEWEST
     from gemmprof.analysis.history.changes import changes, series_with_steps
     from gemmprof.analysis.history.recording import tally
+    from gemmprof.reports.documents.of_history import HistoryCheckDocument
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history_tables
+    from gemmprof.reports.terminal.history_tables import changes_found
 
     store = HistoryStore.open(_folder(options))
     known: dict[int, tuple[Step, ...]] = {}
@@ -208,14 +203,11 @@ def _check(options: argparse.Namespace) -> int:
     ]
     found.sort(key=lambda change: -change.step.ratio)
     came = tally(store.predictions())
-    if options.json:
-        from gemmprof.reports.documents import of_history
-
-        common.print_json(of_history.checked(found, looked_at, too_short, came))
-    else:
-        terminal = common.console()
-        for part in history_tables.changes_found(found, looked_at, too_short, width=terminal.width):
-            terminal.print(part)
-        if came.words:
-            terminal.print(came.words, markup=False, highlight=False)
+    common.answer(
+        options,
+        lambda: HistoryCheckDocument.of(
+            kernels=looked_at, too_short=too_short, steps=found, predictions=came
+        ),
+        lambda width: [*changes_found(found, looked_at, too_short), *([came.words] if came.words else [])],
+    )
     return 1 if any(change.is_slower for change in found) else 0

@@ -191,6 +191,7 @@ def _finish(
     from rich.text import Text
 
     from gemmprof.analysis.session import load_session
+    from gemmprof.reports.documents.of_launches import ProfileDocument
     from gemmprof.reports.terminal import overview
     from gemmprof.reports.words import explained, screen
 
@@ -201,21 +202,17 @@ def _finish(
         return 130
     session = load_session([reports[0]])
     pages = None if options.no_pages else common.rendered(options, session, profiler.folder / "pages")
-    if options.json:
-        from gemmprof.reports.documents.of_launches import ProfileDocument
-
-        seconds = tuple(run.seconds for run in collected)
-        common.print_json(
-            ProfileDocument.of_session(
-                session, ranks=first.ranks, reports=tuple(reports), pages=pages, seconds=seconds
-            )
-        )
-    else:
-        terminal = common.console()
-        for part in overview.parts(session, width=terminal.width, headlines=False):
-            terminal.print(part)
-        told = explained(session, session.families)
-        terminal.print(Text(screen(told, width=terminal.width)))
+    seconds = tuple(run.seconds for run in collected)
+    common.answer(
+        options,
+        lambda: ProfileDocument.of_session(
+            session, ranks=first.ranks, reports=tuple(reports), pages=pages, seconds=seconds
+        ),
+        lambda width: [
+            *overview.parts(session, width=width, headlines=False),
+            Text(screen(explained(session, session.families), width=width)),
+        ],
+    )
     for run in collected:
         common.say(f"Profiled {run}")
     if len(first.ranks) > 1:

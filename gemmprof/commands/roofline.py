@@ -28,6 +28,7 @@ ARGUMENTS = f"""{INPUTS}
 
 def run(options: argparse.Namespace) -> int:
     """Print or draw the points; exit code 0, or 2 if some input could not be read."""
+    from gemmprof.reports.documents.of_launches import RooflineDocument
     from gemmprof.reports.terminal import roofline_table
 
     shape = Problem.parse(options.shape) if options.shape else None
@@ -53,12 +54,10 @@ def run(options: argparse.Namespace) -> int:
             print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)
         roofline_table.draw(drawn, target)
         common.announce(target)
-    if options.json:
-        from gemmprof.reports.documents.of_launches import rooflines
-
-        common.print_json(rooflines(rows))
-    elif target is None:
-        terminal = common.console()
-        for part in roofline_table.parts(rows, width=terminal.width):
-            terminal.print(part)
+    if options.json or target is None:
+        common.answer(
+            options,
+            lambda: RooflineDocument.of(kernels=rows),
+            lambda width: roofline_table.parts(rows, width=width),
+        )
     return common.exit_code(session.failures)

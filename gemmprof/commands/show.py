@@ -33,7 +33,9 @@ FRONT_ARGUMENTS = f"{INPUTS}{TRACE}{SOURCE}{JSON}"
 def run(options: argparse.Namespace) -> int:
     """Print; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.reports.documents.of_launches import ShowDocument
     from gemmprof.reports.terminal import overview
+    from gemmprof.reports.terminal.annotated import annotated
 
     overview.section_titles(options.section)
     if options.source and options.json:
@@ -44,22 +46,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--source shows the source alone", remedies=["leave out --section and --all"])
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
-        if options.json:
-            from gemmprof.reports.documents.of_launches import ShowDocument
-
-            common.print_json(ShowDocument.of_session(session, options.section, everything=options.all))
-        elif options.source:
-            from gemmprof.reports.terminal.annotated import annotated
-
-            terminal = common.console()
-            for line in annotated(session, width=terminal.width):
-                terminal.print(line)
-        else:
-            terminal = common.console()
-            for part in overview.parts(
-                session, width=terminal.width, sections=options.section, everything=options.all
-            ):
-                terminal.print(part)
+        common.answer(
+            options,
+            lambda: ShowDocument.of_session(session, options.section, everything=options.all),
+            lambda width: (
+                annotated(session, width=width)
+                if options.source
+                else overview.parts(session, width=width, sections=options.section, everything=options.all)
+            ),
+        )
     return common.read_all(options, session)
 
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from gemmprof.analysis.history.changepoints import Step
 from gemmprof.analysis.history.changes import Change, Origin, Point
-from gemmprof.analysis.history.recording import Tally
 from gemmprof.base.documents import Document, From, Part
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
     from gemmprof.analysis.comparison.records import KernelRecord
-    from gemmprof.reports.history.point_files import SeriesSummary
 
 
 class SeriesKey(Part, frozen=True):
@@ -33,11 +31,6 @@ class Predictions(Part, frozen=True):
 
     scored: Annotated[int, "how many, 40 at most"]
     inside: Annotated[int, "those whose measured saving lay in the predicted interval"]
-
-
-def predictions(came: Tally) -> Predictions:
-    """The tally of predictions as JSON."""
-    return Predictions.of(came)
 
 
 class HistoryRecordDocument(Document, frozen=True, tag="gemmprof.history/1"):
@@ -61,11 +54,6 @@ class HistoryListDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history list``."""
 
     series: Annotated[tuple[ListedSeries, ...], "longest last time first"]
-
-
-def listed(series: Sequence[SeriesSummary]) -> HistoryListDocument:
-    """The series of a store."""
-    return HistoryListDocument(tuple(map(ListedSeries.of, series)))
 
 
 class HistoryPoint(Part, frozen=True):
@@ -132,11 +120,6 @@ class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
     too_short: Annotated[int, "those with too few runs for a step to be found in them"]
     steps: Annotated[tuple[FoundStep, ...], "largest slow-down first"]
     predictions: Annotated[Predictions, "what came of earlier ones"]
-
-
-def checked(found: Sequence[Change], looked_at: int, too_short: int, came: Tally) -> HistoryCheckDocument:
-    """The steps of many series."""
-    return HistoryCheckDocument(looked_at, too_short, tuple(map(FoundStep.of, found)), predictions(came))
 
 
 class BaselineKernel(Part, frozen=True):

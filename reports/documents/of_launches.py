@@ -18,11 +18,10 @@ from gemmprof.analysis.whole.program_advice import Proposal
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.analysis.whole.traces import Trace
 from gemmprof.base.documents import Document, From, Part
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.model import KernelProfile
 from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
 from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
-from gemmprof.reports.terminal.roofline_table import KernelRoofline
 from gemmprof.reports.terminal.section_tables import rows
 
 
@@ -260,18 +259,6 @@ class RooflineDocument(Document, frozen=True, tag="gemmprof.roofline/1"):
     """``gemmprof roofline``."""
 
     kernels: Annotated[tuple[RooflinePart, ...], "in the order of the reports"]
-
-
-def rooflines(kernels: Sequence[KernelRoofline]) -> RooflineDocument:
-    """Points in base units: FLOP/s, byte/s, FLOP/byte."""
-    return RooflineDocument(
-        tuple(
-            RooflinePart.of(
-                one, not_collected=one.result.remedy if isinstance(one.result, NotCollected) else None
-            )
-            for one in kernels
-        )
-    )
 
 
 class SpanPart(Part, frozen=True):

@@ -68,9 +68,7 @@ def sentence(change: Change) -> str:
     return f"{when}{commit}: {times(size)} {direction}, noise {100 * change.step.noise:.1f} %. {why}"
 
 
-def changes_found(
-    found: Sequence[Change], looked_at: int, too_short: int, *, width: int
-) -> Iterator[RenderableType]:
+def changes_found(found: Sequence[Change], looked_at: int, too_short: int) -> Iterator[RenderableType]:
     """The steps of many series, slower ones first, and how many have too few runs to hold one."""
     for change in found:
         first = change.after

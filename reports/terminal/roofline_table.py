@@ -39,6 +39,11 @@ class KernelRoofline:
         return f"{family.id} {self.page.label}" if family is not None else self.page.label
 
     @property
+    def not_collected(self) -> str | None:
+        """The ncu option that collects what is missing, None where nothing is."""
+        return self.result.remedy if isinstance(self.result, NotCollected) else None
+
+    @property
     def points(self) -> tuple[RooflinePoint, ...]:
         """The points of the kernel's main arithmetic."""
         return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
