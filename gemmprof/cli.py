@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gemmprof import __version__, end_at_once
@@ -113,7 +113,7 @@ def _run(argv: Sequence[str]) -> int:
     if program:
         options.program = program
     try:
-        with _trusting(options), _redacting(options), _reading(options):
+        with _as_asked(options):
             return int(options.run(options))
     except GemmprofError as error:
         return _no_luck(options, error)
@@ -160,35 +160,35 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
     return EXIT_FAULT
 
 
-def _reading(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Where the command's reports are read: here, or by a cluster that it was given."""
-    if not getattr(options, "reads_on_a_cluster", False):
-        return nullcontext()
-    from gemmprof.arguments.common import read_elsewhere
+@contextmanager
+def _as_asked(options: argparse.Namespace) -> Iterator[None]:
+    """What ``--trust`` and ``--redact-source`` ask for, and where reports are read: here, or by a cluster's workers.
 
-    return read_elsewhere(options)
+    Without them nothing that reads reports is imported here.
+    """
+    with ExitStack() as stack:
+        if getattr(options, "trust", False):
+            from gemmprof.analysis.reading.frame import trusting
 
+            stack.enter_context(trusting(True))
+        if getattr(options, "redact_source", None):
+            stack.enter_context(_redacting(options))
+        if getattr(options, "reads_on_a_cluster", False):
+            from gemmprof.arguments.common import read_elsewhere
 
-def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """What ``--trust`` asks for; without it nothing that reads reports is imported here."""
-    if not getattr(options, "trust", False):
-        return nullcontext()
-    from gemmprof.analysis.reading.frame import trusting
-
-    return trusting(True)
+            stack.enter_context(read_elsewhere(options))
+        yield
 
 
 @contextmanager
 def _redacting(options: argparse.Namespace) -> Iterator[None]:
     """What ``--redact-source`` asks for, in the environment: pages are made by several processes."""
-    if not (wanted := getattr(options, "redact_source", None)):
-        yield
-        return
     from gemmprof.analysis.reading.frame import REDACTED_SOURCES
     from gemmprof.base.regex import RegexError, regex
 
     if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):
         raise UsageError("--redact-source holds on this machine alone", remedies=["leave out the cluster"])
+    wanted = options.redact_source
     try:
         regex(wanted)
     except RegexError as error:

@@ -18,6 +18,8 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.comparison.outcome import ACROSS, compare
+from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.inputs.selection import expand, selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.documents import Document, json_text
@@ -27,6 +29,7 @@ from gemmprof.base.printable import json_safe
 from gemmprof.children.line_worker import LineWorker, WorkerError, serve
 from gemmprof.children.watched import python_command
 from gemmprof.reports import agents
+from gemmprof.reports.words import explained
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -149,8 +152,6 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        from gemmprof.reports.words import explained
-
         session = self.folders.session(path, kernel=kernel, launches=launch)
         if json:
             from gemmprof.reports.documents.of_findings import explain_document
@@ -178,9 +179,6 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        from gemmprof.analysis.comparison.outcome import ACROSS, compare
-        from gemmprof.analysis.comparison.sides import load_side
-
         wanted = selection(kernel=kernel)
         left, right = (load_side(self.folders.allowed(path), wanted) for path in (before, after))
         outcome = compare(left, right, across=ACROSS)

@@ -23,7 +23,7 @@ from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, cho
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
-from gemmprof.metrics import LEAN
+from gemmprof.metrics import LEAN, counter_of
 from gemmprof.model import Stage
 from gemmprof.profiler.settings import CLOCK_CONTROLS, METRIC_SETS, Settings, select_stages
 from gemmprof.runs.directory import Run, load_run, newest_run_directory, runs_directory, save_run, timestamped
@@ -215,8 +215,6 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
 
 def _not_collected(run: Run, session: Session) -> list[str]:
     """Metrics that the user asked for and that no launch holds: ncu passes over some misspelt names in silence."""
-    from gemmprof.metrics import counter_of
-
     asked = run.info.notes.get("options", {}).get("extra_metrics", [])
     held = {name for kernel in session.kernels for name in kernel.profile.metrics}
     held |= {counter_of(name) for kernel in session.kernels for name in kernel.profile.sampled}

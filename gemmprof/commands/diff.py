@@ -302,6 +302,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     from gemmprof.base.documents import json_text
     from gemmprof.reports import interchange, sentences
     from gemmprof.reports.documents.of_comparison import compared
+    from gemmprof.reports.pages.code_diff import diff_page
     from gemmprof.reports.terminal import outcome_tables
 
     kind = "json" if options.json else options.format
@@ -312,7 +313,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         "junit": interchange.junit_text,
         "sarif": lambda found, held: interchange.sarif_text(found, held, settings),
         "markdown": interchange.markdown_text,
-        "html": _page,
+        "html": lambda found, _: diff_page(found),
         "github": lambda found, held: "\n".join(
             github_command(*item) for item in interchange.github_annotations(found, held, settings)
         ),
@@ -342,12 +343,6 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         if severity != "notice" or kind == "text":
             print(f"gemmprof diff: {text}", file=sys.stderr)
     print(f"gemmprof diff: {sentences.gate_summary(gate, outcome)}", file=sys.stderr)
-
-
-def _page(outcome: Outcome, gate: GateResult | None) -> str:
-    from gemmprof.reports.pages.code_diff import diff_page
-
-    return diff_page(outcome)
 
 
 def _encodable(text: str, kind: str) -> str:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, INPUTS, JSON, values
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import write_new
+from gemmprof.base.system import without_modules
 
 if TYPE_CHECKING:
     from gemmprof.analysis.history.changepoints import Step
@@ -67,22 +67,19 @@ VALUES = values(kind=("timed", "profiled"), commit="", branch="", machine="", no
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; exit code 0, 1 for a slower kernel, or 2 for an input that could not be read."""
-    from gemmprof.base.system import without_modules
-
     with without_modules("pandas"):
         return {"record": _record, "list": _list, "show": _show, "check": _check}[options.action](options)
 
 
-def _folder(options: argparse.Namespace) -> Path:
-    from gemmprof.reports.history.store import default_store
+def _store(options: argparse.Namespace, *, create: bool = False) -> HistoryStore:
+    from gemmprof.reports.history.store import HistoryStore, default_store
 
-    return Path(options.store) if options.store else default_store()
+    return HistoryStore.open(options.store or default_store(), create=create)
 
 
 def _record(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import Origin
     from gemmprof.analysis.history.recording import points, tally
-    from gemmprof.reports.history.store import HistoryStore
 
     if not options.inputs:
         raise UsageError(
@@ -92,7 +89,7 @@ def _record(options: argparse.Namespace) -> int:
     origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
     session = common.load_inputs(options)
     kept = points(session, origin)
-    store = HistoryStore.open(_folder(options), create=True)
+    store = _store(options, create=True)
     file = store.add(kept)
     came = tally(store.predictions())
     if options.json:
@@ -119,10 +116,9 @@ def _when(text: str | None) -> datetime:
 
 def _list(options: argparse.Namespace) -> int:
     from gemmprof.reports.documents.of_history import HistoryListDocument
-    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal.history_tables import series_table
 
-    series = HistoryStore.open(_folder(options)).series(options.kernel)
+    series = _store(options).series(options.kernel)
     common.answer(
         options,
         lambda: HistoryListDocument.of(series=series),
@@ -135,13 +131,12 @@ def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
     from gemmprof.reports.documents import of_history
     from gemmprof.reports.history.point_files import series_of
-    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal.history_tables import plots
 
     target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() != PAGE:
         raise UsageError(f"{target} has no known format", remedies=[f"end the name in {PAGE}"])
-    store = HistoryStore.open(_folder(options))
+    store = _store(options)
     found = store.points(options.kernel, device=options.device, kind=options.kind)
     if not found:
         raise _none_matches(store, options)
@@ -180,10 +175,9 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes, series_with_steps
     from gemmprof.analysis.history.recording import tally
     from gemmprof.reports.documents.of_history import HistoryCheckDocument
-    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal.history_tables import changes_found
 
-    store = HistoryStore.open(_folder(options))
+    store = _store(options)
     known: dict[int, tuple[Step, ...]] = {}
     if options.kernel or options.device or options.kind:
         chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)

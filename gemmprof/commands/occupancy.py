@@ -16,12 +16,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, JSON, SELECTION, TRUST, values
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
+from gemmprof.base.foreign_files import read_text
 from gemmprof.base.output import write_new
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
@@ -233,8 +235,6 @@ def _from_build(options: argparse.Namespace) -> int:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read()
-    from gemmprof.base.foreign_files import read_text
-
     try:
         return read_text(name, errors="replace")
     except OSError as error:
@@ -295,8 +295,6 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
-    from pathlib import Path
-
     from gemmprof.analysis.occupancy.configurations import launch_occupancies
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):

@@ -18,6 +18,7 @@ import textwrap
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import INPUTS, JSON, TRACE
 from gemmprof.base.errors import UsageError
+from gemmprof.base.printable import printable, visible
 
 SOURCE = """
 --source                the source of each family's longest launch with what each line cost, and the hot lines'
@@ -71,7 +72,6 @@ launches with the most to gain first, and what to type next.
 def front(options: argparse.Namespace) -> int:
     """Print one screen, or the families in full whose ids were given; exit code as of `run`."""
     from gemmprof.analysis.reading.unpack import unpacked_once
-    from gemmprof.base.printable import printable, visible
 
     if options.json or options.source or common.selection(options).families:
         options.section, options.all = [], not (options.json or options.source)

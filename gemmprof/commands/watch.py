@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.arguments.common import say
 from gemmprof.arguments.declared import on_disk, values
-from gemmprof.base.amounts import counted
+from gemmprof.base.amounts import counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
 
@@ -114,7 +114,6 @@ def _lines(report: Path, before: Path | None, folder: Path) -> Iterator[str]:
     from gemmprof.analysis.history.changes import Origin
     from gemmprof.analysis.history.recording import points, tally
     from gemmprof.analysis.session import load_session
-    from gemmprof.base.amounts import nanoseconds
     from gemmprof.reports import sentences
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.words import saved, title

@@ -20,17 +20,17 @@ import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.changes import Times, series_with_steps
 from gemmprof.reports.history.point_files import (
+    PLAIN,
     REPLACES,
     ROW_GROUP,
     Listing,
     PointsReader,
     by_series,
     index_of,
-    new_points,
     summed,
     write_points,
 )
-from gemmprof.reports.tables.parquet import fitted
+from gemmprof.reports.tables.parquet import fitted, new_parquet
 
 # Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.
 BIN_ROWS = 1 << 16
@@ -67,7 +67,7 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
     schema, rows = _shape(files)
     bins = _deal(files, schema, max(1, -(-rows // BIN_ROWS)), spill / "rows.arrow")
     indexes: list[list[pa.Table]] = [[], []]  # of the quiet series and of the others, bin by bin
-    with new_points(target, schema.with_metadata(replaces)) as writer:
+    with new_parquet(target, schema.with_metadata(replaces), plain=PLAIN) as writer:
         with (
             pa.ipc.new_file(spill / "loud.arrow", schema) as loud,
             pa.OSFile(str(spill / "rows.arrow")) as dealt,

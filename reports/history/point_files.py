@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import pairwise
@@ -18,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.changes import CLOCKS, TEXTS, Origin, Point, Series, Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
-from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
+from gemmprof.reports.tables.parquet import ParquetReader, write_parquet
 
 COUNTER = "counter_"
 _OF_INDEXES = {"series": int, "start": int, "count": int, "first": datetime, "last": datetime}
@@ -127,15 +125,12 @@ LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one tha
 ROW_GROUP = 1 << 14
 
 
-def new_points(target: Path, schema: pa.Schema) -> AbstractContextManager[pq.ParquetWriter]:
-    """A file of points to write to, which takes its name when it is whole on disk; at an error nothing is left."""
-    return new_parquet(target, schema, plain=["time_ns"])  # times hardly shrink
+PLAIN = ("time_ns",)  # times hardly shrink
 
 
 def write_points(table: pa.Table, target: Path) -> None:
     """Write points as a file, whole or not at all."""
-    with new_points(target, table.schema) as writer:
-        writer.write_table(table, row_group_size=ROW_GROUP)
+    write_parquet(table, target, row_group=ROW_GROUP, plain=PLAIN)
 
 
 class PointsReader(ParquetReader):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gemmprof.analysis.history.changes import Point, Series, Times
 from gemmprof.analysis.history.recording import ON, Kept
@@ -245,8 +246,6 @@ class HistoryStore:
                         rows = rows.filter(pc.greater(pc.binary_length(rows.column("predictions")), 0))
                         found += [Kept(**{name: row[name] for name in names}) for row in rows.to_pylist()]
             return found
-
-        import pyarrow.compute as pc
 
         return self._steadily(read)
 

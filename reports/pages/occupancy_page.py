@@ -66,16 +66,12 @@ def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
     result = analysis.get(LaunchOccupancy)
     if not isinstance(result, LaunchOccupancy) or result.calculated is None:
         return None
-    return calculator_html(preset(result.calculated, f"{prefix}calculator"))
-
-
-def calculator_html(start: Calculator) -> Markup:
-    """The calculator's markup; the page around it brings ``occupancy.css`` and ``occupancy.js``."""
-    return filled("occupancy_calculator.html", calculator=start)
+    # The page around it brings ``occupancy.css`` and ``occupancy.js``.
+    return filled("occupancy_calculator.html", calculator=preset(result.calculated, f"{prefix}calculator"))
 
 
 def page_html(start: Calculator) -> str:
     """A whole page with nothing but the calculator; it works from a file, without a network."""
     labels = [limits.label for limits in LIMITS.values()]
-    article = filled("occupancy_page.html", calculator=calculator_html(start), labels=labels)
+    article = filled("occupancy_page.html", calculator=start, labels=labels)
     return document("CUDA occupancy calculator", [article])

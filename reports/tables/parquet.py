@@ -66,11 +66,9 @@ def new_parquet(
         yield writer
 
 
-def write_parquet(
-    table: pa.Table, target: Path, *, row_group: int | None = None, statistics: Sequence[str] = ()
-) -> None:
-    """Write a table as a Parquet file, whole or not at all; see `new_parquet`."""
-    with new_parquet(target, table.schema, statistics=statistics) as writer:
+def write_parquet(table: pa.Table, target: Path, *, row_group: int | None = None, **more: Any) -> None:
+    """Write a table as a Parquet file, whole or not at all; more as `new_parquet` has it."""
+    with new_parquet(target, table.schema, **more) as writer:
         writer.write_table(table, row_group_size=row_group)
 
 
