@@ -147,7 +147,7 @@ class Session:
         """
         found: tuple[Family, ...] = ()
         rest = self.by_time
-        while rest and (len(found) < most or (rest[0].total_ns or 0.0) > (found[most - 1].saves_ns or 0.0)):
+        while rest and (len(found) < most or (rest[0].total_ns or 0.0) > found[most - 1].leading_ns):
             lot, rest = rest[:most], rest[most:]
             found = by_gain([*found, *self._explained(lot)])
         return found[:most]

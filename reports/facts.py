@@ -90,9 +90,11 @@ def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
     count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
     remedy = "`gemmprof profile` or ncu --set full collects what explains them."
     if not count:
-        return f"Only durations were collected: {remedy}"
-    what = formatting.counted(count, "counter")
-    return f"Of a launch {what} were collected, which alone do not explain its time: {remedy}"
+        timed = any(kernel.profile.number(metrics.DURATION) for kernel in kernels)
+        return f"{'Only durations were' if timed else 'Neither times nor counters were'} collected: {remedy}"
+    if count == 1:
+        return f"Of a launch one counter was collected, which alone does not explain its time: {remedy}"
+    return f"Of a launch {count:,} counters were collected, which alone do not explain its time: {remedy}"
 
 
 def tiles(page: KernelPage) -> list[Tile]:

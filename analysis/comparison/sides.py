@@ -11,7 +11,7 @@ from pathlib import Path
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison import records as recorded
 from gemmprof.analysis.comparison.records import measures
-from gemmprof.analysis.inputs.families import census
+from gemmprof.analysis.inputs.families import census, told_apart
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.report import ReportReader, code_digests, one_launch
@@ -19,7 +19,7 @@ from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.base.spread import each, grouped
-from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult
+from gemmprof.model import Instruction, KernelProfile, StageResult
 from gemmprof.runs.directory import Run
 
 # Severities of Nsight Compute's advice that count as findings.
@@ -112,14 +112,14 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[rec
         except ReportError:
             digests = {}  # code that cannot be read costs the reason of a change, not the comparison
         whole = {profile.index: profile for profile in reader.profiles(only=positions)}
-    told_apart = _told_apart(middle.family for middle in middles.values())
+    differs = told_apart(middle.family for middle in middles.values())
     found = []
     for key, launches in groups.items():
         middle = middles[key]
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
         identity = known.of[middle.report, middle.index]
-        apart = [*told_apart[middle.family]]
+        apart = [*differs[middle.family]]
         if each_launch and seen[key[:-1]] > 0:
             apart.append(f"({key[-1]})")
         record = of_launches(identity.label, key, launches, analysis, digest)
@@ -151,26 +151,6 @@ def of_launches(
         ),
         place=(profile.report, profile.index),
     )
-
-
-def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
-    """What must be named beside the kernel, where one name has several families: only what differs."""
-    found: dict[FamilyKey, list[str]] = {}
-    for families in grouped((key.name, key) for key in keys).values():
-        for key in families:
-            words = {
-                "grid": key.grid,
-                "block": f"block {key.block}",
-                "shared_memory": f"shared {key.shared_memory or 'unknown'}",
-                "nvtx": f"in {key.nvtx or 'no range'}",
-            }
-            alike = families
-            found[key] = []
-            for field, word in words.items():
-                same = [one for one in alike if getattr(one, field) == getattr(key, field)]
-                found[key] += [word] if len(same) < len(alike) else []
-                alike = same
-    return found
 
 
 def middle_launch(launches: Sequence[KernelProfile]) -> KernelProfile:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Place = tuple[str, int]  # a launch: path of its report, position in it
 
 
+# Share of the time of all launches below which a gain is not worth a line.
+LEAST = 0.01
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What a launch's family is called: its number and the one spelling of its kernel's name (untrusted text)."""
@@ -143,6 +147,12 @@ class Family:
         return None if self.worst is None or self.total_ns is None else self.worst.saves * self.total_ns
 
     @property
+    def leading_ns(self) -> float:
+        """The same where it is worth a line among all that was opened, else 0: what `by_gain` goes by."""
+        saves = self.saves_ns or 0.0
+        return saves if saves >= LEAST * (self.total_ns or 0.0) / (self.share or 1.0) else 0.0
+
+    @property
     def path(self) -> str:
         """The NVTX ranges as one text, outermost first."""
         return "/".join(self.nvtx)
@@ -201,6 +211,29 @@ def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequenc
     )
 
 
+def told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
+    """What must be named beside the kernel, where one name has several families: only what differs."""
+    found: dict[FamilyKey, list[str]] = {}
+    for families in grouped((key.name, key) for key in keys).values():
+        for key in families:
+            words = {
+                "grid": key.grid,
+                "block": f"block {key.block}",
+                "shared_memory": f"shared {key.shared_memory or 'unknown'}",
+                "nvtx": f"in {key.nvtx or 'no range'}",
+            }
+            alike = families
+            found[key] = []
+            for field, word in words.items():
+                same = [one for one in alike if getattr(one, field) == getattr(key, field)]
+                found[key] += [word] if len(same) < len(alike) else []
+                alike = same
+    return found
+
+
 def by_gain(found: Iterable[Family]) -> tuple[Family, ...]:
-    """The one order in which families are listed: the most to gain first, then the most time."""
-    return tuple(sorted(found, key=lambda one: (-(one.saves_ns or 0.0), -(one.total_ns or 0.0), one.number)))
+    """The one order in which families are listed: the most to gain first, then the most time.
+
+    A gain of less than `LEAST` of the whole time does not go before what takes longer.
+    """
+    return tuple(sorted(found, key=lambda one: (-one.leading_ns, -(one.total_ns or 0.0), one.number)))

@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, is_fp32
 from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
-from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.inputs.families import LEAST, Family
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
@@ -40,8 +40,6 @@ TITLES: Mapping[str, str] = {
     "graph": "Launch as a CUDA graph",
 }
 
-# Share of the program's time below which advice is not worth a line.
-LEAST = 0.01
 # Arrays that an elementwise kernel moves on average: one or two read, one written.
 ARRAYS = 2.5
 # Arrays that a fused chain moves: two in, one out.
@@ -65,6 +63,7 @@ _FUSED_OPTIMIZER = re.compile(
     r"Fused(?:Adam|Sgd|Adagrad)|fused_adam|multi_tensor_adam|AdamFunctor", re.IGNORECASE
 )
 _STEP = re.compile(r"addcdiv")
+_WRITES = re.compile(r"distribution_elementwise|FillFunctor|arange")
 # Of the time in which the multiprocessors work, what TF32 saves where no product like it was timed: about, least, most.
 TENSOR_CORES = (0.7, 0.5, 0.85)
 # Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: the median of
@@ -179,10 +178,14 @@ class Launches:
         return self.sums.times[at] * (self.sums.idle[at] or 0.0)
 
     def words(self, positions: Iterable[int]) -> str:
-        """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``."""
+        """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``, if that is worth saying."""
         span = self.sums.span("", positions)
         text = f"{counted(span.launches, 'launch')} of {nanoseconds(span.one_ns)}, {ratio(span.share, 0)} of the time"
-        return text if span.launching is None else f"{text}, of which {ratio(span.launching, 0)} is launching"
+        return (
+            f"{text}, of which {ratio(often, 0)} is launching"
+            if (often := span.launching or 0.0) >= 0.1
+            else text
+        )
 
     def fills(self, at: int) -> bool:
         """Whether a launch has a block for each multiprocessor: its time is then traffic, else mostly waiting."""
@@ -234,7 +237,8 @@ def _chains(known: Launches) -> Iterator[Proposal]:
     gains: dict[int, Gain] = {}
     left = 0
     for run in known.runs(small):
-        if len(run) < 2:
+        # Random numbers and constants that are only written are no chain: none reads what another one wrote.
+        if len(run) < 2 or all(_WRITES.search(known.profiles[at].name) for at in run):
             continue
         after = min(len(run), max(1, sum(known.kinds[at] in _REDUCING for at in run)))
         left += after

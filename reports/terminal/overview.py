@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.explanation.levers import DEBUG_BUILD
+from gemmprof.analysis.inputs.families import Family, told_apart
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
@@ -15,7 +16,7 @@ from gemmprof.reports.formatting import extent, fit, nanoseconds, ratio, times
 from gemmprof.reports.terminal import columns, program_lines
 from gemmprof.reports.terminal.section_tables import ALL_ROWS, MOST, rows_table
 from gemmprof.reports.terminal.section_tables import parts as section_parts
-from gemmprof.reports.words import WHOLE, Explained, block, place
+from gemmprof.reports.words import WHOLE, Explained, block, conclusion, place
 from gemmprof.reports.words import title as finding_title
 
 if TYPE_CHECKING:
@@ -120,34 +121,53 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     gains = any(family.worst is not None for family in found)
     first, last = ("gain", "to change first") if gains else ("share", "kernel")
     yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {last}"
+    keys = {family.id: session.kernels[family.representative].profile.family for family in found}
+    differs = told_apart(keys.values())
     for family in found:
-        name = visible(family.label)
+        name = " ".join((family.label, *differs[keys[family.id]]))
         shown = family.share
         if gains:
-            yield f"{family.id:<5}{fit(name, width - 5)}"
+            yield f"{family.id:<5}{_name(family, name, width - 5)}"
             shown = None if family.worst is None or shown is None else family.worst.saves * shown
         start = f"{'' if gains else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
         start += f"{family.count:>10,}  "
         room = width - len(start)
-        yield start + (_first_to_change(family, room) if gains else fit(name, room))
+        yield start + (_first_to_change(session, family, room) if gains else _name(family, name, room))
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
         rest = max(0.0, whole - shares)
         yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
     yield ""
-    if not gains and all(session.explanation(family.representative).limit is None for family in found):
-        yield from textwrap.wrap(unexplained(session.kernels), width)
+    if not gains:
+        yield from textwrap.wrap(_nothing_found(session, found), width)
     for line in (f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"):
         if len(line) <= width:
             yield line
             break
 
 
-def _first_to_change(family: Family, room: int) -> str:
+def _name(family: Family, name: str, room: int) -> str:
+    """The name, cut before what tells it from others."""
+    apart = visible(name[len(family.label) :])
+    return fit(visible(family.label), max(room // 2, room - len(apart))) + fit(apart, room // 2)
+
+
+def _nothing_found(session: Session, found: Sequence[Family]) -> str:
+    """Where no family has a finding: what the longest one's time goes to, or what was not collected."""
+    known = [session.explanation(family.representative) for family in found]
+    told = [one for one in known if one.limit is not None or DEBUG_BUILD in one.levers]
+    if not told:
+        return unexplained(session.kernels)
+    said = conclusion(told[0])
+    return said if len(session.by_time) == 1 else f"{found[known.index(told[0])].id}: {said}"
+
+
+def _first_to_change(session: Session, family: Family, room: int) -> str:
     """What saves most, how much of the family's time, and where, as far as there is room for that."""
     owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
-        return fit(f"{owner}nothing found to gain", room)
+        debug = DEBUG_BUILD in session.explanation(family.representative).levers
+        return fit(f"{owner}{'a debug build (nvcc -G)' if debug else 'nothing found to gain'}", room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
     left = room - len(what) - len(" at ")
     # A place of less than so many letters says nothing any more.

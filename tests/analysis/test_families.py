@@ -53,8 +53,15 @@ def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(counted: Se
 
 def test_the_order_is_by_gain_and_the_ids_by_time(counted: Session) -> None:
     session = counted
-    gains = [family.saves_ns or 0.0 for family in session.families]
-    assert gains == sorted(gains, reverse=True)
+    # What is not worth a line of the whole time does not go before what takes longer.
+    gains = [family.leading_ns for family in session.families]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0.0
+    small = [family for family in session.families if not family.leading_ns]
+    assert all(
+        (family.saves_ns or 0.0) < 0.01 * (family.total_ns or 0.0) / (family.share or 1.0) for family in small
+    )
+    assert any(family.saves_ns for family in small)
+    assert [family.number for family in small] == sorted(family.number for family in small)
     totals = [family.total_ns or 0.0 for family in sorted(session.families, key=lambda family: family.number)]
     assert totals == sorted(totals, reverse=True)
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from recorded_data import DATA, ROOT
 
+from gemmprof.analysis.inputs.families import LEAST
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.analysis.whole.overall import Program
-from gemmprof.analysis.whole.program_advice import LEAST
 from gemmprof.analysis.whole.spans import BESIDE, Span, plain_range, walk
 from gemmprof.analysis.whole.traces import Trace, read_trace
 from gemmprof.base.errors import ReportError
@@ -86,6 +86,14 @@ def test_what_torch_launches_in_chains_is_said_once_for_all_of_them(program: Pro
     members = set(proposal.span.members)
     overhead = [one for one in program.advice.proposals if one.cause == "launch_overhead"]
     assert all(not members & set(one.span.members) for one in overhead), "its launches are advised on already"
+
+
+def test_random_numbers_that_nothing_reads_are_no_chain(training: Session) -> None:
+    """Inputs are made before they are used: one kernel for all of them would be none the shorter."""
+    name = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
+    made = [replace(profile, name=name, nvtx=()) for profile in profiles(training)]
+    advice = Program(made, list, str, None).advice
+    assert "compile" not in {one.cause for one in advice.proposals}
 
 
 def test_of_chosen_launches_nothing_is_told_that_takes_their_neighbours() -> None:

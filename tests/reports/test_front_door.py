@@ -417,10 +417,10 @@ def test_every_door_says_the_same(
             wrong.append(f"{name}: {told} for {order}")
         for row in answer.rows:
             same = truth.get(row.id)
-            # A comparison says behind the name what tells it from others of that name.
+            # A comparison and the front door say behind the name what tells it from others of that name.
             apart = (
                 same is not None
-                and "diff" in name
+                and ("diff" in name or name == "REPORT")
                 and "JSON" not in name
                 and row.name.startswith(f"{same.name} ")
             )
@@ -504,3 +504,15 @@ def test_one_kernel_has_one_page_however_often_it_is_launched(tmp_path: Path) ->
 def test_every_help_has_an_example(command: str) -> None:
     shown = in_process.run(["gemmprof", command, "--help"], check=True).stdout
     assert re.search(rf"^(?!usage)(\w+: +)? *gemmprof {command} \S", shown, re.MULTILINE), shown[:400]
+
+
+def test_where_nothing_is_found_it_is_said_why(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the time goes to, or that the code was not optimised: never the counters that were collected."""
+    assert main([str(DATA / "phases" / "h200" / "debug_build.ncu-rep.xz")]) == 0
+    debug = capsys.readouterr().out
+    assert "A debug build" in debug and "counters were collected" not in debug
+    report = DATA / "flaws_cluster.ncu-rep.xz"
+    found = load_session([report])
+    assert not any(family.worst for family in found.families)
+    assert main([str(report)]) == 0
+    assert "would need most of its time alone" in capsys.readouterr().out

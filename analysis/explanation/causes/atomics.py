@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.demands.footprint import distinct
-from gemmprof.analysis.explanation.demands.resources import LSU
+from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
@@ -30,7 +30,6 @@ from gemmprof.base import amounts
 from gemmprof.gpu.arch import LIMITS, WARP
 
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
-LAUNCHING = 3000.0  # nanoseconds of a launch in which no SM works, at most: what is more is L2 at work
 COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
 ALONE = 1.5  # threads of an atomic, below which a warp has nothing left to combine
 # Shared atomics for each global one, from which on blocks combine before they update global memory.

@@ -39,6 +39,10 @@ class Resource:
     scope: str
 
 
+# Nanoseconds of a launch in which no SM works, at most: what is more is L2 at work, or SMs that have done their blocks.
+LAUNCHING = 3000.0
+
+
 def busiest_sm(profile: KernelProfile) -> float | None:
     """Cycles for which the busiest multiprocessor works; None where nothing like it was collected.
 

@@ -205,6 +205,8 @@ def test_multiprocessors_without_a_block_are_not_idle_time(recorded: ReadRecorde
     )
     for idle in (lambda profile: work(profile).idle_start, idle_share):
         assert idle(average_alone) == pytest.approx(idle(tiny), abs=0.02)
+    # Of a launch of a second others work where the average one does not.
+    assert idle_share(replace(average_alone, metrics=average_alone.metrics | {metrics.DURATION: 1e9})) < 1e-5
 
 
 def test_a_sparse_report_gives_no_guess_but_the_options(recorded: ReadRecorded) -> None:
