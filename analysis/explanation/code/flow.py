@@ -1,5 +1,4 @@
 """Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
-    masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
 
 Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one
 kernel share it, those of another process too).

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from gemmprof.analysis.explanation.code.flow import Program, program
 from gemmprof.analysis.opcodes import Sass
+from gemmprof.base.foreign_files import facts
 from gemmprof.model import Instruction
 
 if TYPE_CHECKING:
@@ -22,21 +23,7 @@ _REGISTER = re.compile(r"(?<![\w.])R(\d+)\b(\.64)?")
 _SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
 # Registers of a thread for A, B and the accumulators of a warp's product: PTX ISA, fragments of mma by shape.
 _MMA = {
-    ("HMMA", "16816"): (4, 2, 4),
-    ("HMMA", "1688"): (2, 1, 4),
-    ("HMMA", "1684"): (2, 1, 4),
-    ("HMMA", "884"): (2, 2, 8),
-    ("IMMA", "16832"): (4, 2, 4),
-    ("IMMA", "16816"): (2, 1, 4),
-    ("IMMA", "8816"): (1, 1, 2),
-    ("IMMA", "16864"): (4, 2, 4),
-    ("QMMA", "16832"): (4, 2, 4),
-    ("BMMA", "168256"): (4, 2, 4),
-    ("BMMA", "168128"): (2, 1, 4),
-    ("BMMA", "88128"): (1, 1, 2),
-    ("DMMA", "884"): (2, 2, 4),
-    ("DMMA", "8x8x4"): (2, 2, 4),
-    ("DMMA", "16816"): (16, 8, 8),
+    (opcode, shape): tuple(map(int, widths)) for opcode, shape, *widths in facts(__file__, "fragments.csv")
 }
 _WARPGROUP = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 STACK_POINTER = 1  # R1, which the calling convention keeps for the whole kernel

@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_agai
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
+from gemmprof.base.foreign_files import facts
 
 # Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 # surroundings.
@@ -40,7 +41,7 @@ class Function:
         fast: that the fast function executes instead.
         remedy: the fast function.
         grown_from: the first instruction of what computes it, where all that follows reads only its own results and
-            the argument; `GUARDED` where all of it lies between two ways' parting and meeting.
+            the argument; `GUARDED` where all of it lies between two ways' parting and meeting; '' for neither.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Function:
     instructions: int
     fast: int
     remedy: str
-    grown_from: str | None = None
+    grown_from: str
 
 
 # Instructions of `rsqrtf`: the root itself, and the scaling of very small arguments around it.
@@ -59,59 +60,11 @@ RECIPROCAL_ROOT = 4
 # one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
 RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
 
-# Signatures and costs, from nvcc 13.0 for compute capability 9.0.
-FUNCTIONS = (
-    Function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif", "FMUL"),
-    Function(
-        "powf",
-        r"FFMA\S* .*, 0\.003218165365",
-        76,
-        10,
-        "products for a small whole exponent, else __powf",
-        GUARDED,
-    ),
-    # The second half of a power, where several powers of one base share its logarithm: their number is 2 to a product.
-    Function(
-        "powf of one base",
-        r"FFMA\S* .*, 0\.001339135342",
-        28,
-        5,
-        "exp2f of a product with log2 of the base",
-        GUARDED,
-    ),
-    Function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
-    Function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
-    Function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
-    Function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf", "FFMA.SAT"),
-    Function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
-    Function(
-        "atanf/atan2f",
-        r"FFMA\S* .*, -0\.0156818777",
-        30,
-        12,
-        "comparisons of products, or an approximation of your own",
-    ),
-    Function("log1pf", r"FFMA\S* .*, 0\.105468884110", 26, 6, "__logf of the sum"),
-    Function("expm1f", r"FFMA\S* .*, 0\.00838241260", 30, 7, "__expf less one"),
-    Function("acosf", r"FFMA\S* .*, 0\.0169805195", 27, 12, "an approximation of your own"),
-    Function("asinf", r"FFMA\S* .*, 0\.0187733601", 26, 12, "an approximation of your own"),
-    Function("sinhf", r"FFMA\S* .*, 0\.000198361596", 26, 9, "half the difference of two exponentials"),
-    Function("cbrtf", r"FMUL\S* .*, -0\.66666668653", 17, 6, "__powf"),
-    Function("exp10f", r"FFMA\S* .*, 7\.05953695501", 11, 5, "__exp10f"),
-    Function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
-    Function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
-    Function(
-        "reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 7, 2, "__frcp_rn or -prec-div=false", "MUFU.RCP"
-    ),
-    Function(
-        "sqrtf",
-        r"(?:VIADD|IADD3) .*, (?:-0xd000000|0xf3000000)\b",
-        7,
-        4,
-        "rsqrtf, or -prec-sqrt=false",
-        "MUFU.RSQ",
-    ),
-    Function("FP64 division", RECIPROCAL.replace(".", r"\."), DIVISION, DIVISION, "", RECIPROCAL),
+# Signatures and costs, from nvcc 13.0 for compute capability 9.0. The second half of a power stands for itself where
+# several powers of one base share its logarithm: their number is 2 to a product.
+FUNCTIONS = tuple(
+    Function(name, signature, int(instructions), int(fast), remedy, grown_from)
+    for name, signature, instructions, fast, remedy, grown_from in facts(__file__, "functions.csv")
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature})" for function in FUNCTIONS))
 
@@ -408,7 +361,7 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
         rows = region(work, index)
         if 0 < len(rows) <= 1.4 * function.instructions:
             return rows, []
-    if function.grown_from in (None, GUARDED):
+    if function.grown_from in ("", GUARDED):
         rows = connected(work, index, function.instructions, taken)
         inside = {at for start in guards[:1] for at in range(start, guards[-1])} if guards else set()
         return [

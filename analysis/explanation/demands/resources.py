@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.opcodes import Sass, info
+from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import practice_of
 from gemmprof.model import KernelProfile
 
@@ -56,49 +57,17 @@ def busiest_sm(profile: KernelProfile) -> float | None:
     return profile.number(metrics.ACTIVE_CYCLES_MAX) or (average and average * sms / with_blocks)
 
 
-def _resource(key: str, title: str, scope: str) -> Resource:
-    return Resource(key, title, metrics.BUSY[key], scope)
-
-
-# Every resource that the time model knows.
-RESOURCES: tuple[Resource, ...] = (
-    _resource("issue", "issue slots", SM),
-    _resource("fma", "FMA pipe", SM),
-    _resource("fma_heavy", "integer multiply-add pipe", SM),
-    _resource("alu", "integer ALU", SM),
-    _resource("fp64", "FP64 pipe", SM),
-    _resource("xu", "special-function unit", SM),
-    _resource("tensor", "tensor cores", SM),
-    _resource("uniform", "uniform datapath", SM),
-    _resource("adu", "address-divergence unit", SM),
-    _resource("cbu", "branch unit", SM),
-    _resource("idc", "constant cache", SM),
-    _resource("lsu", "load/store unit", SM),
-    _resource("mio", "memory I/O queue", SM),
-    _resource("mio_data", "memory I/O data path", SM),
-    _resource("l1_data", "L1 data stage", SM),
-    _resource("l1_writeback", "L1 write-back to registers", SM),
-    _resource("tex", "texture unit", SM),
-    _resource("l1_to_l2", "requests from L1 to L2", SM),
-    _resource("l2_to_l1", "data from L2 to L1", SM),
-    _resource("l2", "L2 cache", GPU),
-    _resource("l2_in", "requests and data into L2", GPU),
-    _resource("l2_out", "data out of L2", GPU),
-    _resource("l2_tags", "tag lookups of L2", GPU),
-    _resource("l2_atomics", "atomic units of L2", GPU),
-    _resource("dram", "DRAM", GPU),
-    Resource("block_launch", "launching of blocks", (), GPU),
-    Resource("l1_lines", "room in L1 for loads under way", (), SM),
-    Resource("link", "link to the host's memory", (), GPU),
-)
+# Every resource that the time model knows by its key.
+BY_KEY = {
+    key: Resource(key, title, metrics.BUSY.get(key, ()), scope)
+    for key, title, scope in facts(__file__, "resources.csv")
+}
 
 # Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.
 TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
 
 # Ceilings without writes, with half, with nothing else.
 DRAM_BY_WRITES = ("dram", "dram_copying", "dram_writing")
-
-BY_KEY = {resource.key: resource for resource in RESOURCES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +95,7 @@ class Load:
 def loads(profile: KernelProfile) -> Iterator[Load]:
     """How busy each resource was, where the report says so."""
     ceilings = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings
-    for resource in RESOURCES:
+    for resource in BY_KEY.values():
         found = [(value, name) for name in resource.metrics if (value := profile.number(name)) is not None]
         if found:
             busy, metric = max(found)

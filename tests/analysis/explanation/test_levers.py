@@ -10,7 +10,7 @@ from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.explanation.levers import TRITON, WORDS
+from gemmprof.analysis.explanation.levers import WORDS
 from gemmprof.analysis.inputs.names import OWNERS, owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections.by_line import is_users
@@ -21,7 +21,7 @@ CODE = re.compile(r"float4|__launch_bounds__|double.buffer|shared memory|__synct
 
 
 def test_every_cause_has_its_words_in_triton_and_every_word_its_cause() -> None:
-    assert TRITON.keys() == CAUSES.keys() - {"unaligned_operands"}
+    assert WORDS["triton"].keys() == CAUSES.keys() - {"unaligned_operands"}
     assert WORDS.keys() <= OWNERS.keys()
     for words in WORDS.values():
         assert words.keys() <= CAUSES.keys()
