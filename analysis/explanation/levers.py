@@ -54,21 +54,12 @@ OTHERS = "library"
 # Causes that a call avoids altogether; of others the library may keep some, down to all of it.
 SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle", "launch_overhead"})
 # Kernels whose flaw of that cause comes from what they are called with; others have it by themselves. A product of
-# cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls.
-_A_PRODUCT = re.compile(r"gemm|nvjet|gemv|dot_kernel|cutlass")
-_TAKEN_BY: Mapping[str, Mapping[str, re.Pattern[str]]] = {
-    "cublas": dict.fromkeys(("small_grid", "tail_effect", "launch_overhead"), _A_PRODUCT),
-    "torch": {
-        "uncoalesced_access": re.compile(
-            r"(?<!vectorized_)elementwise_kernel|reduce_kernel|CatArray|index|gather|_copy_"
-        ),
-        "narrow_access": re.compile(r"(?<!vectorized_)elementwise_kernel|CatArray"),
-        # An elementwise kernel has the blocks that its elements need.
-        "small_grid": re.compile(r"^(?!.*elementwise)"),
-        "integer_arithmetic": re.compile(r"remainder|fmod|div_|gcd|lcm"),
-        "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
-        "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
-    },
+# cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls; one of torch for each element
+# has the blocks that its elements need.
+_TAKEN_BY = {
+    (owner, cause): re.compile(kernels)
+    for owner, causes, kernels in facts(__file__, "calls.csv")
+    for cause in causes.split()
 }
 
 
@@ -77,8 +68,7 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     everything = tuple(found)
-    taken_by = _TAKEN_BY.get(owner.key, {})
-    wide = taken_by.get("narrow_access")
+    wide = _TAKEN_BY.get((owner.key, "narrow_access"))
     if wide is not None and wide.search(work.profile.name):
         everything = tuple(_vectorised(everything))
     measured = {one.cause for one in everything if one.variants[0].known is not None}
@@ -92,7 +82,7 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             said = SHORT_PROGRAMS
         if candidate.cause == loses:
             said = AXIS_LAST
-        path = taken_by.get(candidate.cause)
+        path = _TAKEN_BY.get((owner.key, candidate.cause))
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
         if path is not None and not path.search(work.profile.name):
