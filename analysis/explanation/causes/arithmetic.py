@@ -85,7 +85,6 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     resources=resources,
                     added=added,
                     registers=-(len(pairs) // 2),
-                    reasons={"wait": _wait_factor(work, doubles)},
                 ),
                 exact=False,
                 most=within(work, np.where(doubles, 0.0, keep)),
@@ -163,14 +162,6 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
         resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
     slots = work.sms * 4.0 * work.elapsed
     return resources, {"fma": share(count, slots), "fma_heavy": share(0.5 * count, slots)}
-
-
-def _wait_factor(work: Work, doubles: Mask) -> float:
-    """FP64 results are waited for about twice as long as those of FP32."""
-    waits = work.attributed.get("wait")
-    if waits is None or not waits.sum():
-        return 1.0
-    return 1.0 - 0.5 * float(waits[doubles].sum() / waits.sum())
 
 
 def _wide_data(work: Work, doubles: Mask) -> float:

@@ -22,7 +22,6 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
-from gemmprof.analysis.explanation.causes.shared import larger_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
@@ -39,7 +38,6 @@ from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
-    counting,
     rounds,
     serving,
 )
@@ -71,8 +69,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
-    Where L2 serves tiles for the tensor cores, a block copies for four. Loads whose address does not change in a loop
-    leave it. What neighbouring threads load and compute alike, a thread does once for a vector of results.
+    Loads whose address does not change in a loop leave it. What neighbouring threads load and compute alike, a thread
+    does once for a vector of results.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -103,7 +101,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
-    variants += larger_tiles(work)
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
         variants.append(shared)
@@ -118,14 +115,13 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
-        change=variants[0].change
-        or "Let a block compute a larger tile: what it copies to shared memory serves more results then.",
+        change=variants[0].change,
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
             *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
             of_the_instructions(work, "global loads", work.executed[loads]),
         ),
-        attributed=np.maximum(attributed, 0.0) if loads.any() else np.where(copies, work.executed, 0.0),
+        attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or passes else LATENCY,
     )
@@ -166,12 +162,10 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
-        straight = keep.copy()
-        straight[[at for at in counting(work, rows) if keep[at] == 1.0]] = stays
         yield Variant(
             f"kept in registers, {values:.0f} a thread",
             Fix(
-                keep=straight,
+                keep=keep,
                 latency=_all_at_once(work, mine, waits),
                 resources=fewer,
                 registers=_registers_to_keep(work, rows, round(values)),

@@ -28,7 +28,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     random_passes,
 )
-from gemmprof.analysis.explanation.code.flow import Loop, reached
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -41,16 +41,11 @@ from gemmprof.analysis.explanation.demands.work import (
     constant_turns,
     indexed_constants,
 )
-from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
-from gemmprof.gpu import arch
-from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
+from gemmprof.gpu.arch import WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
-SUMS_OF_A_PRODUCT = 4
-"""Registers of a thread that the sums of an ``mma.sync.m16n8k16`` take."""
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
-_OF_WARPGROUP = re.compile(r"GMMA\.64x(\d+)x")
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 
 
@@ -107,10 +102,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts, look-ups excluded, keep it busy.
-    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. Where
-    single warps use the tensor cores and registers hold four times the sums, a block can do the work of four: what is
-    done once a round is done by a quarter of the warps, and half is copied; of tiles that all blocks along an axis of
-    the grid copy alike, a quarter.
+    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide.
     """
     if "l1_data" not in work.loads:
         return
@@ -137,7 +129,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix), *larger_tiles(work)),
+        variants=(Variant("twice the tile of a thread", fix),),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -153,69 +145,6 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
-
-
-def larger_tiles(work: Work) -> Iterator[Variant]:
-    """One block in place of four, whose tile of sums on the tensor cores is as large as theirs together."""
-    code, launch, running = work.code, work.profile.launch, work.executed > 0
-    products = running & work.where(lambda line: line.opcode in ("HMMA", "IMMA", "HGMMA", "IGMMA"))
-    loads = work.where(lambda line: line.opcode in ("LDS", "LDSM"))
-    copies = running & work.where(lambda line: line.opcode == "LDGSTS")
-    # Sums that leave: their registers, each once.
-    sums = {
-        work.sass[at].operands[0]: _registers_of_sums(work.sass[at])
-        for at in map(int, np.flatnonzero(products))
-        if not all(products[use] for use in code.readers[at])
-    }
-    limits = arch.LIMITS.get(work.profile.device.compute_capability)
-    if limits is None or launch.blocks < FEWER_BLOCKS * work.sms or not copies.any() or not sums:
-        return
-    found_by = "".join(work.sass[at].text for at in reached(np.flatnonzero(copies).tolist(), code.sources))
-    alike = any(
-        size > 1 and f"SR_CTAID.{axis}" not in found_by for axis, size in zip("XYZ", launch.grid, strict=True)
-    )
-    part = 1.0 / FEWER_BLOCKS if alike else STAYS
-    flows = traffic(work)
-    asked = work.global_sectors[running & work.where(lambda line: line.is_load or line.opcode == "LDGSTS")]
-    copied = share(float(work.global_sectors[copies].sum()), float(asked.sum()))
-    fetched = flows.missed * (1.0 - (1.0 - part) * copied)
-    registers, shared_bytes = launch.registers_per_thread or 0, int(launch.dynamic_shared_memory or 0)
-    if not alike and 2 * shared_bytes > limits.max_shared_memory_per_block:
-        return
-    for times in (1, 2):
-        # Of the arithmetic on the sums, and of their stores, there is as much; rounds are those of fewer warps.
-        keep = np.full(len(running), times / FEWER_BLOCKS)
-        keep[products | work.where(lambda line: line.instruction_class in MATH_CLASSES or line.is_store)] = (
-            1.0
-        )
-        keep[loads | copies] = part
-        more = int((FEWER_BLOCKS / times - 1.0) * sum(sums.values()))
-        warps = work.warps_of_block * times
-        if registers + more > min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / (WARP * warps)):
-            continue
-        now = work.resident_warps or 1.0
-        held = min(now, REGISTERS_PER_SM / (WARP * (registers + more)))
-        left = launch.blocks / FEWER_BLOCKS / work.sms * warps
-        yield Variant(
-            f"a block of {warps:.0f} warps in place of four",
-            Fix(
-                keep=keep,
-                resources={
-                    **flows.factors(fetched, flows.written, dram_read=flows.dram_read),
-                    "l1_data": share(float(work.data_passes @ keep), float(work.data_passes.sum())),
-                    "block_launch": 1.0 / FEWER_BLOCKS,
-                },
-                registers=more,
-                shared_bytes=0 if alike or times > 1 else shared_bytes,
-                warps=min(1.0, left / held),
-            ),
-        )
-
-
-def _registers_of_sums(line: Sass) -> int:
-    """Registers of a thread for the sums of a product on the tensor cores: 16 x 8 of a warp, 64 x N of four."""
-    wide = _OF_WARPGROUP.search(line.full)
-    return SUMS_OF_A_PRODUCT if wide is None else 64 * int(wide[1]) // (4 * WARP)
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:

@@ -278,8 +278,7 @@ def _wide_remainders(work: Work) -> Iterator[tuple[list[int], float, float]]:
     """Remainders of 64-bit values by a constant of 32 bits, and the multiply-adds and others that words take instead.
 
     The compiler multiplies all 64 bits by a reciprocal of 64 (four products with their carries). Reduced a word at a
-    time, an upper half of a product and the product of quotient and divisor suffice for each; and the remainder fits
-    a word: what is computed with its upper half is 0.
+    time, an upper half of a product and the product of quotient and divisor suffice for each.
     """
     code = work.code
     reduced: dict[int, int] = {}  # the instruction that gives a remainder, and its divisor
@@ -305,12 +304,7 @@ def _wide_remainders(work: Work) -> Iterator[tuple[list[int], float, float]]:
         if len(added) != 1 or len(set(ends.values())) != 1:
             continue
         divisor = ends[added[0]]
-        upper = {
-            at
-            for at in range(added[0] + 1, len(code.sass))
-            if added[0] in code.sources(at) <= {*ends, *quotient, *divided} and _sums_up(code.sass[at])
-        }
-        rows = {*quotient, *ends, *upper, *_of_nothing(work, upper)}
+        rows = {*quotient, *ends}
         # The product of a remainder and a word has no more than the divisor's bits above its lower word.
         words = 1 if any(reduced.get(one) == divisor for at in divided for one in code.sources(at)) else 2
         reduced[added[0]] = divisor
@@ -352,29 +346,6 @@ def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
                     products.add(one)
                     waiting.append(one)
     return products - divided, divided
-
-
-def _sums_up(line: Sass) -> bool:
-    return line.opcode == "IADD3" or (line.opcode == "IMAD" and bool({"IADD", "X"} & set(line.modifiers)))
-
-
-def _of_nothing(work: Work, upper: set[int]) -> set[int]:
-    """What multiplies these words, which are 0, or adds them."""
-    code = work.code
-    found: set[int] = set()
-    zero, waiting = set(upper), list(upper)
-    while waiting:
-        for use in code.readers[waiting.pop()]:
-            line = code.sass[use]
-            if use in upper or use in found or not work.executed[use] or line.opcode not in ("IMAD", "IADD3"):
-                continue
-            if code.sources(use) <= zero and _factor(line) and "WIDE" not in line.modifiers:
-                found.add(use)
-                zero.add(use)
-                waiting.append(use)
-            elif _sums_up(line) and len(code.sources(use) - zero) == 1:
-                found.add(use)
-    return found
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:

@@ -52,10 +52,6 @@ class Function:
     grown_from: str
 
 
-# Instructions of `rsqrtf`: the root itself, and the scaling of very small arguments around it.
-RECIPROCAL_ROOT = 4
-
-
 # A division of FP64 values: all its instructions, those of them on the FP64 pipe; five of these make a reciprocal. The
 # one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
 RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
@@ -142,10 +138,6 @@ def precise_functions(work: Work) -> Found:
                 once[rows] = once[guards] = 0.0
                 once[rows[-1]] = 1.0
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
-    for root, divided, instructions in _reciprocal_roots(work, slices):
-        once[list(root[0])] = np.minimum(once[list(root[0])], instructions / len(root[0]))
-        once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
-        once[[*root[1], *divided[1]]] = 0.0
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
         rows += [at for call in work.code.callers(span) for at in _beside(work, call)]
@@ -313,42 +305,6 @@ def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> A
 
 # Instructions that compute a value, and those around them for awkward arguments.
 _Slice = tuple[list[int], list[int]]
-
-
-def _reciprocal_roots(
-    work: Work, slices: Sequence[tuple[str, list[int], list[int]]]
-) -> Iterator[tuple[_Slice, _Slice, int]]:
-    """Roots that something is divided by, or whose argument is, in products with one another: `rsqrtf` gives those at
-    once, and the root itself, where it is used, by one more product. How many instructions that takes comes last.
-    """
-    code = work.code
-    roots = [(rows, guards) for name, rows, guards in slices if name == "sqrtf"]
-    arguments = [
-        {at for name in work.sass[rows[0]].reads for at in code.producers(rows[0], name)} for rows, _ in roots
-    ]
-    for name, rows, guards in slices:
-        if name not in ("division", "reciprocal"):
-            continue
-        names = work.sass[rows[0]].reads
-        sources = {at for one in names for at in code.producers(rows[0], one)}
-        for _ in range(3):  # a square, a cube or a fourth power of it
-            sources |= {
-                on
-                for at in sources
-                if work.sass[at].opcode == "FMUL"
-                for one in work.sass[at].reads
-                for on in code.producers(at, one)
-            }
-        for root, argument in zip(roots, arguments, strict=True):
-            result = root[0][-1]
-            if result not in sources and not (argument and argument <= sources):
-                continue
-            needed = any(
-                use not in sources and use not in rows
-                for use in code.consumers(result)
-                if use not in root[0] and work.executed[use]  # a slow path that never ran needs nothing
-            )
-            yield root, (rows, guards), RECIPROCAL_ROOT + needed
 
 
 def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:

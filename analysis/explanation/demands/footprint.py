@@ -349,24 +349,6 @@ def _shift(
     return found
 
 
-def counting(work: Work, rows: set[int]) -> set[int]:
-    """What goes away where the loops around these accesses are unrolled, as arrays in registers need it.
-
-    That is what tells where the accesses go and what counts the loops' rounds: places are constants then, and so are
-    those of other accesses which move by a constant a round. Loops that these accesses do not follow stay.
-    """
-    code = work.code
-    forms = checked_forms(work)
-    steps = {at: _place(forms[at].form, {})[1] for at in rows if at in forms}
-    loops = [loop for loop in code.loops if any(at in loop and steps[at].get(loop.first) for at in steps)]
-    seeds = rows | {loop.last for loop in loops}
-    for at, one in forms.items():
-        inside = [loop for loop in loops if at in loop]
-        if inside and all(one.form.step(loop) is not None for loop in inside):
-            seeds = seeds | {at}
-    return serving(work, seeds)
-
-
 def of_known_length(work: Work, loop: Loop) -> bool:
     """Whether the code says how often a loop runs, so that it can be unrolled, and the instruction cache holds that."""
     code = work.code
