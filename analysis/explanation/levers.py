@@ -57,8 +57,8 @@ SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle",
 # cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls; one of torch for each element
 # has the blocks that its elements need.
 _TAKEN_BY = {
-    (owner, cause): re.compile(kernels)
-    for owner, causes, kernels in facts(__file__, "calls.csv")
+    (owner, cause): re.compile(pattern)
+    for owner, causes, pattern in facts(__file__, "calls.csv")
     for cause in causes.split()
 }
 
@@ -148,7 +148,7 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
     )
 
 
-_OPERATORS = tuple((re.compile(kernels), sentence) for kernels, sentence in facts(__file__, "operators.csv"))
+_OPERATORS = tuple((re.compile(pattern), sentence) for pattern, sentence in facts(__file__, "operators.csv"))
 
 # Share of the instructions that only copy a register, from which on nobody optimised the code: of 316 recorded kernels
 # the most have 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that many instructions says nothing.
