@@ -354,10 +354,7 @@ def idle_share(work: Work, cycles: Array | float) -> Array:
     """What stays of each wait for memory if none takes longer than these cycles; 1 where that is not known."""
     unloaded = latency.unloaded(work)
     waits = None if unloaded is None else unloaded.by_reason.get(LONG)
-    if waits is None or not work.warp_cycles:
-        return np.ones(len(work.instructions))
-    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
-    return np.where(each > 0, np.minimum(1.0, cycles / np.maximum(each, 1.0)), 1.0)
+    return np.ones(len(work.instructions)) if waits is None else latency.idle_share(work, waits, cycles)
 
 
 def _left(now: Array, before: Array, rows: Mask) -> float:
@@ -473,7 +470,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     atomics = work.where(lambda line: line.is_atomic)
     stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
     # A tile's step waits for its loads once, however wide they are.
-    waits = np.where(narrow & _between_barriers(work), 1.0 / keep, 1.0)
+    waits = np.where(narrow & work.code.loops_of(np.flatnonzero(work.barriers)), 1.0 / keep, 1.0)
     yield Variant(
         "16 bytes a thread",
         Fix(keep=keep, latency=waits, resources=resources, warps=warps),
@@ -698,17 +695,6 @@ def added_up(work: Work) -> Mask:
         before = {one for source in code.sources(at) for one in code.sources(source)}
         if any(shuffles[one] for one in before.union(*(code.readers[use] for use in made))):
             found[[at, *made]] = True
-    return found
-
-
-def _between_barriers(work: Work) -> Mask:
-    """The loops whose rounds the warps of a block begin together."""
-    code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
-    for at in np.flatnonzero(work.barriers):
-        loop = code.loop_of(int(at))
-        if loop is not None:
-            found[loop.first : loop.last + 1] = True
     return found
 
 

@@ -42,13 +42,13 @@ HOT = 3.0  # the busiest slice of L2 over the average one, from which on its ato
 
 def retries_of(work: Work, atomics: Mask) -> Mask:
     """Instructions of the loops in which these retry a compare-and-swap because others were first."""
-    found = np.zeros(len(work.sass), dtype=bool)
-    for index in np.flatnonzero(atomics):
-        line = work.sass[int(index)]
-        loop = work.code.loop_of(int(index))
-        if loop is not None and len(loop) < 48 and any(word.startswith("CAS") for word in line.modifiers):
-            found[loop.first : loop.last + 1] = True
-    return found
+    code = work.code
+    return code.loops_of(
+        at
+        for at in map(int, np.flatnonzero(atomics))
+        if len(code.loop_of(at) or ()) < 48
+        and any(word.startswith("CAS") for word in code.sass[at].modifiers)
+    )
 
 
 def global_atomics(work: Work) -> Iterator[Candidate]:

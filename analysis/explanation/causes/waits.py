@@ -254,7 +254,7 @@ def _ahead(work: Work, loads: Mask) -> Array:
 
 def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
     """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through."""
-    stays = latency.idle_share(work, waits)
+    stays = latency.idle_share(work, waits, latency.load_cycles(work))
     moved = SECTOR * latency.host_sectors(work)
     return Candidate(
         cause="memory_latency",
@@ -304,13 +304,8 @@ def _tile_loads(work: Work, loads: Mask) -> tuple[Mask, Mask]:
 
 def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> Candidate:
     """Tiles that are loaded, stored and used in turn, where the next one could be under way meanwhile."""
-    code = work.code
     tiles = awaited | in_turn
-    inside = np.zeros(len(tiles), dtype=bool)
-    for index in np.flatnonzero(tiles):
-        loop = code.loop_of(int(index))
-        if loop is not None:
-            inside[loop.first : loop.last + 1] = True
+    inside = work.code.loops_of(np.flatnonzero(tiles))
     part = float(waits[tiles].sum())
     # The wait goes on while the warps do everything else that the loop does.
     meanwhile = float(work.attributed_total[inside].sum()) - part

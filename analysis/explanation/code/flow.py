@@ -143,6 +143,14 @@ class Program:
         """The innermost loop around an instruction."""
         return next(iter(self.loops_around[index]), None)
 
+    def loops_of(self, places: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """The innermost loops around these instructions."""
+        found = np.zeros(len(self.sass), dtype=bool)
+        for at in places:
+            if (loop := self.loop_of(int(at))) is not None:
+                found[loop.first : loop.last + 1] = True
+        return found
+
     @cached_property
     def loops_around(self) -> tuple[tuple[Loop, ...], ...]:
         """The loops around each instruction, innermost first."""

@@ -124,10 +124,10 @@ def host_sectors(work: Work) -> float:
     return work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
 
 
-def idle_share(work: Work, waits: Array) -> Array:
-    """Share of each instruction's wait that a load takes on an idle GPU."""
+def idle_share(work: Work, waits: Array, cycles: Array | float) -> Array:
+    """What stays of each instruction's wait if none takes longer than these cycles."""
     each = waits * (work.warp_cycles or 0.0) / np.maximum(work.executed, 1.0)
-    return np.minimum(1.0, load_cycles(work) / np.maximum(each, 1.0))
+    return np.minimum(1.0, cycles / np.maximum(each, 1.0))
 
 
 @once
@@ -139,7 +139,7 @@ def on_the_link(work: Work) -> float:
     if not host_sectors(work) or waits is None or not work.warp_cycles or crowding(work):
         return 0.0
     loads = work.where(lambda line: line.long_latency and not line.is_atomic)
-    queued = float((waits * (1.0 - idle_share(work, waits)))[loads].sum())
+    queued = float((waits * (1.0 - idle_share(work, waits, load_cycles(work))))[loads].sum())
     return queued if queued > 0.5 * float(waits.sum()) else 0.0
 
 

@@ -25,6 +25,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
+    of_each_thread,
     rounds,
     serving,
     written,
@@ -466,6 +467,4 @@ def walked_again(work: Work) -> Iterator[Reuse]:
         if at not in known:
             asked = float(work.executed[at]) / work.launched_warps
             thread = asked * float(found.in_rounds[at])
-            block = thread * work.profile.launch.threads_per_block
-            width = work.sass[at].access_bytes
-            yield Reuse((at,), width, asked, thread, thread * WARP, thread * WARP, 0.0, block, {}, 0.0, {})
+            yield of_each_thread(work, (at,), work.sass[at].access_bytes, asked, thread)

@@ -73,6 +73,12 @@ class Reuse:
     along: frozenset[tuple[str, int]] = frozenset()
 
 
+def of_each_thread(work: Work, rows: tuple[int, ...], width: int, asked: float, thread: float) -> Reuse:
+    """Loads of which nothing is known but what a thread itself loads again: others' places are taken as others."""
+    warp, block = thread * WARP, thread * work.profile.launch.threads_per_block
+    return Reuse(rows, width, asked, thread, warp, warp, 0.0, block, {}, 0.0, {})
+
+
 @once
 def arrays(work: Work) -> tuple[Reuse, ...]:
     """The arrays that a launch's loads read, as far as their addresses are known and confirmed."""
@@ -142,10 +148,7 @@ def _by_bits(work: Work) -> Iterator[Reuse]:
         entered = float(work.executed[rows[0]]) / often / work.launched_warps
         # A run of so many begins anywhere within what the shift leaves together.
         thread = min(asked, entered * (1.0 + (moved + abs(head.step) * (often - 1.0)) / head.lost))
-        block = thread * work.profile.launch.threads_per_block
-        yield Reuse(
-            rows, head.form.width, asked, thread, thread * WARP, thread * WARP, 0.0, block, {}, 0.0, {}
-        )
+        yield of_each_thread(work, rows, head.form.width, asked, thread)
 
 
 def _is_far(factors: Product) -> bool:
