@@ -120,7 +120,10 @@ def _late_warps(work: Work, waits: _Waits) -> Candidate:
             "barrier for the one with the most to do."
         ),
         evidence=waits.evidence,
-        attributed=_between_barriers(work, waits.bars),
+        # What the late warps do while the others wait.
+        attributed=np.where(
+            waits.bars, 0.0, np.maximum(work.attributed_total - work.samples[flow.BARRIER], 0.0)
+        ),
         least=0.03,
     )
 
@@ -356,9 +359,3 @@ def _reads_shared(line: Sass) -> bool:
 
 def _writes_shared(line: Sass) -> bool:
     return line.is_store and line.space == "shared" and line.opcode != "LDGSTS"
-
-
-def _between_barriers(work: Work, bars: Mask) -> Array:
-    """What the late warps do while the others wait: their time outside of barriers."""
-    outside = work.attributed_total - work.samples.get(flow.BARRIER, np.zeros(len(bars)))
-    return np.where(bars, 0.0, np.maximum(outside, 0.0))

@@ -36,7 +36,6 @@ from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import (
     TURN,
     Array,
-    Mask,
     Work,
     constant_turns,
     indexed_constants,
@@ -167,7 +166,9 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         for loop in work.code.loops
         if any(int(at) in loop for at in np.flatnonzero(indexed)) and of_known_length(work, loop)
     ]
-    keep[_finding_places(work, indexed, loops)] = 0.0
+    # What finds the places of the array's accesses goes, and what counts the rounds of these loops.
+    inside = {at for at in map(int, np.flatnonzero(indexed)) if any(at in loop for loop in loops)}
+    keep[list(serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))] = 0.0
     again = _loaded_again(work, loops)
     keep = np.minimum(keep, again)
     spilled = float(work.executed[local & ~indexed].sum())
@@ -206,12 +207,6 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
-
-
-def _finding_places(work: Work, indexed: Mask, loops: Sequence[Loop]) -> list[int]:
-    """What finds the places of an array's accesses and counts the rounds of these loops."""
-    inside = {at for at in map(int, np.flatnonzero(indexed)) if any(at in loop for loop in loops)}
-    return sorted(serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))
 
 
 def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:

@@ -273,7 +273,8 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     each = MMA_MACS if found.sixteen_bit else TF32_MACS
     keep = keep_of(work)
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
-    keep[operands & _in_loops_of(work, found.rows)] = FRAGMENTS
+    often = float(work.executed[found.rows].max(initial=0.0))
+    keep[operands & (work.executed > 0.05 * often)] = FRAGMENTS
     keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
     keep[found.converts] = 0.05
     rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
@@ -304,12 +305,6 @@ def tensor_rates(work: Work, source: str) -> tuple[float, float]:
 
     by_warp = peak("hmma", known)
     return by_warp, max(by_warp, peak("hgmma", fastest))
-
-
-def _in_loops_of(work: Work, rows: Mask) -> Mask:
-    """Instructions that run about as often as these."""
-    often = float(work.executed[rows].max(initial=0.0))
-    return np.asarray(work.executed > 0.05 * often)
 
 
 def warp_level_mma(work: Work) -> Iterator[Candidate]:

@@ -418,7 +418,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     then = min(min(others, default=occupancy.blocks_per_sm) * each, most, on_each * each)
     larger = "blocks" in binding and "registers" not in binding
     here = work.resident_warps or now
-    if _launch_bound(work) and here < ALMOST * now:
+    launching = work.loads.get("block_launch")
+    if launching is not None and launching.share >= FULL and here < ALMOST * now:
         # Blocks end sooner than new ones come: what loops over the work in one wave is launched once.
         fits = then if larger else now
         how = (
@@ -470,12 +471,6 @@ def _lifted(
 def _repeated(work: Work) -> bool:
     """Whether warps run some instruction more than once: a loop whose rounds more warps could share."""
     return float(work.executed.max(initial=0.0)) > 1.5 * work.launched_warps
-
-
-def _launch_bound(work: Work) -> bool:
-    """Whether blocks are launched about as fast as they can be."""
-    launching = work.loads.get("block_launch")
-    return launching is not None and launching.share >= FULL
 
 
 def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str:

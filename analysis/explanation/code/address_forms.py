@@ -124,10 +124,11 @@ def coefficient(value: Value, kind: str, name: object) -> int | None:
     return found
 
 
-def forms(
+def _values(
     program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
-) -> dict[int, Form]:
-    """The form of each access to global or shared memory by the instruction's number; kept beside the code.
+) -> tuple[Values, dict[int, Form]]:
+    """What the registers hold, and the form of each access to global or shared memory by the instruction's number; kept
+    beside the code.
 
     Args:
         program: the code.
@@ -135,13 +136,6 @@ def forms(
         capability: compute capability times 10.
         before: instructions that run just before each one, on the ways that were taken.
     """
-    return _values(program, block, capability, before)[1]
-
-
-def _values(
-    program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
-) -> tuple[Values, dict[int, Form]]:
-    """What the registers hold, and `forms` made of it; kept beside the code."""
     key = "forms", block, capability, before
     if key not in program.kept:
         values = Values(program, block, capability, before)
@@ -278,20 +272,18 @@ def _pieces(rows: Threads, starts: Sequence[int], width: int, size: int) -> Arra
 
 
 def passes(form: Form) -> float | None:
-    """Passes through the data stage that a shared access of a whole warp takes; None if not known."""
-    if form.kind == UNIFORM:
-        return 2.0 if form.width == WIDEST else 1.0
-    return None if form.offsets is None else passes_of(form.offsets, form.width)
-
-
-def passes_of(addresses: Threads, width: int) -> float:
-    """The same of these addresses, the mean over a block's warps.
+    """Passes through the data stage that a shared access of a whole warp takes, the mean over a block's warps; None if
+    not known.
 
     A pass serves every bank once: 32 words of four bytes, each for all threads that ask for it. Accesses of 16 bytes
     take a half of the warp at a time.
     """
-    rows = _rows(addresses)[:8]
-    return _passes(rows.tobytes(), rows.shape[1], width)
+    if form.kind == UNIFORM:
+        return 2.0 if form.width == WIDEST else 1.0
+    if form.offsets is None:
+        return None
+    rows = _rows(form.offsets)[:8]
+    return _passes(rows.tobytes(), rows.shape[1], form.width)
 
 
 @lru_cache(maxsize=4096)
@@ -345,7 +337,7 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.program is None:
         return {}
-    found = forms(work.code, *launched(work))
+    found = _values(work.code, *launched(work))[1]
     return {
         index: Checked(form, _verdict(work, form))
         for index, form in found.items()

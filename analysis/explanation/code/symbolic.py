@@ -549,7 +549,7 @@ class Values:
         line = code.line
         if line.space == "local":
             return self.unknown("computed", ("local", at), symbol_value(self._any_thread))
-        inputs = [self.before(at, name, when) for name in address_names(line)]
+        inputs = [self.before(at, name, when) for name, _ in address_parts(line)[0]]
         trips = frozenset(loop for one in inputs for symbol in one.symbols for loop in symbol.loops)
         name = at, trips
         if line.is_atomic:
@@ -563,11 +563,6 @@ class Values:
 
 def _bare(text: str) -> str:
     return text.split(".")[0]
-
-
-def address_names(line: Sass) -> list[str]:
-    """Registers in the address of an access, lower halves only."""
-    return [name for name, _ in address_parts(line)[0]] if line.space else []
 
 
 @lru_cache(maxsize=65536)

@@ -146,7 +146,7 @@ class TimeModel:
         if self.unloaded is None and len(work.loads) > FEW_LOADS:
             self.rest = self._unseen(terms)
             terms = self.terms(NOTHING)
-        sum_of_terms = self._combined(terms)
+        sum_of_terms = self._norm(_apart(terms))
         self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
         # How far all terms together are off the time that was measured: the logarithm of the one over the other.
         self.misfit = abs(math.log(self.inner / sum_of_terms)) if self.known else 0.0
@@ -234,16 +234,8 @@ class TimeModel:
         whole = _whole_weight(self.work, key) if keeps else 0.0
         if whole > 0:
             keep = keeps[0] if len(keeps) == 1 else np.minimum.reduce(keeps)
-            told.append(float((self.weights(key) * keep).sum()) / whole)
+            told.append(float((_weights(self.work, key) * keep).sum()) / whole)
         return min(told, default=1.0)
-
-    def weights(self, key: str) -> Array:
-        """What each instruction asks of a resource, in any unit."""
-        return _weights(self.work, key)
-
-    def _combined(self, terms: Mapping[str, float]) -> float:
-        """The terms together, a shared time."""
-        return self._norm(_apart(terms))
 
     def _scales(self, terms: Mapping[str, float]) -> dict[str, float]:
         """Factor on each group of terms that makes the model exact for the launch as measured."""
