@@ -402,13 +402,12 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     if on_each < ALMOST:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
-        # Fewer blocks than would fit. Where a thread does one thing and ends, more of them have nothing to share.
-        if work.program is None or _repeated(work):
-            how = (
-                f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
-                f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
-            )
-            yield from _lifted(work, "the grid", resident, now / resident, how, {}, ANY_WARPS)
+        # Fewer blocks than would fit.
+        how = (
+            f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
+            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
+        )
+        yield from _lifted(work, "the grid", resident, now / resident, how, {}, ANY_WARPS)
         return
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
     binding = [
@@ -466,11 +465,6 @@ def _lifted(
         ),
         rank=rank,
     )
-
-
-def _repeated(work: Work) -> bool:
-    """Whether warps run some instruction more than once: a loop whose rounds more warps could share."""
-    return float(work.executed.max(initial=0.0)) > 1.5 * work.launched_warps
 
 
 def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str:
