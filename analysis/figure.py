@@ -15,7 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from gemmprof import metrics
@@ -69,6 +69,8 @@ def _field(declare: Callable[Declaration, Figure]) -> Callable[Declaration, Any]
 
 figure = _field(Figure)
 """A field of a result that holds a figure, declared as `Figure` says; None until it is known."""
+unlisted = _field(partial(Figure, listed=False))
+"""The same of one that stands in a table or a sentence of its section."""
 
 
 class Derived(Generic[Value]):

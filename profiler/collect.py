@@ -15,7 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import gemmprof
@@ -253,7 +252,7 @@ def continued(
     settings: Settings,
     device: str,
     records: Sequence[StageRecord],
-    versions: Mapping[str, str] = MappingProxyType({}),
+    versions: Mapping[str, str],
 ) -> Run:
     """The older run with this call's stages and problems added, its failures cleared for another try.
 

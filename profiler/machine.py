@@ -6,6 +6,7 @@ take a fraction of a second.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import re
@@ -51,8 +52,14 @@ def counters_permitted(parameters: str | None, capabilities: int, driver: tuple[
         return True
     if capabilities >> CAP_PERFMON & 1 and driver and driver[0] >= PERFMON_DRIVER:
         return True
+    restricted = _restricted(parameters)
+    return None if restricted is None else restricted == "0"
+
+
+def _restricted(parameters: str | None) -> str | None:
+    """The driver's setting, ``0`` where every user may; None if it does not say."""
     match = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters or "", re.MULTILINE)
-    return None if match is None else match.group(1) == "0"
+    return None if match is None else match[1]
 
 
 def check_counters(gpu: Gpu | None) -> Check:
@@ -65,12 +72,8 @@ def check_counters(gpu: Gpu | None) -> Check:
     permitted = counters_permitted(parameters, capabilities, driver)
     known = {"CAP_SYS_ADMIN": CAP_SYS_ADMIN, "CAP_PERFMON": CAP_PERFMON}
     held = [name for name, bit in known.items() if capabilities >> bit & 1]
-    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters or "", re.MULTILINE)
-    setting = (
-        f"RmProfilingAdminOnly: {restricted.group(1)}"
-        if restricted
-        else f"{DRIVER_PARAMETERS} is not readable"
-    )
+    restricted = _restricted(parameters)
+    setting = f"RmProfilingAdminOnly: {restricted}" if restricted else f"{DRIVER_PARAMETERS} is not readable"
     found = f"{setting}; this process has {' and '.join(held) if held else 'neither CAP_SYS_ADMIN nor CAP_PERFMON'}"
     return Check("counter permission", permitted, found, () if permitted else COUNTER_REMEDIES)
 
@@ -230,14 +233,12 @@ def examine(runs: Path) -> tuple[Check, ...]:
 
 
 def _package_version(name: str) -> str | None:
-    try:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return None
 
 
 def _read(path: Path) -> str | None:
-    try:
+    with contextlib.suppress(OSError):
         return read_text(path, errors="replace")
-    except OSError:
-        return None
+    return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.analysis.occupancy.reasoning import Suggestion, suggest
 from gemmprof.base.amounts import counted
@@ -79,36 +79,29 @@ class LaunchOccupancy:
         missing: what else could be collected.
     """
 
-    theoretical_percent: float = figure(
+    theoretical_percent: float = unlisted(
         "Theoretical",
         "occupancy",
         "what the launch allows",
-        listed=False,
         alone="Theoretical occupancy",
         of=metrics.THEORETICAL_OCCUPANCY,
     )
-    achieved_percent: float | None = figure(
+    achieved_percent: float | None = unlisted(
         "Achieved",
         "occupancy",
         "of an SM's warp slots",
-        listed=False,
         alone="Achieved occupancy",
         of=metrics.ACHIEVED_OCCUPANCY,
     )
-    theoretical_warps: float | None = figure(
-        "Theoretical, warps", listed=False, digits=2, of=metrics.THEORETICAL_WARPS
-    )
-    achieved_warps: float | None = figure(
-        "Achieved, warps", listed=False, digits=2, of=metrics.ACHIEVED_WARPS
-    )
-    even_percent: float | None = figure(
+    theoretical_warps: float | None = unlisted("Theoretical, warps", digits=2, of=metrics.THEORETICAL_WARPS)
+    achieved_warps: float | None = unlisted("Achieved, warps", digits=2, of=metrics.ACHIEVED_WARPS)
+    even_percent: float | None = unlisted(
         "Even split",
         "occupancy",
         "blocks of equal length, spread evenly: below the theoretical the grid costs",
-        listed=False,
     )
     block_limits: tuple[BlockLimit, ...] = ()
-    blocks_per_sm: int = figure("Blocks of an SM", listed=False)
+    blocks_per_sm: int = unlisted("Blocks of an SM")
     losses: tuple[Loss, ...] = ()
     waves: float | None = figure(
         "Waves", meaning="a small part in the last one leaves SMs idle", digits=2, of=metrics.WAVES_PER_SM

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, difference, figure, quotient
+from gemmprof.analysis.figure import derived, difference, figure, quotient, unlisted
 from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
@@ -94,12 +94,10 @@ class BankConflicts:
     operations: tuple[SharedOperation, ...]
     instructions: tuple[SharedAccess, ...] = ()
     lines: tuple[SharedAccess, ...] = ()
-    wavefronts: int | None = figure("Wavefronts of all instructions", listed=False)
-    ideal: int | None = figure("Wavefronts that their data needs", listed=False)
-    estimated_speedup: float | None = figure("Nsight Compute's estimated speed-up", "%", listed=False)
-    estimated_speedup_by_source: float | None = figure(
-        "The same by the instrumented counts", "%", listed=False
-    )
+    wavefronts: int | None = unlisted("Wavefronts of all instructions")
+    ideal: int | None = unlisted("Wavefronts that their data needs")
+    estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
+    estimated_speedup_by_source: float | None = unlisted("The same by the instrumented counts", "%")
     missing: NotCollected | None = None
     counted: frozenset[str] = frozenset()
     untouched: bool = False

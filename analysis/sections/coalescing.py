@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, difference, figure, quotient
+from gemmprof.analysis.figure import derived, difference, figure, quotient, unlisted
 from gemmprof.analysis.sections import by_line
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
@@ -88,9 +88,9 @@ class Coalescing:
     operations: tuple[GlobalOperation, ...]
     instructions: tuple[GlobalAccess, ...] = ()
     lines: tuple[GlobalAccess, ...] = ()
-    sectors: int | None = figure("Sectors of all instructions", listed=False)
-    ideal: int | None = figure("Sectors that their data needs", listed=False)
-    estimated_speedup: float | None = figure("Nsight Compute's estimated speed-up", "%", listed=False)
+    sectors: int | None = unlisted("Sectors of all instructions")
+    ideal: int | None = unlisted("Sectors that their data needs")
+    estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
     missing: NotCollected | None = None
     counted: frozenset[str] = frozenset()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, derived, figure, quotient
+from gemmprof.analysis.figure import collected, derived, figure, quotient, unlisted
 from gemmprof.analysis.sections.by_line import Counted, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -52,12 +52,11 @@ class Divergence:
         lines: the same per CUDA line.
     """
 
-    threads_per_instruction: float | None = figure(
-        "Threads per instruction", meaning="of a warp's", listed=False, of=metrics.THREADS_PER_INSTRUCTION
+    threads_per_instruction: float | None = unlisted(
+        "Threads per instruction", meaning="of a warp's", of=metrics.THREADS_PER_INSTRUCTION
     )
-    threads_per_instruction_predicated_on: float | None = figure(
+    threads_per_instruction_predicated_on: float | None = unlisted(
         "The same, predicated on",
-        listed=False,
         alone="Active threads of an instruction",
         of=metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON,
     )
@@ -71,8 +70,8 @@ class Divergence:
         "100 where no branch splits a warp",
         of=metrics.UNIFORM_BRANCHES_PERCENT,
     )
-    divergent_branches_per_scheduler: float | None = figure(
-        "Divergent branches per scheduler", listed=False, of=metrics.DIVERGENT_BRANCHES_PER_SCHEDULER
+    divergent_branches_per_scheduler: float | None = unlisted(
+        "Divergent branches per scheduler", of=metrics.DIVERGENT_BRANCHES_PER_SCHEDULER
     )
     instructions: tuple[Branch, ...] = ()
     lines: tuple[Branch, ...] = ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
-from gemmprof.analysis.figure import collected, declared, derived, figure
+from gemmprof.analysis.figure import collected, declared, derived, figure, unlisted
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import by_address, constants_set
 from gemmprof.base.foreign_files import facts
@@ -90,14 +90,14 @@ class Ratios:
 
     main_opcode: str
     """Arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none."""
-    main_share: float = figure("Main arithmetic, share of all", "share", listed=False)
+    main_share: float = unlisted("Main arithmetic, share of all", "share")
     main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
     main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
-    ffma_per_shared_load: float | None = figure(
-        "FFMA per shared load", "", "LDS and LDSM", listed=False, alone="FFMA per LDS", shown=False
+    ffma_per_shared_load: float | None = unlisted(
+        "FFMA per shared load", "", "LDS and LDSM", alone="FFMA per LDS", shown=False
     )
-    ffma_per_global_load: float | None = figure(
-        "FFMA per global load", "", "LDG and LDGSTS", listed=False, alone="FFMA per LDG", shown=False
+    ffma_per_global_load: float | None = unlisted(
+        "FFMA per global load", "", "LDG and LDGSTS", alone="FFMA per LDG", shown=False
     )
     bytes_per_shared_load: float | None = figure(
         "Bytes per thread and shared load",

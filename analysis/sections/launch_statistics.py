@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -43,7 +43,7 @@ class Launch:
     waves_per_sm: float | None = figure("Waves per SM", "", "a small part in the last one leaves SMs idle")
     stack_bytes: int | None = figure("Stack", "size", of=metrics.STACK_SIZE)
     tpc_count: int | None = figure("Pairs of SMs", meaning="that the launch could use", of=metrics.TPC_COUNT)
-    sm_count: int | None = figure("SMs", listed=False)
+    sm_count: int | None = unlisted("SMs")
     launches: int | None = 1
     """Launches that the figures are of; None for a range or graph whose report does not say."""
     missing: NotCollected | None = None

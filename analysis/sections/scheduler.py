@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "scheduler"
@@ -17,36 +17,30 @@ GROUP = metrics.SCHEDULER
 class Scheduler:
     """Per warp scheduler and cycle; percentages of the active cycles."""
 
-    issued_per_cycle: float | None = figure(
+    issued_per_cycle: float | None = unlisted(
         "Issued",
         meaning="instructions a cycle, at most 1",
-        listed=False,
         digits=2,
         alone="Instructions issued a cycle",
         of=metrics.ISSUE_ACTIVE,
     )
-    one_or_more_eligible_percent: float | None = figure(
-        "Cycles that issue", "%", listed=False, of=metrics.ISSUE_ACTIVE_PERCENT
+    one_or_more_eligible_percent: float | None = unlisted(
+        "Cycles that issue", "%", of=metrics.ISSUE_ACTIVE_PERCENT
     )
-    no_eligible_percent: float | None = figure(
-        "Cycles without a ready warp", "%", "empty issue slots", listed=False, of=metrics.ISSUE_IDLE_PERCENT
+    no_eligible_percent: float | None = unlisted(
+        "Cycles without a ready warp", "%", "empty issue slots", of=metrics.ISSUE_IDLE_PERCENT
     )
-    active_warps: float | None = figure(
-        "Active", listed=False, digits=2, of=metrics.WARPS_ACTIVE_PER_SCHEDULER
-    )
-    eligible_warps: float | None = figure(
+    active_warps: float | None = unlisted("Active", digits=2, of=metrics.WARPS_ACTIVE_PER_SCHEDULER)
+    eligible_warps: float | None = unlisted(
         "Eligible",
         meaning="below 1 the scheduler often has no choice",
-        listed=False,
         digits=2,
         alone="Eligible warps",
         of=metrics.WARPS_ELIGIBLE_PER_SCHEDULER,
     )
-    max_warps: float | None = figure(
-        "Warps that a scheduler can hold", listed=False, of=metrics.WARPS_MAX_PER_SCHEDULER
-    )
-    theoretical_warps: float | None = figure(
-        "Allowed by the launch", listed=False, digits=2, of=metrics.WARPS_THEORETICAL_PER_SCHEDULER
+    max_warps: float | None = unlisted("Warps that a scheduler can hold", of=metrics.WARPS_MAX_PER_SCHEDULER)
+    theoretical_warps: float | None = unlisted(
+        "Allowed by the launch", digits=2, of=metrics.WARPS_THEORETICAL_PER_SCHEDULER
     )
     instructions_per_cycle_active: float | None = figure(
         "Instructions per cycle, executed (active)", of=metrics.IPC_ACTIVE

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "speed_of_light"
@@ -52,33 +52,16 @@ class SpeedOfLight:
     ``missing`` names the metrics of the parts that are None.
     """
 
-    sm_percent: float | None = figure(
-        "Compute (SM)",
-        "%",
-        "of its peak rate",
-        listed=False,
-        alone="Compute throughput",
-        of=metrics.SM_THROUGHPUT,
+    sm_percent: float | None = unlisted(
+        "Compute (SM)", "%", "of its peak rate", alone="Compute throughput", of=metrics.SM_THROUGHPUT
     )
-    memory_percent: float | None = figure(
-        "Memory",
-        "%",
-        "of its peak rate",
-        listed=False,
-        alone="Memory throughput",
-        of=metrics.MEMORY_THROUGHPUT,
+    memory_percent: float | None = unlisted(
+        "Memory", "%", "of its peak rate", alone="Memory throughput", of=metrics.MEMORY_THROUGHPUT
     )
-    l1_percent: float | None = figure(
-        "L1/TEX", "%", "of its peak rate", listed=False, of=metrics.L1_THROUGHPUT
-    )
-    l2_percent: float | None = figure("L2", "%", "of its peak rate", listed=False, of=metrics.L2_THROUGHPUT)
-    dram_percent: float | None = figure(
-        "Device memory",
-        "%",
-        "of its peak rate",
-        listed=False,
-        alone="Device memory throughput",
-        of=metrics.DRAM_THROUGHPUT,
+    l1_percent: float | None = unlisted("L1/TEX", "%", "of its peak rate", of=metrics.L1_THROUGHPUT)
+    l2_percent: float | None = unlisted("L2", "%", "of its peak rate", of=metrics.L2_THROUGHPUT)
+    dram_percent: float | None = unlisted(
+        "Device memory", "%", "of its peak rate", alone="Device memory throughput", of=metrics.DRAM_THROUGHPUT
     )
     duration_ns: float | None = figure(
         "Duration under the profiler", "ns", alone="Duration under ncu", of=metrics.DURATION

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.analysis.sections.by_line import Counted, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -46,8 +46,8 @@ class Spills:
         instructions, lines: where it happens, most sectors first; empty without source counters.
     """
 
-    loads: float = figure("Local loads", meaning="warp instructions", listed=False, of=metrics.LOCAL_LOADS)
-    stores: float = figure("Local stores", meaning="warp instructions", listed=False, of=metrics.LOCAL_STORES)
+    loads: float = unlisted("Local loads", meaning="warp instructions", of=metrics.LOCAL_LOADS)
+    stores: float = unlisted("Local stores", meaning="warp instructions", of=metrics.LOCAL_STORES)
     load_sectors: float | None = figure("Sectors loaded", of=metrics.LOCAL_SECTORS_OF["load"])
     store_sectors: float | None = figure("Sectors stored", of=metrics.LOCAL_SECTORS_OF["store"])
     load_hit_rate: float | None = figure("L1 hit rate of loads", "%", of=metrics.LOCAL_HIT_RATE_OF["load"])

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import figure
+from gemmprof.analysis.figure import figure, unlisted
 from gemmprof.analysis.history.changepoints import find_steps
 from gemmprof.analysis.reading.samples import Series, series_of
 from gemmprof.analysis.sections.warp_states import reason
@@ -108,11 +108,10 @@ class Phase:
     what: str
     begin: float
     end: float
-    costs_percent: float | None = figure(
+    costs_percent: float | None = unlisted(
         "Costs",
         "%",
         "of the launch's time, against all SMs working as in between",
-        listed=False,
         how="mean of the SMs without work there",
     )
 

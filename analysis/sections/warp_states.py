@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
-from gemmprof.analysis.figure import collected, figure
+from gemmprof.analysis.figure import collected, figure, unlisted
 from gemmprof.analysis.sections.by_line import by_address
 from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import has
@@ -227,9 +227,9 @@ class WarpStates:
     threads_per_instruction_not_predicated: float | None = figure(
         "The same, predicated on", of=metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON
     )
-    sample_count: int | None = figure("Samples", listed=False, of=metrics.SAMPLE_COUNT)
-    sampling_interval_cycles: int | None = figure(
-        "Cycles between samples", listed=False, of=metrics.SAMPLING_INTERVAL_CYCLES
+    sample_count: int | None = unlisted("Samples", of=metrics.SAMPLE_COUNT)
+    sampling_interval_cycles: int | None = unlisted(
+        "Cycles between samples", of=metrics.SAMPLING_INTERVAL_CYCLES
     )
     missing: NotCollected | None = None
 

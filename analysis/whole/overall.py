@@ -176,23 +176,16 @@ def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:
         waits = max(0.0, known * min(trace.host_ns, trace.span_ns) - trace.busy_ns)
         left = min(waits, NODE_NS * len(sums.profiles))
         shares.append((waits - left) / (trace.busy_ns + waits) if trace.busy_ns + waits else 0.0)
-    from gemmprof.analysis.whole.program_advice import Proposal
+    from gemmprof.analysis.whole.program_advice import Proposal, in_words
 
     saves, low, high = shares
     if saves < 0.05:
         return None
     torch = any(owner_of(profile).key in ("torch", "inductor") for profile in sums.profiles)
-    return Proposal(
-        "graph",
-        f"The GPU waits for the host {ratio(trace.idle, 0)} of the time between the first and the last of "
-        f"{counted(whole.launches, 'launch')}, as the trace has it.",
+    how = (
         "torch.compile(mode='reduce-overhead'), or torch.cuda.graph around the step: the host launches it as one."
         if torch
-        else "Capture the launches in a CUDA graph (cudaStreamBeginCapture), which the host launches as one.",
-        saves,
-        low,
-        high,
-        whole,
-        (),
-        "wall",
+        else "Capture the launches in a CUDA graph (cudaStreamBeginCapture), which the host launches as one."
     )
+    words = {"idle": ratio(trace.idle, 0), "launches": counted(whole.launches, "launch"), "how": how}
+    return Proposal("graph", *in_words("graph", words), saves, low, high, whole, share_of="wall")

@@ -24,21 +24,12 @@ from gemmprof.analysis.inputs.families import LEAST, Family
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
+from gemmprof.base.foreign_files import facts
 from gemmprof.model import FamilyKey, Finding, KernelProfile
 
-# Advice on several launches; what is said of one kernel has its cause's heading.
-TITLES: Mapping[str, str] = {
-    "optimizer": "Fuse the optimiser",
-    "compile": "Compile chains of small kernels",
-    "attention": "Fuse the attention",
-    "layout": "Keep one memory layout",
-    "copies": "Write in place instead of copying",
-    "batch": "One launch for many alike",
-    "product": "Tune the matrix product",
-    "precision": "Multiply on the tensor cores",
-    "elementwise": "Fuse neighbouring kernels",
-    "graph": "Launch as a CUDA graph",
-}
+# Advice on several launches: its heading, what there is, and what to do; what is said of one kernel has its cause's.
+_ADVICE = {cause: texts for cause, *texts in facts(__file__, "program_advice.csv")}
+TITLES: Mapping[str, str] = {cause: title for cause, (title, _, _) in _ADVICE.items()}
 
 # Arrays that an elementwise kernel moves on average: one or two read, one written.
 ARRAYS = 2.5
@@ -158,13 +149,17 @@ class Launches:
             if any(_OPTIMIZER_NAME.search(self.profiles[at].name) for at in run):
                 yield from run
 
-    def proposal(self, cause: str, says: str, change: str, gains: Mapping[int, Gain]) -> Proposal:
+    def proposal(self, cause: str, gains: Mapping[int, Gain], says: str, change: str) -> Proposal:
         """One change with what it saves in all."""
         members = sorted(gains)
         families = dict.fromkeys(map(self.ids, sorted(members, key=lambda at: -self.sums.times[at])))
         span = self.sums.span(TITLES.get(cause, cause), members)
         shares = _share(gains.values(), self.sums.total)
         return Proposal(cause, says, change, *shares, span, tuple(families), gains=gains)
+
+    def advised(self, cause: str, gains: Mapping[int, Gain], words: Mapping[str, object]) -> Proposal:
+        """The same in the table's words, with what they leave open."""
+        return self.proposal(cause, gains, *in_words(cause, {"words": self.words(gains), **words}))
 
     def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
         """Stretches of launches that follow one another in a report and all belong."""
@@ -204,11 +199,21 @@ class Launches:
         return gains
 
 
-def _optimizer(known: Launches) -> Iterator[Proposal]:
+def in_words(cause: str, words: Mapping[str, object]) -> tuple[str, str]:
+    """What there is and what to do about it, with what the table leaves open."""
+    _, says, change = _ADVICE[cause]
+    return says.format_map(words), change.format_map(words)
+
+
+# What a rule finds: what is saved in each launch, and what the table's words leave open.
+Found = tuple[Mapping[int, Gain], Mapping[str, object]]
+
+
+def _optimizer(known: Launches) -> Found:
     """An optimiser in many launches, which torch has in a few: by the arrays that its steps move one after another."""
     members = sorted(known.optimizer)
     if len(members) < ALIKE or any(_FUSED_OPTIMIZER.search(known.profiles[at].name) for at in members):
-        return
+        return {}, {}
     steps = [at for at in members if _STEP.search(known.profiles[at].name)]
     several = any("multi_tensor_apply" in known.profiles[at].name for at in members)
     different = len({known.profiles[at].name for at in members})
@@ -219,16 +224,10 @@ def _optimizer(known: Launches) -> Iterator[Proposal]:
     )
     left = max(1, math.ceil(tensors / TENSORS_A_LAUNCH), math.ceil(elements / CHUNK / CHUNKS_A_LAUNCH))
     traffic = min(MOST_FUSED, max(0.0, 1.0 - OPTIMIZER_ARRAYS / (ARRAYS * each)))
-    yield known.proposal(
-        "optimizer",
-        f"{known.words(members)}: fused, it would be about {left}.",
-        "Give the optimiser fused=True (torch.optim.AdamW(…, fused=True); foreach=True at the least): one pass over "
-        "all parameters instead of an operation at a time.",
-        known.in_one(members, left, traffic),
-    )
+    return known.in_one(members, left, traffic), {"left": left}
 
 
-def _chains(known: Launches) -> Iterator[Proposal]:
+def _chains(known: Launches) -> Found:
     """Runs of torch's small kernels, which torch.compile makes one kernel each; a reduction ends one."""
 
     def small(at: int) -> bool:
@@ -244,18 +243,10 @@ def _chains(known: Launches) -> Iterator[Proposal]:
         left += after
         moved = (FUSED_ARRAYS - 1 + after) / (ARRAYS * len(run))
         gains |= known.in_one(run, after, min(MOST_FUSED, max(0.0, 1.0 - moved)))
-    if not gains:
-        return
-    yield known.proposal(
-        "compile",
-        f"{known.words(gains)}: compiled, they would be about {left}.",
-        "torch.compile(model): each chain of elementwise operations, norms and sums becomes one kernel that reads and "
-        "writes once.",
-        gains,
-    )
+    return gains, {"left": left}
 
 
-def _neighbours(known: Launches) -> Iterator[Proposal]:
+def _neighbours(known: Launches) -> Found:
     """Kernels of one's own on the same grid, one behind the other, each moving about what it computes on."""
 
     def plain(at: int) -> bool:
@@ -263,28 +254,20 @@ def _neighbours(known: Launches) -> Iterator[Proposal]:
 
     gains: dict[int, Gain] = {}
     names: dict[str, None] = {}
-    for run in known.runs(plain):
-        for first, second in itertools.pairwise(run):
-            a, b = known.profiles[first], known.profiles[second]
-            if a.launch.grid != b.launch.grid or a.launch.block != b.launch.block or a.name == b.name:
-                continue
-            moved = 1.0 - (2 * ARRAYS - 2.0) / (2 * ARRAYS)  # the array between them, written and read
-            for at, gain in known.in_one([first, second], 1, moved).items():
-                # Where not the memory but a thread's work limits them, the second comes along for nothing.
-                most = min(known.sums.times[first], known.sums.times[second]) / 2
-                gains[at] = Gain(gain.saves, 0.5 * gain.saves, max(1.2 * gain.saves, most))
-            names |= {a.function_name: None, b.function_name: None}
-    if gains:
-        yield known.proposal(
-            "elementwise",
-            f"{known.words(gains)}: {', '.join(list(names)[:4])} run one behind the other on one grid.",
-            "Where one reads what the other writes, do both in one kernel: the array between them is neither written "
-            "nor read.",
-            gains,
-        )
+    for first, second in (pair for run in known.runs(plain) for pair in itertools.pairwise(run)):
+        a, b = known.profiles[first], known.profiles[second]
+        if a.launch.grid != b.launch.grid or a.launch.block != b.launch.block or a.name == b.name:
+            continue
+        moved = 1.0 - (2 * ARRAYS - 2.0) / (2 * ARRAYS)  # the array between them, written and read
+        for at, gain in known.in_one([first, second], 1, moved).items():
+            # Where not the memory but a thread's work limits them, the second comes along for nothing.
+            most = min(known.sums.times[first], known.sums.times[second]) / 2
+            gains[at] = Gain(gain.saves, 0.5 * gain.saves, max(1.2 * gain.saves, most))
+        names |= {a.function_name: None, b.function_name: None}
+    return gains, {"names": ", ".join(list(names)[:4])}
 
 
-def _attention(known: Launches) -> Iterator[Proposal]:
+def _attention(known: Launches) -> Found:
     """A softmax between two products, with nothing but elementwise kernels: attention with its scores in memory."""
     between: set[int] = set()
     products: set[int] = set()
@@ -295,19 +278,11 @@ def _attention(known: Launches) -> Iterator[Proposal]:
         if before is not None and after is not None:
             products |= {before, after}
             between |= set(range(before + 1, after))
-    if not between:
-        return
     times = known.sums.times
     gains = {at: Gain(0.85 * times[at], 0.5 * times[at], times[at]) for at in between}
     # With the scores in registers the products may gain, too; how much nothing tells.
-    gains |= {at: Gain(0.0, 0.0, 0.4 * times[at]) for at in products}
-    yield known.proposal(
-        "attention",
-        f"{known.words(sorted(between))}, between the products: attention is written out, and its "
-        "scores go through memory each time.",
-        "torch.nn.functional.scaled_dot_product_attention(q, k, v): one kernel, no scores in memory.",
-        gains,
-    )
+    gains |= {at: Gain(0.0, 0.0, 0.4 * times[at]) for at in products if between}
+    return gains, {"words": known.words(sorted(between))}
 
 
 def _product(known: Launches, at: int, step: int) -> int | None:
@@ -322,43 +297,32 @@ def _product(known: Launches, at: int, step: int) -> int | None:
     return None
 
 
-def _layout(known: Launches) -> Iterator[Proposal]:
+def _layout(known: Launches) -> Found:
     """cuDNN's conversions between channels first and last."""
-    found = [
-        at for at, p in enumerate(known.profiles) if re.search(r"n[ch]hwc?ToN[ch]", p.name, re.IGNORECASE)
-    ]
-    if found:
-        yield known.proposal(
-            "layout",
-            f"{known.words(found)}: cuDNN converts between channels first and last.",
-            "Keep the network in channels-last: model.to(memory_format=torch.channels_last), and its input the same.",
-            # Other kernels change with the layout, and some of them for the worse.
-            {at: Gain(0.6 * known.sums.times[at], 0.0, known.sums.times[at]) for at in found},
-        )
+    times = known.sums.times
+    # Other kernels change with the layout, and some of them for the worse.
+    return {
+        at: Gain(0.6 * times[at], 0.0, times[at])
+        for at, profile in enumerate(known.profiles)
+        if re.search(r"n[ch]hwc?ToN[ch]", profile.name, re.IGNORECASE)
+    }, {}
 
 
-def _copies(known: Launches) -> Iterator[Proposal]:
+def _copies(known: Launches) -> Found:
     """``torch.cat`` of something large: it copies what was there before as well."""
     found = [
         at
         for at, profile in enumerate(known.profiles)
         if "CatArrayBatchedCopy" in profile.name and known.fills(at)
     ]
-    if found:
-        yield known.proposal(
-            "copies",
-            f"{known.words(found)}: torch.cat copies what was there before.",
-            "Write into a buffer of the full size instead (a static cache): only what is new is written.",
-            # What is new is still copied, by a launch of its own.
-            {
-                at: Gain(0.5 * moving, 0.0, moving)
-                for at in found
-                if (moving := known.sums.times[at] - known.launching(at))
-            },
-        )
+    # What is new is still copied, by a launch of its own.
+    moved = ((at, known.sums.times[at] - known.launching(at)) for at in found)
+    return {at: Gain(0.5 * moving, 0.0, moving) for at, moving in moved if moving}, {
+        "words": known.words(found)
+    }
 
 
-def _alike(known: Launches) -> Iterator[Proposal]:
+def _alike(known: Launches) -> Found:
     """Launches of one kernel on one small grid in a row, outside the optimiser: a loop that could be one launch."""
 
     def small(at: int) -> bool:
@@ -373,26 +337,17 @@ def _alike(known: Launches) -> Iterator[Proposal]:
         if len(loop) < ALIKE:
             continue
         profile = known.profiles[loop[0]]
-        room = (profile.device.sm_count or 1) * _blocks_each(profile)
-        rounds = max(1, math.ceil(len(loop) * profile.launch.blocks / room))
-        alone = max(1, math.ceil(len(loop) * profile.launch.blocks / (profile.device.sm_count or 1)))
+        blocks, sms = len(loop) * profile.launch.blocks, profile.device.sm_count or 1
+        share = 1.0 - max(1, math.ceil(blocks / (sms * _blocks_each(profile)))) / len(loop)
+        # An SM may hold one block of a time only.
+        least = max(0.0, 1.0 - max(1, math.ceil(blocks / sms)) / len(loop))
         for at in loop:
             time = known.sums.times[at]
-            share = 1.0 - rounds / len(loop)
-            gains[at] = Gain(
-                0.93 * share * time, max(0.0, 1.0 - alone / len(loop)) * 0.7 * time, share * time
-            )
-    if gains:
-        yield known.proposal(
-            "batch",
-            f"{known.words(gains)}: launches of one kernel in a row, each too small for the GPU.",
-            "If they do not depend on one another, do them in one launch: a batched call, or the index of the piece "
-            "as one more dimension of the grid.",
-            gains,
-        )
+            gains[at] = Gain(0.93 * share * time, least * 0.7 * time, share * time)
+    return gains, {}
 
 
-def _products(known: Launches) -> Iterator[Proposal]:
+def _products(known: Launches) -> Found:
     """Own matrix products on the tensor cores, far below what tuned ones reach."""
     gains: dict[int, Gain] = {}
     for at, profile in enumerate(known.profiles):
@@ -403,21 +358,17 @@ def _products(known: Launches) -> Iterator[Proposal]:
             about, least, most = (max(0.0, 1.0 - rate / tuned) for tuned in TUNED_PRODUCT)
             time = known.sums.times[at]
             gains[at] = Gain(about * time, least * time, most * time)
-    if not gains:
-        return
     triton = any(known.owners[at].key == "triton" for at in gains)
-    yield known.proposal(
-        "product",
-        f"{known.words(gains)}: the tensor cores work at less than {ratio(SLOW_PRODUCT, 0)} of their "
-        "rate, where tuned products of this size reach more than half.",
-        "Tune the tile with triton.autotune (BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages), or call torch.matmul."
+    return gains, {
+        "slow": ratio(SLOW_PRODUCT, 0),
+        "how": "Tune the tile with triton.autotune (BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages), or call "
+        "torch.matmul."
         if triton
         else "Take larger tiles, three or four stages and a warp tile of 64 or more; or call cuBLAS or CUTLASS's own.",
-        gains,
-    )
+    }
 
 
-def _precision(known: Launches) -> Iterator[Proposal]:
+def _precision(known: Launches) -> Found:
     """Libraries' products in FP32 without tensor cores, known by their names."""
     gains = {}
     for at, profile in enumerate(known.profiles):
@@ -428,30 +379,16 @@ def _precision(known: Launches) -> Iterator[Proposal]:
             moving = next((load.share for load in loads(profile) if load.resource.key == "dram"), 0.0)
             gains[at] = Gain(*(max(0.0, min(of * share, time * (1.0 - moving))) for share in shares))
     cudnn = any(known.owners[at].key == "cudnn" for at in gains)
-    convolutions = "; convolutions: torch.backends.cudnn.allow_tf32" if cudnn else ""
-    if gains:
-        yield known.proposal(
-            "precision",
-            f"{known.words(gains)}: matrix products in FP32 without tensor cores.",
-            'torch.set_float32_matmul_precision("high") where the ten bits of TF32 suffice, or BF16 by autocast '
-            f"(cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32{convolutions}).",
-            gains,
-        )
+    return gains, {"convolutions": "; convolutions: torch.backends.cudnn.allow_tf32" if cudnn else ""}
 
 
 def _blocks_each(profile: KernelProfile) -> int:
     """Blocks that a multiprocessor holds at once, 1 where that was not collected."""
-    limits = [
-        value
-        for name in (
-            metrics.BLOCK_LIMIT_REGISTERS,
-            metrics.BLOCK_LIMIT_SHARED_MEMORY,
-            metrics.BLOCK_LIMIT_WARPS,
-            metrics.BLOCK_LIMIT_BLOCKS,
-        )
-        if (value := profile.number(name))
-    ]
-    return max(1, int(min(limits, default=1)))
+    names = (
+        *(metrics.BLOCK_LIMIT_REGISTERS, metrics.BLOCK_LIMIT_SHARED_MEMORY),
+        *(metrics.BLOCK_LIMIT_WARPS, metrics.BLOCK_LIMIT_BLOCKS),
+    )
+    return max(1, int(min(filter(None, map(profile.number, names)), default=1)))
 
 
 def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposal]:
@@ -466,17 +403,22 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposa
     if gains:
         yield known.proposal(
             "launch_overhead",
+            gains,
             f"{counted(len(found), 'kernel')}, {known.words(gains)}.",
             "Do more in one launch: fuse them with one another or with their neighbours, or give each more data at "
             "once.",
-            gains,
         )
 
 
-Rule = Callable[[Launches], Iterator[Proposal]]
-# What is inferred from launches that follow one another.
-OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
-OF_EACH: tuple[Rule, ...] = (_layout, _copies, _products, _precision)
+Rule = Callable[[Launches], Found]
+# What is inferred from launches that follow one another, and from each alone: by the advice.
+OF_THE_ORDER: Mapping[str, Rule] = {
+    **{"optimizer": _optimizer, "compile": _chains, "attention": _attention},
+    **{"elementwise": _neighbours, "batch": _alike},
+}
+OF_EACH: Mapping[str, Rule] = {
+    **{"layout": _layout, "copies": _copies, "product": _products, "precision": _precision}
+}
 
 
 def _in_common(
@@ -501,12 +443,8 @@ def _in_common(
     for cause, members in found.items():
         members.sort(key=lambda one: -one[0])
         kernels = len({family.name for _, _, family in members})
-        yield known.proposal(
-            cause,
-            f"{counted(kernels, 'kernel')}, {known.words(gains[cause])}.",
-            members[0][1].change,
-            gains[cause],
-        )
+        says = f"{counted(kernels, 'kernel')}, {known.words(gains[cause])}."
+        yield known.proposal(cause, gains[cause], says, members[0][1].change)
 
 
 def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -> Advice:
@@ -519,8 +457,8 @@ def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -
         return Advice()
     known = Launches(sums, ids)
     sampled = any(_CHOSEN.search(profile.session.command_line) for profile in sums.profiles[:1])
-    rules = OF_EACH if sampled else (*OF_THE_ORDER, *OF_EACH)
-    found = [one for rule in rules for one in rule(known)]
+    rules = OF_EACH if sampled else {**OF_THE_ORDER, **OF_EACH}
+    found = [known.advised(cause, *saved) for cause, rule in rules.items() if (saved := rule(known))[0]]
     claimed: dict[int, Gain] = {}
     for one in found:
         _larger(claimed, one.gains)

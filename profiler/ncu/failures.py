@@ -9,133 +9,53 @@ from pathlib import Path
 from typing import ClassVar
 
 from gemmprof.base.errors import ProfilerError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_text
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, facts, read_text
 
-COUNTER_REMEDIES = (
-    "as root, allow it for every user: write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` to "
-    "/etc/modprobe.d/nvidia-profiling.conf, then reload the nvidia module or reboot (update the initramfs if it holds "
-    "the module)",
-    "or run as root, or in a container started with --cap-add=SYS_ADMIN; from driver R565 on CAP_PERFMON is enough",
-    "on a rented machine, ask the provider to set NVreg_RestrictProfilingToAdminUsers=0 on the host or to grant the "
-    "container CAP_PERFMON (driver R565 or newer) or CAP_SYS_ADMIN: nothing inside the container can change it",
-    "`gemmprof collect --no-profile` verifies and times the stages without counters",
-)
-
-BUSY_REMEDIES = (
-    "end other profilers on this GPU: ncu, nsys with --gpu-metrics-devices, PyTorch's profiler",
-    "if DCGM monitors the machine, pause it: `dcgmi profiling --pause` (and --resume afterwards)",
-)
+# How each failure looks in the log, whatever the case, what to say of it, and what to do, most likely remedy first.
+_TABLE = {
+    name: (shown, says, tuple(remedies)) for name, shown, says, *remedies in facts(__file__, "failures.csv")
+}
 
 
 class KnownFailure(ProfilerError):
-    """A failure whose cause shows in the log.
+    """A failure whose cause shows in the log; the table beside this file has its words by the name of the class."""
 
-    Attributes:
-        SHOWN: how it looks there, whatever the case.
-        SAYS, FIXES: what to say about it, and what to do.
-        EVERYWHERE: the cause hits every stage alike: trying the next one would be in vain.
-    """
-
-    SHOWN: ClassVar[str]
-    SAYS: ClassVar[str]
-    FIXES: ClassVar[tuple[str, ...]]
     EVERYWHERE: ClassVar[bool] = True
+    """The cause hits every stage alike: trying the next one would be in vain."""
 
 
 class CounterPermissionError(KnownFailure):
     """The user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)."""
 
-    SHOWN = r"ERR_NVGPUCTRPERM|does not have permission to (access|profile)"
-    SAYS = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
-    FIXES = COUNTER_REMEDIES
-
 
 class ProfilerBusyError(KnownFailure):
     """Another profiler holds the GPU's counters."""
-
-    SHOWN = r"another (instance of a )?(profiler|tool)|already (attached|being profiled)|Profiler is already"
-    SAYS = "another profiler holds the GPU's counters"
-    FIXES = BUSY_REMEDIES
 
 
 class DriverResourceError(ProfilerBusyError):
     """Another profiler holds what the driver gives to one at a time; it may be done in a moment (`patience`)."""
 
-    SHOWN = r"driver resource was unavailable"
-
 
 class DriverMismatchError(KnownFailure):
     """The driver is too old for this Nsight Compute, or cannot profile at all."""
-
-    SHOWN = (
-        r"driver is not compatible|driver version is insufficient|driver .*(too old|not supported)|"
-        r"LibraryNotLoaded|Failed to initialize the profiler|unsupported driver"
-    )
-    SAYS = "the NVIDIA driver does not work with this Nsight Compute"
-    FIXES = (
-        "upgrade the driver to the one that the CUDA toolkit of this ncu came with, or newer",
-        "or use an Nsight Compute as old as the driver: set GEMMPROF_NCU=/path/to/ncu",
-        "in a sandboxed container (gVisor) or a vGPU without profiling, counters cannot be read at all",
-    )
 
 
 class DiskFullError(KnownFailure):
     """The report could not be written."""
 
-    SHOWN = (
-        r"No space left on device|disk (is )?full|(could|can)(not| not) (write|save|create|open).*(report|file)|"
-        r"failed to (write|save|create|open).*(report|file)|Insufficient disk space|not enough (disk )?space|"
-        r"File size limit exceeded"
-    )
-    SAYS = "the report could not be written"
-    FIXES = (
-        "free disk space for the run directory and for temporary files (ncu writes to $TMPDIR, else /tmp)",
-        "choose another --output, or set TMPDIR to a folder with more room and write permission",
-    )
-
 
 class MetricNameError(KnownFailure):
     """A section or metric that this Nsight Compute does not know on this GPU."""
-
-    SHOWN = (
-        r"Failed to find (metric|section|rule)|Unknown (section|metric)|did not match any section|"
-        r"metric.*not (found|available)|"
-        r"unrecognised option|invalid (metric|section|option)|not a valid (metric|section)|"
-        r"could not find (section|metric)"
-    )
-    SAYS = "ncu refused a section, metric or option"
-    FIXES = (
-        "list what this ncu knows: `ncu --list-sections`, `ncu --query-metrics --chips gh100`",
-        "check --section and --metrics for spelling",
-        "upgrade Nsight Compute if it is older than the GPU",
-    )
 
 
 class KernelFaultError(KnownFailure):
     """The profiled program or its kernel failed."""
 
-    SHOWN = (
-        r"LaunchFailed|Failed to profile|illegal (memory access|address|instruction)|unspecified launch failure|"
-        r"misaligned address|application returned an error|Failed to prepare kernel|"
-        r"error occurred while trying to profile"
-    )
-    SAYS = "the kernel or its program failed under Nsight Compute"
-    FIXES = (
-        "see whether it fails without the profiler: `gemmprof collect --no-profile`",
-        "look for invalid accesses: `compute-sanitizer python -m pytest …`, or run the stage alone",
-    )
     EVERYWHERE = False
 
 
 class NothingProfiledError(KnownFailure):
     """Nsight Compute ran through and profiled no kernel."""
-
-    SHOWN = r"No kernels were profiled"
-    SAYS = "Nsight Compute profiled no kernel"
-    FIXES = (
-        "see the log for an earlier warning",
-        "check that the program runs on the GPU without the profiler: `gemmprof collect --no-profile`",
-    )
 
 
 class KilledError(ProfilerError):
@@ -147,6 +67,8 @@ KNOWN_FAILURES: tuple[type[KnownFailure], ...] = (
     *(CounterPermissionError, DriverResourceError, ProfilerBusyError, DriverMismatchError),
     *(DiskFullError, MetricNameError, KernelFaultError, NothingProfiledError),
 )
+
+COUNTER_REMEDIES = _TABLE[CounterPermissionError.__name__][2]
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
 _PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)"(?: - \d+|: )')
@@ -202,12 +124,15 @@ class NcuLog:
 
 def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None:
     """The first known cause that some line shows, and that line."""
-    for known in KNOWN_FAILURES:
-        pattern = known.SHOWN
-        for line in lines:
-            if re.search(pattern, line, re.IGNORECASE):
-                return known, line
-    return None
+    return next(
+        (
+            (known, line)
+            for known in KNOWN_FAILURES
+            for line in lines
+            if re.search(_TABLE[known.__name__][0], line, re.IGNORECASE)
+        ),
+        None,
+    )
 
 
 def translate(
@@ -225,20 +150,16 @@ def translate(
     see = f"the whole log is in {log_file}"
     if cause is not None:
         failure, line = cause
-        return failure(failure.SAYS, remedies=(*failure.FIXES, see), found=line)
+        _, says, remedies = _TABLE[failure.__name__]
+        return failure(says, remedies=(*remedies, see), found=line)
     if log.errors:
         return ProfilerError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
-    number = _signal(exit_code)
-    if number is not None:
-        return KilledError(
-            f"ncu was ended by signal {number}",
-            remedies=["check free memory (a killed process is often out of memory)", see],
-            found=spoken[-1] if spoken else "",
-        )
+    last = spoken[-1] if spoken else ""
+    if (number := _signal(exit_code)) is not None:
+        remedies = ("check free memory (a killed process is often out of memory)", see)
+        return KilledError(f"ncu was ended by signal {number}", remedies=remedies, found=last)
     if exit_code:
-        return ProfilerError(
-            f"ncu ended with exit code {exit_code}", remedies=[see], found=spoken[-1] if spoken else ""
-        )
+        return ProfilerError(f"ncu ended with exit code {exit_code}", remedies=[see], found=last)
     return None
 
 

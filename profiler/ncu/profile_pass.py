@@ -30,37 +30,23 @@ REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
 class PassFiles:
-    """The files of one pass in a run directory."""
+    """The files of one pass in a run directory.
 
-    directory: Path
-    name: str
+    Attributes:
+        report: what ncu writes.
+        log: ncu's own messages.
+        output: standard output and error of ncu and the program.
+        job: the tasks of the pass.
+        events: what the program reported.
+    """
 
-    @property
-    def report(self) -> Path:
-        """What ncu writes."""
-        return self.directory / REPORTS / f"{self.name}.ncu-rep"
-
-    @property
-    def log(self) -> Path:
-        """ncu's own messages."""
-        return self.directory / LOGS / f"{self.name}.ncu.log"
-
-    @property
-    def output(self) -> Path:
-        """Standard output and error of ncu and the program."""
-        return self.directory / LOGS / f"{self.name}.out.log"
-
-    @property
-    def job(self) -> Path:
-        """The tasks of the pass."""
-        return self.directory / LOGS / f"{self.name}.job.json"
-
-    @property
-    def events(self) -> Path:
-        """What the program reported."""
-        return self.directory / LOGS / f"{self.name}.events.jsonl"
+    def __init__(self, directory: Path, name: str) -> None:
+        self.directory, self.name = directory, name
+        self.report = directory / REPORTS / f"{name}.ncu-rep"
+        self.log, self.output, self.job, self.events = (
+            directory / LOGS / f"{name}.{end}" for end in ("ncu.log", "out.log", "job.json", "events.jsonl")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +149,14 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
     begun = [by_key[event.key] for event in events if event.event == "begin" and event.key in by_key]
     unfinished = begun[-1] if begun and begun[-1] not in launched else None
     said = next((event.message for event in events if event.event == "failed"), "")
-    exit_code = ending.exit_code if ending is not None else None
-    output = ending.output if ending is not None else read_end(files.output, TAIL_BYTES)
-    error = translate(log, log_file=files.log, exit_code=exit_code, output=output)
+    ending = ending or Ending(0, False, read_end(files.output, TAIL_BYTES))
+    error = translate(log, log_file=files.log, exit_code=ending.exit_code, output=ending.output)
     if error is None and said:
         error = KernelFaultError("the kernel failed under Nsight Compute", found=said)
     elif error is not None and said:
         error = type(error)(error.message, remedies=error.remedies, found=f"{said}; {error.found}")
     finished = _finished(files, launched, log)
-    interrupted = ending is not None and ending.interrupted
-    if error is None and not finished and not interrupted:
+    if error is None and not finished and not ending.interrupted:
         error = ProfilerError(
             "Nsight Compute left no complete report",
             remedies=[
@@ -183,7 +167,7 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
     if len(finished) == len(tasks) and unfinished is None:
         # Everything asked for is in the report; what ncu complained about (a missing rule, say) stays in its log.
         error = None
-    return PassOutcome(finished, unfinished, error, interrupted)
+    return PassOutcome(finished, unfinished, error, ending.interrupted)
 
 
 def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[ProfiledTask, ...]:
