@@ -1,7 +1,7 @@
 """The ladders, and what is built of their stages.
 
 The tile letters are the field's: a block computes BM x BN of C in steps of BK along K, a warp WM x WN of it, a
-thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definitions, so they stand here only.
+thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definitions, so they stand in one table only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
-from gemmprof.kernels import half, single
+from gemmprof.kernels import half, single, tiles
 from gemmprof.model import Ladder, Stage
 from gemmprof.model.ladder import Variant
 
@@ -29,11 +29,13 @@ def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence
     )
 
 
-SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), single.STAGES)
+SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), tiles.stages_of("single", "sgemm", single.ADDRESSES))
 
-HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), half.STAGES)
+HALF = make_ladder(
+    "half", "16 bits", (BFLOAT16.name, FLOAT16.name), tiles.stages_of("half", "hgemm", half.ADDRESSES)
+)
 
-FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), half.FP8_STAGES)
+FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), tiles.stages_of("fp8", "fp8", {}))
 
 # Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to.
 LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)

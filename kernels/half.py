@@ -1,15 +1,12 @@
-"""The 16-bit ladder: FP16 or BF16 operands, float32 sums, C in the operands' type or float32; and the 8-bit one."""
+"""Where the threads of the 16-bit ladder's stages go: FP16 or BF16 operands, float32 sums, C in either type."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from gemmprof.base.expressions import Access, Addresses, Copy, OperandRead
 from gemmprof.kernels import tiles
-from gemmprof.kernels.tiles import PLAIN, Layout, outer_product, rung
-
-hopper = partial(rung, architectures=("9.0a",))  # a stage of the instructions that one architecture alone has
+from gemmprof.kernels.tiles import PLAIN, Layout, outer_product
 
 _ROW_A, _COLUMN_A = "t / (BK / 8)", "t % (BK / 8) * 8"
 _ROW_B, _COLUMN_B = "t / (BN / 8)", "t % (BN / 8) * 8"
@@ -161,109 +158,13 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
     )
 
 
-STAGES = tiles.rungs(
-    "hgemm",
-    tiles.yardstick("NVIDIA's library through torch.mm: the yardstick."),
-    rung(
-        "hgemm_warptiled",
-        "Warp tiling",
-        "16-bit elements become float32 on their way to shared memory: half the traffic, no tensor cores.",
-        remark="Arithmetic on the FP32 pipe decides, so 16 bits gain nothing here: as fast as FP32's warp tiling.",
-        parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
-        addresses=float_tiles(),
-    ),
-    rung(
-        "hgemm_wmma",
-        "WMMA",
-        "A warp multiplies 16 x 16 x 16 fragments on the tensor cores, through CUDA C++'s own words.",
-        parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "PAD": 8},
-        addresses=fragment_tiles(),
-    ),
-    rung(
-        "hgemm_mma",
-        "mma.sync, ldmatrix",
-        "mma.sync with fragments that ldmatrix loads from XOR-swizzled tiles; sums go straight to C.",
-        parameters={"BM": 128, "BN": 256, "BK": 32, "WM": 64, "WN": 64},
-        addresses=swizzled_tiles(),
-    ),
-    rung(
-        "hgemm_async_copy",
-        "Asynchronous copies",
-        "cp.async keeps STAGES - 1 tiles on their way past the registers while one is multiplied.",
-        parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "STAGES": 4},
-        addresses=swizzled_tiles(asynchronous=True),
-    ),
-    hopper(
-        "hgemm_wgmma",
-        "wgmma, TMA",
-        "Four warps multiply 64 rows by BN columns straight from shared memory; the copy engine brings the tiles.",
-        parameters={"BM": 128, "BN": 128, "BK": 64, "STAGES": 3},
-        addresses=wgmma_tiles(),
-    ),
-    hopper(
-        "hgemm_specialized",
-        "Warp specialisation",
-        "One warpgroup copies, two multiply; two barriers a stage tie them, none of the whole block.",
-        parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4},
-        addresses=wgmma_tiles(producer=True),
-    ),
-    hopper(
-        "hgemm_clusters",
-        "Persistent clusters",
-        "Blocks stay and walk the tiles in an order made for L2; pairs of them share B by multicast.",
-        remark="Most is gained where K is short: the next operands arrive while sums are stored.",
-        parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-        addresses=wgmma_tiles(producer=True, cluster=2),
-    ),
-    hopper(
-        "hgemm_staged",
-        "Staged store",
-        "stmatrix lays packed sums into shared memory, and the copy engine stores them while warps pack the next.",
-        parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-    ),
-    hopper(
-        "hgemm_in_turn",
-        "Consumers in turn",
-        "Each of the two consumer warpgroups computes tiles of its own: one stores while the other multiplies.",
-        parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-    ),
-    hopper(
-        "hgemm_stream_k",
-        "Stream-K",
-        "The last tiles are cut along K into equal pieces, one for each pair of blocks: all SMs end together.",
-        parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-    ),
-    hopper(
-        "hgemm_tiles",
-        "Tiles by shape",
-        "Four tiles of 64 to 128 rows, and the one whose time is expected to be shortest, cut along K or not.",
-        parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-    ),
-    hopper(
-        "hgemm_split_k",
-        "Split K",
-        "Up to 8 blocks of a cluster share a tile along K and add their sums through distributed shared memory.",
-        parameters={"BM": 128, "BN": 192, "BK": 64, "STAGES": 5, "GROUP": 8},
-    ),
-    hopper(
-        "hgemm_fastest",
-        "Fastest on Hopper",
-        "Consumers in turn, C stored by the copy engine, K split in clusters or tiles cut, tiles by shape.",
-        parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
-    ),
-)
-
-# The 8-bit ladder: FP8 operands (e4m3) with a scale each, float32 sums, C in 16 bits or float32.
-FP8_STAGES = tiles.rungs(
-    "fp8",
-    tiles.yardstick(
-        "NVIDIA's library through torch._scaled_mm, sums kept in float32 (use_fast_accum=False): the yardstick."
-    ),
-    hopper(
-        "fp8gemm_promoted",
-        "Promoted sums",
-        "wgmma of e4m3 adds over 128 of K, then its sums go to float32 ones: twice BF16's rate, 24 bits.",
-        remark="B is best stored transposed, as wgmma reads it; in row-major order it is copied first.",
-        parameters={"BM": 128, "BN": 192, "BK": 128, "STAGES": 5, "GROUP": 8},
-    ),
-)
+ADDRESSES = {
+    "hgemm_warptiled": float_tiles(),
+    "hgemm_wmma": fragment_tiles(),
+    "hgemm_mma": swizzled_tiles(),
+    "hgemm_async_copy": swizzled_tiles(asynchronous=True),
+    "hgemm_wgmma": wgmma_tiles(),
+    "hgemm_specialized": wgmma_tiles(producer=True),
+    "hgemm_clusters": wgmma_tiles(producer=True, cluster=2),
+}
+"""Of the stages that declare any, by name."""

@@ -1,4 +1,4 @@
-"""Building blocks of the ladders' tables: rungs, and the addresses that they declare, in tile letters.
+"""The table of stages, and building blocks of the addresses that they declare, in tile letters.
 
 `gemmprof.base.expressions` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
 (step along K, row of A).
@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
+from gemmprof.base.documents import checked
 from gemmprof.base.expressions import Access, Addresses
 from gemmprof.model import Stage
 
@@ -18,22 +21,21 @@ TILE = ("BM", "BN", "BK")
 OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"
 
 
-def yardstick(idea: str) -> Stage:
-    """What the others of a ladder are measured against."""
-    return Stage(0, "cublas", "cuBLAS", idea, yardstick=True)
+_STAGES = tomllib.loads(Path(__file__).with_name("stages.toml").read_text("utf-8"))
 
 
-def rung(name: str, title: str, idea: str, **more: Any) -> Stage:
-    """A stage whose number and source `rungs` gives it; ``source`` where it is not the file of its name."""
-    return Stage(0, name, title, idea, **{"source": name, **more})
+def stages_of(ladder: str, folder: str, addresses: Mapping[str, Addresses]) -> tuple[Stage, ...]:
+    """The stages of a ladder as the table has them, numbered, with their sources in a folder of ``kernels/``.
 
-
-def rungs(folder: str, *stages: Stage) -> tuple[Stage, ...]:
-    """The stages of a ladder, numbered, with their sources in a folder of ``kernels/``."""
-    return tuple(
-        replace(stage, number=number, source=stage.source and f"{folder}/{stage.source}.cu")
-        for number, stage in enumerate(stages)
-    )
+    Args:
+        addresses: what each declares, by its name.
+    """
+    found = []
+    for number, entry in enumerate(_STAGES[ladder]):
+        source = None if "yardstick" in entry else f"{folder}/{entry.get('source', entry['name'])}.cu"
+        stage = checked({**entry, "number": number, "source": source}, Stage)
+        found.append(replace(stage, addresses=addresses.get(stage.name)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

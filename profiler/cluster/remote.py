@@ -48,8 +48,8 @@ except ImportError:  # which `connection.connected` says
 LARGEST = 2048 * MIB
 
 
-# What decides what a worker does: modules, templates, kernels.
-_CODE = frozenset((".py", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
+# What decides what a worker does: modules and their tables, templates, kernels.
+_CODE = frozenset((".py", ".csv", ".toml", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
 
 
 @lru_cache(maxsize=1)
