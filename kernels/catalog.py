@@ -102,35 +102,16 @@ def all_variants(ladders: Sequence[Ladder] | None = None) -> tuple[Variant, ...]
     )
 
 
-# What `gemmprof tune` tries for each letter, where the stage's constraints allow it.
-TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
-    "BLOCK": (8, 16, 32),
-    "TILE": (8, 16, 32),
-    "BM": (32, 64, 96, 128, 192, 256),
-    "BN": (32, 64, 96, 128, 192, 256),
-    "BK": (8, 16, 32),
-    "WM": (32, 64, 96, 128),
-    "WN": (32, 64, 96, 128),
-    "WNITER": (1, 2, 4),
-    "TM": (4, 8, 12, 16),
-    "TN": (4, 8, 12, 16),
-    "PAD": (0, 4, 8),
-    "MIN_BLOCKS": (0, 1, 2, 3),
-    "STAGES": (2, 3, 4, 5),
-}
+def tuning_values(ladder: str = SINGLE.name) -> dict[str, tuple[int, ...]]:
+    """What `gemmprof tune` tries for each letter of a ladder's stages, where their constraints allow it.
 
-_HALF_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
-    **TUNING_VALUES,
-    "BK": (16, 32, 64),
-    "PAD": (8, 16),
-    "STAGES": (2, 3, 4, 5, 6),
-    "GROUP": (4, 8, 16),
-}
-
-_FP8_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {**_HALF_TUNING_VALUES, "BK": (128,)}
+    Tiles of smaller elements are deeper: of each ladder the table has what differs from the one before. One that is not
+    in it has the values of the first.
+    """
+    tables = tiles.TABLE["tuning"]
+    known = list(tables)
+    before = known[: known.index(ladder) + 1] if ladder in tables else known[:1]
+    return {letter: tuple(tried) for name in before for letter, tried in tables[name].items()}
 
 
-def tuning_values(stage: Stage) -> Mapping[str, tuple[int, ...]]:
-    """What `gemmprof tune` tries for each letter of a stage: tiles of 16-bit and 8-bit elements are deeper."""
-    by_ladder = {HALF.name: _HALF_TUNING_VALUES, FP8.name: _FP8_TUNING_VALUES}
-    return by_ladder.get(stage.ladder, TUNING_VALUES)
+TUNING_VALUES: Mapping[str, tuple[int, ...]] = tuning_values()

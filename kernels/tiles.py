@@ -21,7 +21,8 @@ TILE = ("BM", "BN", "BK")
 OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"
 
 
-_STAGES = tomllib.loads(Path(__file__).with_name("stages.toml").read_text("utf-8"))
+# The stages of each ladder, and under ``tuning`` what a search tries.
+TABLE = tomllib.loads(Path(__file__).with_name("stages.toml").read_text("utf-8"))
 
 
 def stages_of(ladder: str, folder: str, addresses: Mapping[str, Addresses]) -> tuple[Stage, ...]:
@@ -31,7 +32,7 @@ def stages_of(ladder: str, folder: str, addresses: Mapping[str, Addresses]) -> t
         addresses: what each declares, by its name.
     """
     found = []
-    for number, entry in enumerate(_STAGES[ladder]):
+    for number, entry in enumerate(TABLE[ladder]):
         source = None if "yardstick" in entry else f"{folder}/{entry.get('source', entry['name'])}.cu"
         stage = checked({**entry, "number": number, "source": source}, Stage)
         found.append(replace(stage, addresses=addresses.get(stage.name)))

@@ -125,19 +125,14 @@ def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code
             yield (built_for, name), code_of(hashlib.sha256(sass_encodings(lines)).hexdigest(), sass)
 
 
-def missing_architectures(before: Side, after: Side) -> list[str]:
-    """Architectures that were built before and are not any more."""
-    built = [dict.fromkeys(record.key[2] for record in side.kernels) for side in (before, after)]
-    return [name for name in built[0] if name not in built[1]]
-
-
 def compare_builds(before: Side, after: Side) -> Outcome:
     """The kernels of two builds in pairs: SAME, or changed (``unclear``: a build does not tell the time)."""
     pairs = match(before, after)
     if len(before.kernels) == len(after.kernels) == 1 and before.kernels[0].key[2] != after.kernels[0].key[2]:
         # Code for another architecture is no counterpart.
         pairs = Match(before.kernels[0], None), Match(None, after.kernels[0])
-    missing = missing_architectures(before, after)
+    built, still = (dict.fromkeys(record.key[2] for record in side.kernels) for side in (before, after))
+    missing = [name for name in built if name not in still]
     broken = tuple(
         f"architecture {name} was built before and is missing (--allow-gone lets it pass)" for name in missing
     )
@@ -145,9 +140,9 @@ def compare_builds(before: Side, after: Side) -> Outcome:
 
 
 def _compared(pair: Match) -> Compared:
-    before, after = pair.before, pair.after
-    if before is None or after is None:
-        return Compared(pair, "new" if before is None else "gone")
+    if pair.both is None:
+        return Compared(pair, "new" if pair.before is None else "gone")
+    before, after = pair.both
     changes = list(_changes(before, after))
     same = same_code(before, after)
     if same is False and before.code and after.code:

@@ -41,7 +41,7 @@ def location(values: Sequence[float]) -> float:
     middle = statistics.median(ordered)
     if len(ordered) < 3:
         return middle
-    limit = _limit([abs(value - middle) for value in ordered], 0.0)
+    limit = _limit(ordered, middle, 0.0)
     kept = ordered[: len(ordered) - len(ordered) // UPPER_PART]
     return middle + math.fsum(min(max(value - middle, -limit), limit) for value in kept) / len(kept)
 
@@ -68,29 +68,27 @@ def location_variance(count: int) -> float:
 
 def clipped_squares(values: Sequence[float], centre: float) -> float:
     """Sum of squared distances from the centre, each at most `CLIP` robust standard deviations."""
-    distances = [abs(value - centre) for value in values]
     # More than half the values are equal (a coarse clock): nothing can be called an outlier.
-    limit = _limit(distances, math.inf)
-    return sum(min(distance, limit) ** 2 for distance in distances)
+    limit = _limit(values, centre, math.inf)
+    return sum(min(abs(value - centre), limit) ** 2 for value in values)
 
 
 def clipped(values: Sequence[float]) -> list[float]:
     """The values, those beyond `CLIP` robust standard deviations of their median drawn in."""
     middle = statistics.median(values)
-    limit = _limit([abs(value - middle) for value in values], math.inf)
+    limit = _limit(values, middle, math.inf)
     return [min(max(value, middle - limit), middle + limit) for value in values]
 
 
-def _limit(distances: Sequence[float], without: float) -> float:
-    clip = CLIP_OF_THREE if len(distances) == 3 else CLIP
-    return clip * MAD_TO_SIGMA * statistics.median(distances) or without
+def _limit(values: Sequence[float], centre: float, without: float) -> float:
+    clip = CLIP_OF_THREE if len(values) == 3 else CLIP
+    return clip * MAD_TO_SIGMA * statistics.median(abs(value - centre) for value in values) or without
 
 
 def huber_weights(values: Sequence[float], centre: float) -> list[float]:
     """1 for values near the centre, less for those beyond `CLIP` robust standard deviations (Huber 1964)."""
-    distances = [abs(value - centre) for value in values]
-    limit = _limit(distances, math.inf)
-    return [1.0 if distance <= limit else limit / distance for distance in distances]
+    limit = _limit(values, centre, math.inf)
+    return [min(1.0, limit / (abs(value - centre) or limit)) for value in values]
 
 
 @dataclass(frozen=True, slots=True)

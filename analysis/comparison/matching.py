@@ -40,6 +40,11 @@ class Match:
     likeness: float = 1.0
 
     @property
+    def both(self) -> tuple[KernelRecord, KernelRecord] | None:
+        """The two of it; None where one has no counterpart."""
+        return None if self.before is None or self.after is None else (self.before, self.after)
+
+    @property
     def title(self) -> str:
         """Name for people, with what tells it from others of that name (untrusted text)."""
         return " → ".join(dict.fromkeys(record.title for record in (self.before, self.after) if record))

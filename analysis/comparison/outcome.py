@@ -111,14 +111,11 @@ class Compared:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Every quantity of the two kernels, in reading order; () without two. The times are those of the verdict."""
-        before, after = self.match.before, self.match.after
-        if before is None or after is None:
-            return ()
         sides = [
             _with_all_launches(record, None if self.timed else seconds)
-            for record, seconds in zip((before, after), self.seconds, strict=True)
+            for record, seconds in zip(self.match.both or (), self.seconds, strict=False)
         ]
-        return changes_between(*sides)
+        return changes_between(*sides) if sides else ()
 
     @property
     def time(self) -> Change | None:
@@ -249,27 +246,14 @@ def compare_matches(
             "explains (another card of the model, other clocks or load?): all intervals are widened as much."
         )
         estimates = {position: one.widened(math.sqrt(spread)) for position, one in estimates.items()}
-    single = {
-        position
-        for position in estimates
-        if all(
-            record is not None and len(record.times) == 1
-            for record in (found[position].match.before, found[position].match.after)
-        )
-    }
-    if estimates and len(single) == len(estimates):
+    pairs = [found[position].match.both or () for position in estimates]
+    if pairs and all(len(record.times) == 1 for both in pairs for record in both):
         notes.append(
             "One process a side: how far whole processes differ is what is usual elsewhere, and a process in another "
             "mode looks like a change. Several reports a side tell (--with)."
         )
-    judged = dict(
-        zip(
-            estimates,
-            statistics.judge(list(estimates.values()), rate=statistics.FALSE_DISCOVERY_RATE, margin=margin),
-            strict=True,
-        )
-    )
-    for position, judgement in judged.items():
+    judged = statistics.judge(list(estimates.values()), margin=margin)
+    for position, judgement in zip(estimates, judged, strict=True):
         found[position] = _with_verdict(found[position], judgement, margin)
     _in_words_of_findings(found)
     return Outcome(before, after, tuple(found) if ladder else worst_first(found), tuple(notes), ladder)
@@ -308,9 +292,9 @@ def _elsewhere(matches: Sequence[Match], control: Control) -> Iterator[str]:
 
 def _unjudged(match: Match) -> Compared:
     """What is known without the times."""
-    before, after = match.before, match.after
-    if before is None or after is None:
-        return Compared(match, "new" if before is None else "gone")
+    if match.both is None:
+        return Compared(match, "new" if match.before is None else "gone")
+    before, after = match.both
     same = same_code(before, after)
     if same is False and match.how != "ladder":
         before, after = disassembled(before), disassembled(after)
@@ -327,17 +311,16 @@ def _unjudged(match: Match) -> Compared:
 
 
 def _estimate(one: Compared, control: Control | None) -> tuple[statistics.Estimate, Compared] | None:
-    before, after = one.match.before, one.match.after
-    if before is None or after is None:
+    if (both := one.match.both) is None:
         return None
-    timed = before.timed and after.timed
-    left, right = (batches(record, timed) for record in (before, after))
+    timed = all(record.timed for record in both)
+    left, right = (batches(record, timed) for record in both)
     if not left or not right:
         return None
     seconds = math.exp(left[0].centre)
     mine = control is not None and control.timed == timed
     model = control.noise if control is not None and mine else usual_noise(timed)
-    noise = model.of(seconds * 1e9, "" if timed else before.limit)
+    noise = model.of(seconds * 1e9, "" if timed else both[0].limit)
     return statistics.estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
 
 
@@ -360,8 +343,8 @@ def _moved_controls(found: Sequence[Compared], estimates: dict[int, statistics.E
 def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float) -> Compared:
     verdict: Verdict = judgement.verdict
     notes = []
-    before, after = one.match.before, one.match.after
-    assert before is not None and after is not None
+    assert one.match.both is not None
+    before, after = one.match.both
     was, now, clock = _cycles(before), _cycles(after), clock_change(before, after)
     cycles = None if was is None or now is None else math.expm1(now - was)
     if verdict in ("slower", "faster") and one.code_same and one.counters_same and one.match.how != "ladder":
@@ -426,8 +409,8 @@ def _in_words_of_findings(found: list[Compared]) -> None:
     changed = [at for at, one in enumerate(found) if one.verdict in ("slower", "faster") and not one.timed]
     for at in sorted(changed, key=lambda at: -abs(found[at].judgement.change))[:TOLD]:  # type: ignore[union-attr]
         one = found[at]
-        assert one.match.before is not None and one.match.after is not None and one.judgement is not None
-        found[at] = replace(one, said=what_changed(one.match.before, one.match.after, one.judgement.change))
+        assert one.match.both is not None and one.judgement is not None
+        found[at] = replace(one, said=what_changed(*one.match.both, one.judgement.change))
 
 
 def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
@@ -439,7 +422,7 @@ def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[s
         ("NVTX range", *("/".join(record.nvtx) or "none" for record in sides)),
     ]
     families = [record.key for record in sides]
-    if all(isinstance(key, tuple) and len(key) >= len(FamilyKey._fields) for key in families):
+    if all(len(key) >= len(FamilyKey._fields) for key in families):
         at = FamilyKey._fields.index("shared_memory")
         words.append(("shared memory of a block", *(f"{key[at] or 'unknown'} bytes" for key in families)))
     changed = [f"{what} {left} → {right}" for what, left, right in words if left != right]
@@ -449,8 +432,7 @@ def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[s
 
 def _of_single_launches(one: Compared) -> str:
     """What an interval rests on where no process launched the kernel twice."""
-    sides = (one.match.before, one.match.after)
-    if any(record is not None and len(record.times) > 1 for record in sides):
+    if any(len(record.times) > 1 for record in one.match.both or ()):
         return f"one launch a report: how far launches of a process differ is what is usual for kernels of {one.noise}"
     return f"one launch a side: the interval rests on what is usual for kernels of {one.noise}"
 
@@ -466,13 +448,10 @@ def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]
     words = {"card": "GPU", "clocks": "clock control", "set": "what ncu collected"}
     facts = {"card": "device", "clocks": "clock_control", "set": "collected"}
     found: dict[str, tuple[str, str]] = {}
-    for match in matches:
-        if match.before is None or match.after is None:
-            continue
+    for both in filter(None, (match.both for match in matches)):
         # Times without the profiler are not touched by how it was run.
-        timed = match.before.timed and match.after.timed
-        for kind in ("card",) if timed else ACROSS:
-            left, right = (getattr(side.origin, facts[kind]) for side in (match.before, match.after))
+        for kind in ("card",) if all(side.timed for side in both) else ACROSS:
+            left, right = (getattr(side.origin, facts[kind]) for side in both)
             if left and right and left != right:
                 pair = (_only(left, right), _only(right, left)) if kind == "set" else (left, right)
                 found.setdefault(kind, pair)

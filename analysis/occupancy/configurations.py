@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, stage_launch
+from gemmprof.analysis.inputs.selection import stage_launch
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
-from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.base import system
-from gemmprof.base.errors import DeviceError, GemmprofError, OccupancyError, RunError, UsageError
+from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.gpu.arch import limits_of, parse_compute_capability
 from gemmprof.gpu.toolchain import KernelResources, cuobjdump_path, parse_ptxas
-from gemmprof.model import KernelProfile, NotCollected, StageRecord
+from gemmprof.model import KernelProfile, StageRecord
 from gemmprof.runs.directory import Run
 
 
@@ -123,32 +122,6 @@ def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
             "give --threads and --regs instead",
         ],
     )
-
-
-def launch_occupancies(
-    paths: Iterable[Path], selection: Selection = EVERYTHING
-) -> tuple[tuple[tuple[KernelProfile, LaunchOccupancy | NotCollected], ...], tuple[GemmprofError, ...]]:
-    """Every selected launch of the inputs with its occupancy, and why others could not be read.
-
-    Raises:
-        UsageError: if nothing matches the selection.
-        ReportError, RunError: the first failure, if nothing could be read.
-    """
-    from gemmprof.analysis.reading.report import ReportReader
-    from gemmprof.analysis.session import selected_reports
-
-    reports, refused = selected_reports(paths, selection)
-    failures = list(refused)
-    launches: list[tuple[KernelProfile, LaunchOccupancy | NotCollected]] = []
-    for report, only in reports.items():
-        try:
-            with ReportReader(report) as reader:
-                launches += [(profile, analyse(profile)) for profile in reader.profiles(only=only)]
-        except GemmprofError as error:
-            failures.append(error)
-    if failures and not launches:
-        raise failures[0]
-    return tuple(launches), tuple(failures)
 
 
 # --- Cubins -----------------------------------------------------------------------------------------------------------

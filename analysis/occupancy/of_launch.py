@@ -65,17 +65,11 @@ class LaunchOccupancy:
     """Occupancy of one launch. Percentages run from 0 to 100; None where the report lacks the metric.
 
     Attributes:
-        theoretical_percent, achieved_percent: ncu's Theoretical and Achieved Occupancy.
-        theoretical_warps, achieved_warps: the same in warps per SM.
         block_limits: what each resource admits (``registers``, ``shared_memory``, ``warps``, ``blocks``, from 9.0 on
             ``barriers``).
-        waves: how often the grid fills the GPU, as ncu's Waves Per SM.
-        full_waves, last_wave_blocks, wave_blocks: whole waves, blocks in the partial one (0: none) and in a full one.
         losses: where the points between theoretical and achieved went, largest first.
         calculated: what our calculator answers for this launch; None if it does not know the architecture.
         agrees: whether its blocks and occupancy equal ncu's.
-        max_active_clusters, cluster_percent: clusters that fit the GPU at once and how many of those the grid fills,
-            None without clusters.
         missing: what else could be collected.
     """
 

@@ -61,11 +61,7 @@ class SharedOperation:
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess(by_line.Counted):
-    """Shared-memory wavefronts of one instruction or one line, counted by the instrumented pass.
-
-    Attributes:
-        executed: warp-level executions of the instruction(s) that touch shared memory, None if not collected.
-    """
+    """Executions by warps and shared-memory wavefronts of one instruction or one line, as the pass instruments them."""
 
     executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
     wavefronts: int = figure("Wavefronts", of=metrics.SHARED_WAVEFRONTS_BY_ADDRESS)

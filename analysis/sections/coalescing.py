@@ -26,12 +26,10 @@ class GlobalOperation:
     Attributes:
         name: ``load``, ``store``, ``reduction``, ``atomic`` or ``async_copy``.
         title: the same in words, with the SASS opcodes.
-        requests: warp-level requests at the L1 tag stage.
-        sectors: 32-byte sectors that these requests touched, None if not collected.
+        requests, sectors: of warps at the L1 tag stage, and the 32-byte sectors that they touched.
         bytes_used_per_sector: bytes that threads asked for in an average sector; None if not collected, or if ncu's
             value makes no sense (it is 0 for loads that are all asynchronous copies, and beyond the limit where
             reads of distributed shared memory are mixed in).
-        bytes_per_sector_limit: the most that could be used (32), None if not collected.
         part_of: name of the kind that already counts this one, '' for a kind of its own.
     """
 
@@ -51,12 +49,7 @@ class GlobalOperation:
 
 @dataclass(frozen=True, slots=True)
 class GlobalAccess(by_line.Counted):
-    """Global-memory sectors of one instruction or one line, counted by the instrumented pass.
-
-    Attributes:
-        executed: warp-level executions of the instruction(s) that touch global memory, None if not collected.
-        sectors: 32-byte sectors touched ("theoretical": before any cache).
-    """
+    """Executions by warps and 32-byte sectors (before any cache) of one instruction or line, as instrumented."""
 
     executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
     sectors: int = figure("Sectors", of=metrics.GLOBAL_SECTORS_BY_ADDRESS)
@@ -78,7 +71,6 @@ class Coalescing:
         operations: kinds of access that occurred; empty if the L1 counters were not collected.
         instructions: instructions that touch global memory, most excess first; empty without source counters.
         lines: the same per CUDA line; instructions without line information are left out here.
-        sectors, ideal: sums over all instructions, None without source counters.
         estimated_speedup: per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or
             nothing is in excess.
         missing: the half that the report lacks (L1 counters or source counters), None if both are there.

@@ -16,11 +16,7 @@ GROUP = metrics.DIVERGENCE
 
 @dataclass(frozen=True, slots=True)
 class Branch(Counted):
-    """Branches of one instruction or one line.
-
-    Attributes:
-        executed: warp-level executions of the branch instruction(s), None if not collected.
-    """
+    """Branches of one instruction or one line, executions of warps."""
 
     executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
     divergent: int = figure(
@@ -35,21 +31,10 @@ class Branch(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Divergence of one launch.
+    """Divergence of one launch; branches that diverged, most often first, are empty without source counters.
 
-    Attributes:
-        threads_per_instruction: average active threads of an executed warp instruction (at most 32).
-        threads_per_instruction_predicated_on: the same, threads switched off by a predicate not counted.
-        warp_size: threads of a full warp.
-        uniform_share: "branch efficiency", per cent of the branches after which the whole warp went one way; None
-            if not collected or if the kernel executed no branch that could diverge (ncu stores 0 there, which would
-            read as "always divergent").
-        divergent_branches: branch executions after which a warp's threads went different ways, None if not
-            collected.
-        divergent_branches_per_scheduler: average divergent branches of a scheduler, as ncu prints them; None if
-            not collected.
-        instructions: instructions that diverged, most often first; empty without source counters.
-        lines: the same per CUDA line.
+    ``uniform_share`` is also None where the kernel executed no branch that could diverge: ncu stores 0 there, which
+    would read as "always divergent".
     """
 
     threads_per_instruction: float | None = unlisted(

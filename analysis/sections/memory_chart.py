@@ -35,9 +35,7 @@ class MemoryUnit:
             ``distributed_shared``, ``tensor_memory_accelerator``; the physical ``l1``, ``shared_memory``, ``l2``,
             ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``.
         title: name for people.
-        hit_rate: per cent of the sectors found in this cache, None for what is no cache or was not collected.
-        percent_of_peak: how busy the unit was, per cent of its peak, None if unknown; the peak of its busiest part.
-        busiest: that part in ncu's words, '' where the report does not break the unit down.
+        busiest: its busiest part in ncu's words, '' where the report does not break the unit down.
     """
 
     name: str
@@ -57,10 +55,8 @@ class MemoryLink:
         label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``,
             ``wgmma``, ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read``
             or ``write``.
-        requests: requests at the L1 tag stage.
-        bytes: bytes moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
+        bytes: moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
             wavefront, which is what it could have moved.
-        bytes_per_second: ``bytes`` over the kernel's duration.
     """
 
     source: str
@@ -96,7 +92,6 @@ class MemoryChart:
         links: links for which the report has a counter, idle ones included.
         not_collected: links without any counter in this report, as ``source→target label``.
         remedy: ncu options that collect the whole chart.
-        busy_percent, bandwidth_percent, pipes_busy_percent: ncu's "Mem Busy", "Max Bandwidth" and "Mem Pipes Busy".
     """
 
     units: tuple[MemoryUnit, ...]

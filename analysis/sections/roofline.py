@@ -77,10 +77,7 @@ class MemoryRoof:
 class RooflinePoint:
     """The kernel under one compute roof and one memory roof.
 
-    Attributes:
-        intensity: FLOP per byte of traffic at this level.
-        ridge: intensity where the two roofs meet.
-        bound: ``memory`` left of the ridge, ``compute`` right of it.
+    ``bound`` is ``memory`` left of the ridge, ``compute`` right of it.
     """
 
     compute: ComputeRoof

@@ -20,12 +20,7 @@ GROUP = metrics.SPILLS
 
 @dataclass(frozen=True, slots=True)
 class LocalAccess(Counted):
-    """Local-memory accesses of one instruction or one line.
-
-    Attributes:
-        executed: warp-level executions of the instruction(s) that touch local memory, None if not collected.
-        sectors: 32-byte sectors touched, before any cache.
-    """
+    """Local-memory accesses of one instruction or one line: executions of warps, 32-byte sectors before any cache."""
 
     executed: int | None = figure("Executed", of=metrics.INSTRUCTIONS_BY_ADDRESS)
     sectors: int = figure("Sectors", of=metrics.LOCAL_SECTORS_BY_ADDRESS)
@@ -33,17 +28,10 @@ class LocalAccess(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Spills:
-    """Local-memory traffic of one launch.
+    """Local-memory traffic of one launch, in 32-byte sectors at L1; where it happens, most sectors first.
 
-    Attributes:
-        load_sectors, store_sectors: 32-byte sectors at L1, None if not collected.
-        load_hit_rate, store_hit_rate: per cent found in L1, None if not collected or without traffic.
-        spilling_requests: local accesses that ncu attributes to register spilling; None where ncu does not tell
-            (versions before 2025), so that spills cannot be told from arrays in local memory.
-        spilling_loads, spilling_stores: the same by direction.
-        share_of_l1_sectors: local sectors as per cent of local plus global ones at L1, None if not collected or
-            without traffic.
-        instructions, lines: where it happens, most sectors first; empty without source counters.
+    Hit rates are also None without traffic; what ncu attributes to spilling is None before ncu 2025, so that spills
+    cannot be told from arrays in local memory.
     """
 
     loads: float = unlisted("Local loads", meaning="warp instructions", of=metrics.LOCAL_LOADS)

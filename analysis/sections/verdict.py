@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
@@ -21,9 +21,7 @@ from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.sections.warp_states import StateShare, WarpStates
 from gemmprof.base.amounts import scaled, significant
-from gemmprof.model import Explanation
-
-Found = TypeVar("Found")
+from gemmprof.model import Explanation, NotCollected
 
 UNKNOWN = "unknown"
 
@@ -60,15 +58,15 @@ class _Findings:
     """The results that the verdict looks at; None where there is none."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:
-        def result(name: str, kind: type[Found]) -> Found | None:
+        def known(name: str) -> Any:
             found = results.get(name)
-            return found if isinstance(found, kind) else None
+            return None if isinstance(found, NotCollected) else found
 
-        self.light = result(speed_of_light.NAME, SpeedOfLight)
-        self.roofs = result(roofline.NAME, Roofline)
-        self.states = result(warp_states.NAME, WarpStates)
-        self.scheduler = result(scheduler.NAME, Scheduler)
-        self.mix = result(instruction_mix.NAME, InstructionMix)
+        self.light: SpeedOfLight | None = known(speed_of_light.NAME)
+        self.roofs: Roofline | None = known(roofline.NAME)
+        self.states: WarpStates | None = known(warp_states.NAME)
+        self.scheduler: Scheduler | None = known(scheduler.NAME)
+        self.mix: InstructionMix | None = known(instruction_mix.NAME)
 
     @property
     def stall(self) -> StateShare | None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
@@ -295,7 +294,8 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
-    from gemmprof.analysis.occupancy.configurations import launch_occupancies
+    from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+    from gemmprof.analysis.session import load_session
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
@@ -303,8 +303,9 @@ def _from_reports(options: argparse.Namespace) -> int:
                 f"--{name} does not go with a report, which has numbers of its own",
                 remedies=["leave out the report, or the option"],
             )
-    launches, failures = launch_occupancies(map(Path, options.reports), common.selection(options))
-    common.name_failures(options, failures)
+    session = load_session(options.reports, selection=common.selection(options), listed=True)
+    launches = [(kernel.profile, kernel.get(LaunchOccupancy)) for kernel in session.kernels]
+    common.name_failures(options, session.failures)
     if options.json:
         from gemmprof.reports.documents.of_occupancy import profiled
 
@@ -313,4 +314,4 @@ def _from_reports(options: argparse.Namespace) -> int:
         from gemmprof.reports.terminal.occupancy import print_launches
 
         print_launches(common.console(), launches)
-    return common.exit_code(failures)
+    return common.exit_code(session.failures)

@@ -365,7 +365,7 @@ def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
 
     A letter that `tuning_values` does not list keeps its value.
     """
-    tried = tuning_values(variant.stage)
+    tried = tuning_values(variant.stage.ladder)
     constraints = read_constraints(compiler.SOURCES / variant.source)
     return valid_parameters(
         constraints, {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()}
