@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(128) oscillate_on_and_on(const float *__restri
 }
 
 Study oscillators("oscillators_steps_as_they_come", "simulation", 1 << 19, "524288 oscillators of differing stiffness, with steps of adapted length",
-    "neighbouring threads need 100 to 1500 steps: most lanes of a warp wait for the stiffest",
+    "neighbouring threads need 200 to 1000 steps: most lanes of a warp wait for the stiffest",
     {{"in_order", "oscillators in the order of their stiffness", {"branch_divergence", "workload_imbalance"}},
         {"on_and_on", "a lane that is done takes its next oscillator", {"branch_divergence", "workload_imbalance"}}},
     [](Buffers &b, long n) -> Sides {
@@ -213,7 +213,7 @@ __global__ void sweep_tracks_table(Tracks tracks, Sines sines, const float2 *__r
 }
 
 Study tracks("tracks_exponential_each_angle", "simulation", 8192, "neutrons along 8192 tracks of 64 segments, 64 groups and three angles",
-    "a precise exponential and two precise quotients for each segment, group and angle",
+    "a precise exponential and a precise quotient for each segment, group and angle",
     {{"fast", "fast exponential, one fast quotient for the three angles", {"expensive_math"}},
         {"table", "lines between 1024 values in shared memory", {"expensive_math"}}},
     [](Buffers &b, long n) -> Sides {
