@@ -18,6 +18,7 @@ Exit codes: 0 the gate holds (or none was given), 1 it is broken, 2 an error.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -98,9 +99,7 @@ def run(options: argparse.Namespace) -> int:
     _check_format(options)
     conditions = _conditions(options)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
-    outcome = _built(options) if options.build else _outcome(options, gated=bool(conditions))
-    if outcome is None:
-        return 0
+    outcome = _built(options) if options.build else _outcome(options)
     gate = None
     if conditions or options.fail_unclear:
         gate = check(
@@ -188,8 +187,8 @@ def _conditions(options: argparse.Namespace) -> list[str]:
     return texts
 
 
-def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
-    """The comparison that the options mean; None where one report alone was only summarised."""
+def _outcome(options: argparse.Namespace) -> Outcome:
+    """The comparison that the options mean."""
     from gemmprof.analysis.comparison import matching
     from gemmprof.analysis.comparison.control import read_control
     from gemmprof.analysis.comparison.outcome import compare_matches
@@ -212,8 +211,11 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
     else:
         matches = matching.rungs(before)
     if not matches:
-        _summarised(before, options, gated=gated)
-        return None
+        named = shlex.join(options.inputs)
+        raise UsageError(
+            f"there is nothing to compare {before.title} with",
+            remedies=[f"gemmprof diff {named} LATER", f"gemmprof diff --against BASELINE {named}"],
+        )
     if meant := common.selection(options).families:
         matches = tuple(match for match in matches if match.family in meant)
         if not matches:
@@ -245,18 +247,6 @@ def _came_of_predictions() -> str:
     except GemmprofError:  # a damaged history is told of by its own command
         return ""
     return f"{words[:1].upper()}{words[1:]} (history {store.folder})." if words else ""
-
-
-def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None:
-    """Show one report alone; it is compared with nothing."""
-    from gemmprof.reports.terminal import outcome_tables
-
-    if gated or options.format != "text" or options.json or not side.kernels:
-        raise UsageError(
-            f"there is nothing to compare {side.title} with",
-            remedies=["give two runs or reports", "compare it with a baseline: --against NAME"],
-        )
-    outcome_tables.print_side(common.console(), side)
 
 
 def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:

@@ -13,7 +13,6 @@ from rich.text import Text
 from gemmprof.analysis.comparison.baseline import Baseline
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.analysis.comparison.sides import Side
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
 
@@ -151,26 +150,6 @@ def print_builds(console: Console, outcome: Outcome) -> None:
             table.add_row(sentences.BUILT[kernel.verdict], Text(kernel.match.title), Text(said))
     if table.row_count:
         console.print(table)
-
-
-def print_side(console: Console, side: Side) -> None:
-    """One report alone: its kernels, how long they take and how much their launches differ."""
-    table = columns("Kernel", ">Grid", ">Launches", ">Time", ">Spread", "Limited by", ruled=True)
-    for record in sorted(side.kernels, key=lambda one: one.family or 0):
-        durations = sorted(value for times in record.times for value in times.nanoseconds)
-        spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
-        table.add_row(
-            Text(record.title if record.family is None else f"#{record.family} {record.title}"),
-            formatting.grid(record.grid_text),
-            str(record.launches),
-            formatting.quantity(record.seconds, "s"),
-            spread,
-            record.limit,
-        )
-    kernels = formatting.counted(len({record.name for record in side.kernels}), "kernel")
-    families = formatting.counted(len(side.kernels), "family")
-    console.print(Text(f"{side.title}: {kernels} in {families}; nothing to compare them with."))
-    console.print(table)
 
 
 def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:

@@ -200,11 +200,14 @@ class TestWhatMayBeCompared:
             "gemm_coalesced → gemm_shared",
         ]
 
-    def test_one_report_of_unrelated_kernels_is_summarised(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["diff", BASE]) == 0
-        shown = capsys.readouterr().out
-        assert "nothing to compare them with" in shown and "→" not in shown
-        assert main(["diff", BASE, "--fail-slower", "3"]) == 2
+    def test_one_report_of_unrelated_kernels_names_what_to_type(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for more in ([], ["--fail-slower", "3"]):
+            assert main(["diff", BASE, *more]) == 2
+            said = capsys.readouterr()
+            assert "nothing to compare" in said.err and f"gemmprof diff {BASE} LATER" in said.err
+            assert not said.out
 
     def test_stages_of_runs_pair_and_selectors_choose(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
