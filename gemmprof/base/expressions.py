@@ -164,38 +164,26 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What the copy engine brings of a matrix in a step: boxes of rows x columns.
+    """What the copy engine brings of a matrix in a step: boxes of rows x columns."""
 
-    Attributes:
-        matrix: which one it is of, A or B.
-        rows, columns: the size of a box, in the kernel's own letters.
-        code: the copy as the source writes it, for people.
-        layout: how the box then lies in shared memory, and why.
-        boxes: how many of them a block asks for.
-        receivers: blocks of a cluster that each ask for a part, which is written to all of them.
-    """
-
-    matrix: Literal["A", "B"]
-    rows: str
-    columns: str
-    code: str
-    layout: str
-    boxes: str = "1"
-    receivers: str = "1"
+    matrix: Annotated[Literal["A", "B"], "which one it is of, A or B"]
+    rows: Annotated[str, "of a box, in the kernel's own letters"]
+    columns: Annotated[str, "of a box, likewise"]
+    code: Annotated[str, "the copy as the source writes it, for people"]
+    layout: Annotated[str, "how the box then lies in shared memory, and why"]
+    boxes: Annotated[str, "how many of them a block asks for"] = "1"
+    receivers: Annotated[
+        str, "blocks of a cluster that each ask for a part, which is written to all of them"
+    ] = "1"
 
 
 @dataclass(frozen=True, slots=True)
 class OperandRead:
-    """What one warpgroup's wgmma reads of a tile in shared memory in a step; no thread takes part.
+    """What one warpgroup's wgmma reads of a tile in shared memory in a step; no thread takes part."""
 
-    Attributes:
-        matrix: which one the tile is of, A or B.
-        rows, columns: what is read of it, in the kernel's own letters.
-    """
-
-    matrix: Literal["A", "B"]
-    rows: str
-    columns: str
+    matrix: Annotated[Literal["A", "B"], "which one the tile is of, A or B"]
+    rows: Annotated[str, "what is read of it, in the kernel's own letters"]
+    columns: Annotated[str, "likewise, the columns"]
 
 
 @dataclass(frozen=True, slots=True)

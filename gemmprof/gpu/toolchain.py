@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from gemmprof.base import system
 from gemmprof.base.foreign_files import read_text
@@ -29,16 +30,13 @@ TOOLKIT = Path("/usr/local/cuda")  # where the CUDA toolkit usually lies
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An executable and what it says of its version.
-
-    Attributes:
-        version: its number, () where the tool would not say.
-        banner: the last line of ``--version``: of nvcc the build, which decides (with the flags) what it makes.
-    """
+    """An executable and what it says of its version."""
 
     path: Path
-    version: tuple[int, ...]
-    banner: str = ""
+    version: Annotated[tuple[int, ...], "its number, () where the tool would not say"]
+    banner: Annotated[
+        str, "the last line of ``--version``: of nvcc the build, which decides (with the flags) what it makes"
+    ] = ""
 
     @property
     def version_text(self) -> str:
@@ -189,18 +187,12 @@ def _ask(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TorchInstallation:
-    """An installed torch, found without importing it (that takes seconds).
-
-    Attributes:
-        version: ``2.11.0+cu130``.
-        cuda: the CUDA release that it was built for, None for a build without.
-        version_file: the text of ``torch/version.py``: version, git commit and CUDA version.
-    """
+    """An installed torch, found without importing it (that takes seconds)."""
 
     root: Path
-    version: str
-    cuda: str | None
-    version_file: str
+    version: Annotated[str, "``2.11.0+cu130``"]
+    cuda: Annotated[str | None, "the CUDA release that it was built for, None for a build without"]
+    version_file: Annotated[str, "the text of ``torch/version.py``: version, git commit and CUDA version"]
 
     @property
     def include_directories(self) -> tuple[Path, ...]:
@@ -237,28 +229,21 @@ def find_torch() -> TorchInstallation | None:
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
-    """What one kernel of a build takes, before it is launched.
+    """What one kernel of a build takes, before it is launched."""
 
-    Attributes:
-        name: the kernel as the tool names it, usually mangled; untrusted text.
-        architecture: the compiler's target, for example ``sm_90``.
-        registers_per_thread: registers.
-        static_shared_memory: bytes per block without the driver's reserve.
-        barriers: block barriers, None where the tool does not say.
-        stack_bytes: stack frame per thread.
-        local_bytes: local memory per thread outside the stack, None where the tool does not say.
-        spill_store_bytes, spill_load_bytes: bytes of spill code per thread, None where the tool does not say.
-    """
-
-    name: str
-    architecture: str
-    registers_per_thread: int
-    static_shared_memory: int = 0
-    barriers: int | None = None
-    stack_bytes: int = 0
-    local_bytes: int | None = None
-    spill_store_bytes: int | None = None
-    spill_load_bytes: int | None = None
+    name: Annotated[str, "the kernel as the tool names it, usually mangled; untrusted text"]
+    architecture: Annotated[str, "the compiler's target, for example ``sm_90``"]
+    registers_per_thread: Annotated[int, "registers"]
+    static_shared_memory: Annotated[int, "bytes per block without the driver's reserve"] = 0
+    barriers: Annotated[int | None, "block barriers, None where the tool does not say"] = None
+    stack_bytes: Annotated[int, "stack frame per thread"] = 0
+    local_bytes: Annotated[
+        int | None, "local memory per thread outside the stack, None where the tool does not say"
+    ] = None
+    spill_store_bytes: Annotated[
+        int | None, "bytes of spill code a thread, None where the tool does not say"
+    ] = None
+    spill_load_bytes: Annotated[int | None, "likewise of those loaded"] = None
 
     @property
     def spill_bytes(self) -> int:

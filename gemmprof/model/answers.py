@@ -23,21 +23,13 @@ class StagesDocument(Document, frozen=True, tag="gemmprof.stages/1"):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of looking for one thing.
+    """The outcome of looking for one thing."""
 
-    Attributes:
-        name: what was looked for.
-        ok: it is there and usable; None: it cannot be seen from here.
-        found: what was found, in a few words.
-        remedies: what to do if it is missing or doubtful.
-        needed: collecting is impossible without it.
-    """
-
-    name: str
-    ok: bool | None
-    found: str
-    remedies: tuple[str, ...] = ()
-    needed: bool = True
+    name: Annotated[str, "what was looked for"]
+    ok: Annotated[bool | None, "it is there and usable; None: it cannot be seen from here"]
+    found: Annotated[str, "what was found, in a few words"]
+    remedies: Annotated[tuple[str, ...], "what to do if it is missing or doubtful"] = ()
+    needed: Annotated[bool, "collecting is impossible without it"] = True
 
     @property
     def is_missing(self) -> bool:
@@ -54,17 +46,11 @@ class DoctorDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A worker of a cluster, and what was looked for on it.
+    """A worker of a cluster, and what was looked for on it."""
 
-    Attributes:
-        worker: its address.
-        host: its machine, '' where it does not say.
-        checks: everything that was looked for.
-    """
-
-    worker: str
-    host: str
-    checks: tuple[Check, ...]
+    worker: Annotated[str, "its address"]
+    host: Annotated[str, "its machine, '' where it does not say"]
+    checks: Annotated[tuple[Check, ...], "everything that was looked for"]
 
 
 class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
@@ -76,25 +62,17 @@ class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What to search and how far.
+    """What to search and how far."""
 
-    Attributes:
-        variant: the kernel.
-        problems: what to be fast on; the score is a geometric mean over them.
-        limit: how many candidates to try at most.
-        jobs: compilers at a time.
-        seed: of the choice and of the operands.
-        minimum_warps: fewest resident warps an SM.
-        early_factor: a candidate whose first look is this many times slower than the best is dropped.
-    """
-
-    variant: Variant
-    problems: tuple[Problem, ...]
-    limit: int = 200
-    jobs: int = 0
-    seed: int = 0
-    minimum_warps: int = 4
-    early_factor: float = 1.15
+    variant: Annotated[Variant, "the kernel"]
+    problems: Annotated[tuple[Problem, ...], "what to be fast on; the score is a geometric mean over them"]
+    limit: Annotated[int, "how many candidates to try at most"] = 200
+    jobs: Annotated[int, "compilers at a time"] = 0
+    seed: Annotated[int, "of the choice and of the operands"] = 0
+    minimum_warps: Annotated[int, "fewest resident warps an SM"] = 4
+    early_factor: Annotated[
+        float, "a candidate whose first look is this many times slower than the best is dropped"
+    ] = 1.15
 
     @property
     def compilers(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +104,14 @@ class ArchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A GPU that a result came from.
+    """A GPU that a result came from."""
 
-    Attributes:
-        model: its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared.
-        index: its place in nvidia-smi's list, on its host.
-        uuid: by which the driver tells it from every other.
-        host: name of the machine, '' for the one that the command ran on.
-    """
-
-    model: str
-    index: int
-    uuid: str
-    host: str = ""
+    model: Annotated[
+        str, "its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared"
+    ]
+    index: Annotated[int, "its place in nvidia-smi's list, on its host"]
+    uuid: Annotated[str, "by which the driver tells it from every other"]
+    host: Annotated[str, "name of the machine, '' for the one that the command ran on"] = ""
 
     @property
     def label(self) -> str:

@@ -24,19 +24,13 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major.
+    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major."""
 
-    Attributes:
-        m, n, k: rows of C, columns of C, and the length of the sums.
-        dtype: name of the type of A and B (`gemmprof.gpu.dtypes`).
-        c_dtype: of C; unless it is given, the operands' type, for 8-bit ones bfloat16.
-    """
-
-    m: Annotated[int, Meta(ge=1, le=LARGEST)]
-    n: Annotated[int, Meta(ge=1, le=LARGEST)]
-    k: Annotated[int, Meta(ge=0, le=LARGEST)]
-    dtype: str = FLOAT32.name
-    c_dtype: str = ""
+    m: Annotated[int, Meta(ge=1, le=LARGEST), "rows of C"]
+    n: Annotated[int, Meta(ge=1, le=LARGEST), "columns of C"]
+    k: Annotated[int, Meta(ge=0, le=LARGEST), "length of the sums"]
+    dtype: Annotated[str, "name of the type of A and B (`gemmprof.gpu.dtypes`)"] = FLOAT32.name
+    c_dtype: Annotated[str, "of C; unless it is given, the operands' type, for 8-bit ones bfloat16"] = ""
 
     def __post_init__(self) -> None:
         # So that a problem which names C's type equals one that leaves it open.
@@ -146,36 +140,22 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``).
+    """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``)."""
 
-    Attributes:
-        name: of the stage, or of one of its variants.
-        stage: what it is a form of.
-        source: its ``.cu`` file, under kernels/.
-        parameters: the catalog's.
-    """
-
-    name: str
-    stage: Stage
-    source: str
-    parameters: Mapping[str, int]
+    name: Annotated[str, "of the stage, or of one of its variants"]
+    stage: Annotated[Stage, "what it is a form of"]
+    source: Annotated[str, "its ``.cu`` file, under kernels/"]
+    parameters: Annotated[Mapping[str, int], "the catalog's"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against.
+    """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against."""
 
-    Attributes:
-        name: short identifier, for ``--ladder``.
-        title: the name in words.
-        dtypes: operand types, the one that is taken where none is asked for first.
-        stages: the rungs in order, the yardstick among them.
-    """
-
-    name: str
-    title: str
-    dtypes: tuple[str, ...]
-    stages: tuple[Stage, ...]
+    name: Annotated[str, "short identifier, for ``--ladder``"]
+    title: Annotated[str, "the name in words"]
+    dtypes: Annotated[tuple[str, ...], "operand types, the one that is taken where none is asked for first"]
+    stages: Annotated[tuple[Stage, ...], "the rungs in order, the yardstick among them"]
 
     @property
     def yardstick(self) -> Stage:

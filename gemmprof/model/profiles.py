@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.base.printable import one_line
@@ -340,67 +340,46 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """Where a finding sits, with its share of the finding (0 to 1).
+    """Where a finding sits, with its share of the finding (0 to 1)."""
 
-    Attributes:
-        file, line: the user's own line; None without line information.
-        share: of the finding's weight.
-        text: the line of source, '' where the report carries none; untrusted.
-        address, sass: the heaviest instruction of the place.
-        inlined: ``file:line`` from the innermost header line outwards, where the code was inlined there.
-    """
-
-    file: str | None
-    line: int | None
-    share: float
-    text: str = ""
-    address: int | None = None
-    sass: str = ""
-    inlined: tuple[str, ...] = ()
+    file: Annotated[str | None, "the user's own; None without line information"]
+    line: Annotated[int | None, "in it, from 1"]
+    share: Annotated[float, "of the finding's weight"]
+    text: Annotated[str, "the line of source, '' where the report carries none; untrusted"] = ""
+    address: Annotated[int | None, "of the heaviest instruction of the place"] = None
+    sass: Annotated[str, "that instruction"] = ""
+    inlined: Annotated[
+        tuple[str, ...],
+        "``file:line`` from the innermost header line outwards, where the code was inlined there",
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One way to change what a finding names, and what it would bring.
+    """One way to change what a finding names, and what it would bring."""
 
-    Attributes:
-        name: what is written instead, in a few words.
-        saves: predicted share of the launch's time, 0 to 1.
-        saves_low, saves_high: 80 % interval of it.
-        same_arithmetic: it computes the same to the same precision.
-    """
-
-    name: str
-    saves: float
-    saves_low: float
-    saves_high: float
-    same_arithmetic: bool = True
+    name: Annotated[str, "what is written instead, in a few words"]
+    saves: Annotated[float, "predicted share of the launch's time, 0 to 1"]
+    saves_low: Annotated[float, "lower end of its 80 % interval"]
+    saves_high: Annotated[float, "upper end of its 80 % interval"]
+    same_arithmetic: Annotated[bool, "it computes the same to the same precision"] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause that holds a launch back, and what fixing it alone would bring.
+    """A cause that holds a launch back, and what fixing it alone would bring."""
 
-    Attributes:
-        cause: key of ``analysis.explanation.causes.CAUSES``.
-        saves: predicted share of the launch's time, 0 to 1: of the best of its variants.
-        saves_low, saves_high: 80 % interval of it.
-        places: where it sits, heaviest first.
-        evidence: the numbers that it rests on.
-        change: what to try, one sentence.
-        variants: the ways to change it, the best first.
-        another_way_to: cause of a finding before it that saves the same loss, '' where it is a loss of its own.
-    """
-
-    cause: str
-    saves: float
-    saves_low: float
-    saves_high: float
-    places: tuple[CodePlace, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-    change: str = ""
-    variants: tuple[Rewrite, ...] = ()
-    another_way_to: str = ""
+    cause: Annotated[str, "key of ``analysis.explanation.causes.CAUSES``"]
+    saves: Annotated[float, "predicted share of the launch's time, 0 to 1: of the best of its variants"]
+    saves_low: Annotated[float, "lower end of its 80 % interval"]
+    saves_high: Annotated[float, "upper end of its 80 % interval"]
+    places: Annotated[tuple[CodePlace, ...], "where it sits, heaviest first"] = ()
+    evidence: Annotated[tuple[Evidence, ...], "the numbers that it rests on"] = ()
+    change: Annotated[str, "what to try, one sentence"] = ""
+    variants: Annotated[tuple[Rewrite, ...], "the ways to change it, the best first"] = ()
+    another_way_to: Annotated[
+        str, "cause of a finding before it that saves the same loss, '' where it is a loss of its own"
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)

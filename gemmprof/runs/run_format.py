@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -28,23 +28,16 @@ MAX_TEXT = 1 << 20  # no run that gemmprof wrote comes near these
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """What a ``run.json`` says.
+    """What a ``run.json`` says."""
 
-    Attributes:
-        format_version: `FORMAT_VERSION` of the gemmprof that wrote it.
-        info: what holds for the whole run.
-        problems: the matrix products.
-        stages: as they were when the run was made.
-        results: of each stage on each problem.
-        reports: each report as it was when it was collected, by its name in the results.
-    """
-
-    format_version: int
-    info: RunInfo
-    problems: tuple[Problem, ...]
-    stages: tuple[StageRecord, ...]
-    results: tuple[StageResult, ...]
-    reports: Mapping[str, ReportRecord] = field(default_factory=dict)
+    format_version: Annotated[int, "`FORMAT_VERSION` of the gemmprof that wrote it"]
+    info: Annotated[RunInfo, "what holds for the whole run"]
+    problems: Annotated[tuple[Problem, ...], "the matrix products"]
+    stages: Annotated[tuple[StageRecord, ...], "as they were when the run was made"]
+    results: Annotated[tuple[StageResult, ...], "of each stage on each problem"]
+    reports: Annotated[
+        Mapping[str, ReportRecord], "each report as it was when it was collected, by its name in the results"
+    ] = field(default_factory=dict)
 
 
 def written(document: RunDocument) -> str:

@@ -63,21 +63,13 @@ class Mark(Document, frozen=True, tag="gemmprof.dataset/2"):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a data set holds.
+    """What a data set holds."""
 
-    Attributes:
-        reports: by path.
-        generation: the highest one.
-        idle: names of manifests that hold nothing (any more).
-        other: reports that another gemmprof read, or nobody explained.
-        explained: every launch is.
-    """
-
-    reports: dict[str, Entry]
-    generation: int
-    idle: set[str]
-    other: set[str]
-    explained: bool
+    reports: Annotated[dict[str, Entry], "by path"]
+    generation: Annotated[int, "the highest one"]
+    idle: Annotated[set[str], "names of manifests that hold nothing (any more)"]
+    other: Annotated[set[str], "reports that another gemmprof read, or nobody explained"]
+    explained: Annotated[bool, "every launch is"]
 
     @property
     def launches(self) -> int:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -40,19 +40,14 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RooflinePicture:
-    """A roofline as drawn.
+    """A roofline as drawn."""
 
-    Attributes:
-        figure: its first axes are logarithmic.
-        points: FLOP/byte, FLOP/s and words of each marker, by its gid.
-        memories: the roofs of the memories.
-        peak: the highest compute roof, FLOP/s.
-    """
-
-    figure: Figure
-    points: Mapping[str, tuple[float, float, str]]
-    memories: Sequence[MemoryRoof]
-    peak: float
+    figure: Annotated[Figure, "its first axes are logarithmic"]
+    points: Annotated[
+        Mapping[str, tuple[float, float, str]], "FLOP/byte, FLOP/s and words of each marker, by its gid"
+    ]
+    memories: Annotated[Sequence[MemoryRoof], "the roofs of the memories"]
+    peak: Annotated[float, "the highest compute roof, FLOP/s"]
 
     def drawn(self, *, identifier: str, title: str, description: str) -> Drawn:
         """As `svg.page_svg`; ``box`` are the axes in the units of the SVG: 1/72 inch, y downwards."""

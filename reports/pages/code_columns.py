@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from markupsafe import Markup
 
@@ -28,24 +29,17 @@ NOT_HELD_BACK = ("selected", "not_selected")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric that a reader may switch on.
+    """One metric that a reader may switch on."""
 
-    Attributes:
-        key: identifier.
-        title, tip: heading, and what it counts.
-        of: the field of `Counters` that its cells show, None where that was not collected.
-        on: whether it is shown at first.
-        sums: of several instructions the sum of this field is taken, where ``of`` is a ratio.
-        over: key of the column that the sum is divided by then.
-    """
-
-    key: str
-    title: str
-    tip: str
-    of: str
-    on: bool = False
-    sums: str = ""
-    over: str = ""
+    key: Annotated[str, "identifier"]
+    title: Annotated[str, "heading"]
+    tip: Annotated[str, "what it counts"]
+    of: Annotated[str, "the field of `Counters` that its cells show, None where that was not collected"]
+    on: Annotated[bool, "whether it is shown at first"] = False
+    sums: Annotated[
+        str, "of several instructions the sum of this field is taken, where ``of`` is a ratio"
+    ] = ""
+    over: Annotated[str, "key of the column that the sum is divided by then"] = ""
 
     def value(self, counters: Counters) -> float | None:
         """What it counts."""

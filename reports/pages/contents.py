@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
@@ -22,22 +23,16 @@ PAGE_LIMIT = 128  # most kernel pages of one report unless all are asked for
 
 @dataclass(frozen=True, slots=True)
 class KernelPage:
-    """One kernel page.
+    """One kernel page."""
 
-    Attributes:
-        key: safe in file names and fragments, unique in the report.
-        analysis: the launch and everything known of it.
-        family: the launches that it is one of; None outside a session.
-        record, result: the stage and its result where the launch belongs to a run.
-        of_yardstick: speed as a share of the yardstick's in the same run (`Run.of_yardstick`).
-    """
-
-    key: str
-    analysis: KernelAnalysis
-    family: Family | None = None
-    record: StageRecord | None = None
-    result: StageResult | None = None
-    of_yardstick: float | None = None
+    key: Annotated[str, "safe in file names and fragments, unique in the report"]
+    analysis: Annotated[KernelAnalysis, "the launch and everything known of it"]
+    family: Annotated[Family | None, "the launches that it is one of; None outside a session"] = None
+    record: Annotated[StageRecord | None, "the stage where the launch belongs to a run"] = None
+    result: Annotated[StageResult | None, "the stage's"] = None
+    of_yardstick: Annotated[
+        float | None, "speed as a share of the yardstick's in the same run (`Run.of_yardstick`)"
+    ] = None
 
     @property
     def title(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from markupsafe import Markup
 
@@ -38,19 +38,13 @@ from gemmprof.runs.directory import Run
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a launch in the tables of the index; where no launch has it, the column is left out.
-
-    Attributes:
-        text: of a value that is known, or of None.
-        style: class of its cells.
-        keyed: whether a cell says its value to whoever sorts by it.
-    """
+    """A figure of a launch in the tables of the index; where no launch has it, the column is left out."""
 
     title: str
-    text: Callable[[Any], str]
+    text: Annotated[Callable[[Any], str], "of a value that is known, or of None"]
     value: Callable[[KernelAnalysis], Any]
-    style: str = "n"
-    keyed: bool = False
+    style: Annotated[str, "class of its cells"] = "n"
+    keyed: Annotated[bool, "whether a cell says its value to whoever sorts by it"] = False
 
 
 def _process(one: KernelAnalysis) -> Markup | None:
@@ -111,13 +105,10 @@ class StageRow:
     record: StageRecord
     result: StageResult
     seconds: float | None
-    yardstick_seconds: float | None
-    """Time of the yardstick in turns with this stage."""
+    yardstick_seconds: Annotated[float | None, "time of the yardstick in turns with this stage"]
     of_yardstick: float | None
-    step: float | None
-    """Speed over the stage before."""
-    share_of_best: float
-    """Speed as a share of the fastest row's, 0 to 1, for the bar."""
+    step: Annotated[float | None, "speed over the stage before"]
+    share_of_best: Annotated[float, "speed as a share of the fastest row's, 0 to 1, for the bar"]
     launch: LaunchRow | None
 
     @property
@@ -206,17 +197,11 @@ class ProblemGroup:
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """Every problem of one ladder beside the others.
+    """Every problem of one ladder beside the others."""
 
-    Attributes:
-        ladder: its name.
-        groups: the problems, the smallest first.
-        prefix: of the figure's ids.
-    """
-
-    ladder: str
-    groups: Sequence[ProblemGroup]
-    prefix: str
+    ladder: Annotated[str, "its name"]
+    groups: Annotated[Sequence[ProblemGroup], "the problems, the smallest first"]
+    prefix: Annotated[str, "of the figure's ids"]
 
     @property
     def types(self) -> str:
@@ -269,61 +254,41 @@ OPEN = 0.5  # share of the time from which on a range shows what is inside
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the program that a reader may choose.
+    """A part of the program that a reader may choose."""
 
-    Attributes:
-        key: what the rows of its launches carry in ``data-in``.
-        span: its sums.
-        inside: the parts of it, of a tree.
-        open: whether they are shown from the start.
-    """
-
-    key: str
-    span: Span
-    inside: tuple[Piece, ...] = ()
-    open: bool = False
+    key: Annotated[str, "what the rows of its launches carry in ``data-in``"]
+    span: Annotated[Span, "its sums"]
+    inside: Annotated[tuple[Piece, ...], "the parts of it, of a tree"] = ()
+    open: Annotated[bool, "whether they are shown from the start"] = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramCard:
-    """What the index page shows of a program before its kernels.
+    """What the index page shows of a program before its kernels."""
 
-    Attributes:
-        program: the whole.
-        owners, ranges, operators: its parts, most time first.
-        left_out: ranges that are too short to be in the tree.
-        of_launch: the keys of the parts that a launch is of, by its position, separated by blanks.
-        of_family: the same of all launches of a family, by its number.
-        pages: the page of a family, by its id.
-        came: what came of the advice on the version that this one is compared with; None without one.
-    """
-
-    program: Program
-    owners: tuple[Piece, ...]
-    ranges: tuple[Piece, ...]
-    operators: tuple[Piece, ...]
-    left_out: int
-    of_launch: Mapping[int, str]
-    of_family: Mapping[int, str]
-    pages: Mapping[str, KernelPage]
-    came: Came | None = None
+    program: Annotated[Program, "the whole"]
+    owners: Annotated[tuple[Piece, ...], "by whose code it is, most time first"]
+    ranges: Annotated[tuple[Piece, ...], "its NVTX ranges, likewise"]
+    operators: Annotated[tuple[Piece, ...], "what the kernels do, likewise"]
+    left_out: Annotated[int, "ranges that are too short to be in the tree"]
+    of_launch: Annotated[
+        Mapping[int, str], "the keys of the parts that a launch is of, by its position, separated by blanks"
+    ]
+    of_family: Annotated[Mapping[int, str], "the same of all launches of a family, by its number"]
+    pages: Annotated[Mapping[str, KernelPage], "the page of a family, by its id"]
+    came: Annotated[
+        Came | None, "what came of the advice on the version that this one is compared with; None without one"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """One family in the table.
+    """One family in the table."""
 
-    Attributes:
-        family: its launches; names are untrusted text.
-        page: the page of its representative, None if it has none.
-        reports: names of the files that its launches are from.
-        limited_by: what holds the representative back, '' if not known.
-    """
-
-    family: Family
-    page: KernelPage | None
-    reports: tuple[str, ...]
-    limited_by: str
+    family: Annotated[Family, "its launches; names are untrusted text"]
+    page: Annotated[KernelPage | None, "the page of its representative, None if it has none"]
+    reports: Annotated[tuple[str, ...], "names of the files that its launches are from"]
+    limited_by: Annotated[str, "what holds the representative back, '' if not known"]
 
 
 @dataclass(frozen=True, slots=True)

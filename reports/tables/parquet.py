@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -264,15 +264,10 @@ class PageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page.
+    """One page."""
 
-    Attributes:
-        unpacked: bytes without compression.
-        encoding: parquet.thrift's ``Encoding``.
-    """
-
-    unpacked: int
-    encoding: int
+    unpacked: Annotated[int, "bytes without compression"]
+    encoding: Annotated[int, "parquet.thrift's ``Encoding``"]
 
 
 def pages(file: BinaryIO, start: int, end: int) -> Iterator[Page]:
