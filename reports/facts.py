@@ -137,12 +137,10 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
 
 
 VERSION_NAMES = {
-    "gemmprof": "gemmprof",
     "driver": "Driver",
     "cuda": "CUDA",
     "torch": "PyTorch",
     "ncu": "Nsight Compute",
-    "nvcc": "nvcc",
     "python": "Python",
 }
 

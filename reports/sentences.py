@@ -10,14 +10,9 @@ from gemmprof.analysis.comparison.records import Change
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
-VERDICTS = {
-    "slower": "SLOWER",
-    "faster": "FASTER",
-    "same": "SAME",
-    "unclear": "CAN'T TELL",
-    "new": "NEW",
-    "gone": "GONE",
-}
+VERDICTS: dict[str, str] = {**{name: name.upper() for name in RANK}, "unclear": "CAN'T TELL"}
+# Those on kernels of a build, of whose time nothing is said.
+BUILT = {**VERDICTS, "unclear": "CHANGED"}
 
 
 def named(kernel: Compared) -> str:
@@ -99,24 +94,12 @@ def one_line(kernel: Compared) -> str:
     return f"{VERDICTS[kernel.verdict]} {named(kernel)}: {facts}" + (f"; {why_}" if why_ else "")
 
 
-def tally(outcome: Outcome) -> str:
-    """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run are kernels."""
+def tally(outcome: Outcome, words: Mapping[str, str] = VERDICTS) -> str:
+    """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run, and what was only built, are kernels."""
     of_reports = any(kernel.match.family is not None for kernel in outcome.kernels)
-    return _tally(outcome, "pair" if outcome.ladder else "family" if of_reports else "kernel", VERDICTS)
-
-
-def _tally(outcome: Outcome, noun: str, words: Mapping[str, str]) -> str:
+    noun = "pair" if outcome.ladder else "family" if of_reports else "kernel"
     counts = [f"{count} {words[name]}" for name in RANK if (count := outcome.count(name))]
     return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
-
-
-# The verdicts on kernels of a build: nothing is said of their time.
-BUILT = {**VERDICTS, "unclear": "CHANGED"}
-
-
-def build_tally(outcome: Outcome) -> str:
-    """``12 kernels: 1 CHANGED, 11 SAME``."""
-    return _tally(outcome, "kernel", BUILT)
 
 
 def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,6 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from operator import index
 from types import MappingProxyType
 from typing import Any
 
@@ -253,8 +251,7 @@ MAX_CLUSTER_SIZE = 16
 
 MAX_BARRIERS_PER_BLOCK = 16  # named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)
 
-_TARGET = r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$"
-_DOTTED = r"^(\d{1,2})\.(\d)$"
+_WRITTEN = r"(?:sm|compute|lto)?_?(\d{1,2})\.?(\d)[af]?"
 
 
 def known_architectures() -> str:
@@ -275,37 +272,11 @@ def parse_compute_capability(value: Any) -> tuple[int, int]:
     Raises:
         OccupancyError: if it is none of these, or not in the table.
     """
-    try:
-        return _parse(value)
-    except TypeError:  # unhashable: a list, an array
-        return _parse(tuple(value)) if isinstance(value, list) else _parse(str(value))
-
-
-# typed: 86 is sm_86, 86.0 is no compute capability, and they are equal as dictionary keys.
-@lru_cache(maxsize=256, typed=True)
-def _parse(value: Any) -> tuple[int, int]:
-    pair: tuple[int, int] | None = None
-    if isinstance(value, tuple):
-        try:
-            pair = (index(value[0]), index(value[1])) if len(value) == 2 else None
-        except TypeError:
-            raise _unknown(value) from None
-    elif isinstance(value, (str, int)) and not isinstance(value, bool):
-        text = str(value).strip().lower()
-        if match := re.match(_DOTTED, text):
-            pair = (int(match[1]), int(match[2]))
-        elif match := re.match(_TARGET, text):
-            pair = (int(match[1]) // 10, int(match[1]) % 10)
-    else:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise _unknown(value) from None
-        # float32(8.6) is 8.6000004: one decimal is all that a compute capability has.
-        if 0 < number < 100 and abs(number - round(number, 1)) < 1e-5:
-            whole = round(number * 10)
-            pair = (whole // 10, whole % 10)
-    if pair is None or pair not in LIMITS:
+    # float32(8.6) is 8.6000004: one decimal is all that a compute capability has.
+    number = round(value, 4) if isinstance(value, float) else value
+    text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(number)
+    found = re.fullmatch(_WRITTEN, text.strip().lower())
+    if found is None or (pair := (int(found[1]), int(found[2]))) not in LIMITS:
         raise _unknown(value)
     return pair
 

@@ -26,30 +26,19 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from gemmprof import templates
 from gemmprof.base.printable import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all
-# distinct).
-PALETTE: dict[str, str] = {
-    "fg": "#1b1d21",
-    "muted": "#5b616b",
-    "faint": "#c9ccd1",
-    "border": "#e2e2de",
-    "panel": "#ffffff",
-    "accent": "#1f5fbf",
-    "good": "#17733f",
-    "bad": "#b02a1f",
-    "warn": "#855b00",
-    "sm": "#1f5fc0",
-    "l1": "#0e7c86",
-    "l2": "#7a4fb5",
-    "dram": "#b4530f",
-    "shared": "#3b7d23",
-    "other": "#70757e",
-}
+# Colours of figures by name: the light values of ``--gp-<name>`` in the pages' style sheet, which they stand for.
+PALETTE: dict[str, str] = dict(
+    re.findall(
+        r"--gp-([\w-]+): light-dark\((#\w+),",
+        Path(templates.__file__).with_name("style.css").read_text("utf-8"),
+    )
+)
 
 _STYLE: Any = {
     "svg.fonttype": "none",

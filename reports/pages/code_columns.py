@@ -12,6 +12,7 @@ from markupsafe import Markup
 from gemmprof.analysis.figure import formula_of
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters
+from gemmprof.base.foreign_files import facts
 from gemmprof.reports.formatting import number, percent
 
 # Colour of each group of stall reasons, in the order of a bar.
@@ -62,65 +63,9 @@ class Column:
         return f"{self.tip}: {formula_of(self.value(OF_AN_INSTRUCTION))}"
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("executed", "Executed", "Warp-level executions", "executed", on=True),
-    Column(
-        "threads",
-        "Threads",
-        "Threads of the warp that were active and not switched off by a predicate, on average",
-        "threads_predicated_on_per_instruction",
-        sums="threads_predicated_on",
-        over="executed",
-    ),
-    Column(
-        "sectors",
-        "Sectors",
-        "32-byte sectors of global memory touched, and how many times those that the bytes need",
-        "global_sectors",
-    ),
-    Column(
-        "sector_excess",
-        "Sectors in excess",
-        "32-byte sectors of global memory beyond those that the bytes need",
-        "global_excess",
-    ),
-    Column(
-        "wavefronts",
-        "Wavefronts",
-        "Passes over shared memory, and how many times those that would do without bank conflicts",
-        "shared_wavefronts",
-    ),
-    Column(
-        "conflicts",
-        "Bank conflicts",
-        "Passes over shared memory beyond those that would do without bank conflicts",
-        "shared_excess",
-    ),
-    Column(
-        "local",
-        "Local",
-        "32-byte sectors of local memory: spilled registers and arrays indexed at run time",
-        "local_sectors",
-        on=True,
-    ),
-    Column(
-        "divergent",
-        "Divergent",
-        "Executions after which the threads of the warp went different ways",
-        "divergent_branches",
-    ),
-    Column(
-        "thread_instructions",
-        "Thread instructions",
-        "Thread-level executions, those switched off by a predicate too",
-        "threads",
-    ),
-    Column(
-        "not_issued",
-        "Not issued",
-        "Samples in whose cycle the scheduler issued nothing: the waits that cost time",
-        "samples_not_issued",
-    ),
+COLUMNS = tuple(
+    Column(key, title, tip, of, bool(on), sums, over)
+    for key, title, tip, of, on, sums, over in facts(__file__, "code_columns.csv")
 )
 
 

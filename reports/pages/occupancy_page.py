@@ -6,7 +6,8 @@ The numbers that it computes with are the table of `gemmprof.gpu.arch`, embedded
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from markupsafe import Markup
@@ -21,44 +22,21 @@ from gemmprof.reports.pages.environment import document, filled
 LARGEST = "largest"  # the carve-out that is chosen when nobody named one
 
 
-@dataclass(frozen=True, slots=True)
-class Calculator:
-    """What one calculator starts with. ``config`` is a carve-out in bytes or `LARGEST`; sizes are bytes."""
-
-    id: str
-    arch: str
-    threads: int
-    registers: int
-    shared: int
-    config: str
-    barriers: int
-    most_shared: int
-
-    @property
-    def limits(self) -> list[dict[str, Any]]:
-        """The table of limits for the script: every architecture's, and a few of its products."""
-        return [_row(limits) for limits in LIMITS.values()]
-
-
 def _row(limits: ArchLimits) -> dict[str, Any]:
     known = [one.name for one in PRODUCTS if one.compute_capability == limits.compute_capability]
     return {"label": limits.label, "products": ", ".join(known[:3]), **asdict(limits)}
 
 
-def preset(answer: Occupancy, identifier: str = "calculator") -> Calculator:
-    """A calculator that starts with this configuration."""
-    limits = answer.limits
-    largest = answer.shared_memory_config == limits.shared_memory_configs[0]
-    return Calculator(
-        id=identifier,
-        arch=limits.label,
-        threads=answer.threads_per_block,
-        registers=answer.registers_per_thread,
-        shared=answer.shared_memory_per_block,
-        config=LARGEST if largest else str(answer.shared_memory_config),
-        barriers=answer.block_barriers,
-        most_shared=most_shared_memory_per_block(limits),
-    )
+def preset(answer: Occupancy, identifier: str = "calculator") -> dict[str, Any]:
+    """What a calculator starts with: this configuration (sizes in bytes), and the limits of every architecture."""
+    largest = answer.shared_memory_config == answer.limits.shared_memory_configs[0]
+    return {
+        "id": identifier,
+        "answer": answer,
+        "config": LARGEST if largest else str(answer.shared_memory_config),
+        "most_shared": most_shared_memory_per_block(answer.limits),
+        "limits": [_row(limits) for limits in LIMITS.values()],
+    }
 
 
 def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
@@ -70,7 +48,7 @@ def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
     return filled("occupancy_calculator.html", calculator=preset(result.calculated, f"{prefix}calculator"))
 
 
-def page_html(start: Calculator) -> str:
+def page_html(start: Mapping[str, Any]) -> str:
     """A whole page with nothing but the calculator; it works from a file, without a network."""
     labels = [limits.label for limits in LIMITS.values()]
     article = filled("occupancy_page.html", calculator=start, labels=labels)

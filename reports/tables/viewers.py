@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.inputs.names import unmangled
@@ -37,40 +35,12 @@ from gemmprof.reports.tables.perfetto_pb2 import (
 NO_LINE = "no line information"
 
 
-class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
+class Frame(NamedTuple):
     """Where a sample may fall: a file, a function, a line, an instruction, or why the warp waited there."""
 
     name: str
     file: str | None = None
     line: int | None = None
-
-
-class Flame(msgspec.Struct, frozen=True, rename="camel"):
-    """The samples of one launch: stacks as indices of the shared frames, outermost first, and how many of each."""
-
-    name: str
-    end_value: int
-    samples: tuple[tuple[int, ...], ...]
-    weights: tuple[int, ...]
-    start_value: int = 0
-    type: str = "sampled"
-    unit: str = "none"
-
-
-class Shared(msgspec.Struct, frozen=True):
-    """What the launches of a file have in common."""
-
-    frames: tuple[Frame, ...]
-
-
-class Speedscope(msgspec.Struct, frozen=True):
-    """A file of speedscope's: the names of its fields are speedscope's, and a default is written, too."""
-
-    shared: Shared
-    profiles: tuple[Flame, ...]
-    name: str
-    exporter: str = "gemmprof"
-    schema: str = msgspec.field(name="$schema", default="https://www.speedscope.app/file-format-schema.json")
 
 
 def write_speedscope(session: Session, target: Path) -> int:
@@ -94,14 +64,20 @@ def write_speedscope(session: Session, target: Path) -> int:
             "no launch here has samples by instruction",
             remedies=[f"profile with {metrics.SOURCE_VIEW.remedy}"],
         )
-    ordered = tuple(flame for _, flame in sorted(flames, key=lambda item: item[0]))
-    document = Speedscope(Shared(tuple(frames)), ordered, session.title)
+    known = ({name: value for name, value in one._asdict().items() if value is not None} for one in frames)
+    document = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": list(known)},
+        "profiles": [flame for _, flame in sorted(flames, key=lambda item: item[0])],
+        "name": session.title,
+        "exporter": "gemmprof",
+    }
     write_new(target, visible(json_text(document, indent=-1)))
     return len(flames)
 
 
-def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame | None:
-    """The samples of a launch; new frames are added to ``frames``. None without samples."""
+def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> dict[str, Any] | None:
+    """The samples of a launch in speedscope's words; new frames are added to ``frames``. None without samples."""
     view = kernel.get(SourceView)
     if not isinstance(view, SourceView) or not view.totals.samples:
         return None
@@ -117,7 +93,15 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
             if samples:
                 why = frames.setdefault(Frame(reason), len(frames))
                 stacks[*around, why] = stacks.get((*around, why), 0) + samples
-    return Flame(name, sum(stacks.values()), tuple(stacks), tuple(stacks.values()))
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "none",
+        "startValue": 0,
+        "endValue": sum(stacks.values()),
+        "samples": list(stacks),
+        "weights": list(stacks.values()),
+    }
 
 
 def _places(

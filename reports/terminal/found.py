@@ -31,8 +31,10 @@ def parts(answer: FindDocument, *, width: int) -> Iterator[RenderableType]:
         shown = [name for name in names if canonical(name) != "duration"][: 1 if width < 72 else 4]
         table = columns("launch", ">!time", *(f">{name}" for name in shown))
         units = {name: unit_of(name) or "" for name in shown}
+        here = os.getcwd() + os.sep  # noqa: PTH109 (text: paths of reports are kept as text)
         for item in answer.found:
-            where = f"{_nearby(item.report)} launch {item.launch}"
+            # As one would type it here; the JSON has it whole.
+            where = f"{item.report.removeprefix(here)} launch {item.launch}"
             values = [quantity(item.values[name], units[name]) for name in shown]
             name_of = Text(f"{item.label}\n  {where} {item.family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
@@ -40,12 +42,6 @@ def parts(answer: FindDocument, *, width: int) -> Iterator[RenderableType]:
     more = answer.matches - len(answer.found)
     tail = f", {more:,} more not shown (--limit)" if more > 0 else ""
     yield Text(f"{answer.matches:,} of {answer.launches:,} launches{tail}")
-
-
-def _nearby(path: str) -> str:
-    """A path as one would type it here; the JSON has it whole."""
-    here = os.getcwd() + os.sep  # noqa: PTH109 (text: paths of reports are kept as text)
-    return path.removeprefix(here)
 
 
 def names_table() -> Table:

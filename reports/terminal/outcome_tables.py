@@ -142,7 +142,7 @@ def _moved(change: Change) -> str:
 
 def print_builds(console: Console, outcome: Outcome) -> None:
     """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
-    console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.build_tally(outcome)}"))
+    console.print(Text(f"{outcome.before} → {outcome.after}: {sentences.tally(outcome, sentences.BUILT)}"))
     table = columns("", "Kernel", "What changed", ruled=True)
     for kernel in outcome.kernels:
         if kernel.verdict != "same":
