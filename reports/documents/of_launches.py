@@ -227,7 +227,7 @@ class PointPart(Part, frozen=True):
     achieved_bandwidth: Annotated[float | None, From("memory.achieved"), "bytes a second"]
     peak_bandwidth: Annotated[float, From("memory.peak"), "of the level, bytes a second"]
     percent: float
-    bound: str
+    bound: Annotated[str, "`memory` left of the ridge, `compute` right of it"]
 
 
 class RooflinePart(Part, frozen=True):
