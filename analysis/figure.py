@@ -28,30 +28,22 @@ _SUM, _PRODUCT, _ATOM = range(3)  # how tightly a formula's last operator binds
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is declared of a figure.
+    """What is declared of a figure."""
 
-    Attributes:
-        title: its name on pages, in the terminal and in the documentation.
-        unit: ``%`` (0 to 100), ``share`` (0 to 1), ``ns``, ``hz``, ``byte``, ``size`` (bytes of a memory), ``byte/s``,
-            ``flop/s``, ``×``, ``cycle``, ``inst``, or '' for a plain number.
-        meaning: what a good or bad value says, '' where the title says it.
-        listed: whether its section lists it by itself; others stand in a table or a sentence.
-        digits: after the point, None: as many as its unit has.
-        alone: its name where its section does not stand around it (a comparison), '' if that is the title.
-        shown: False where only comparisons show it.
-        how: how it is computed, in words, of what no expression of metrics says: an integral over samples.
-        of: the metric that it is, or its names in several versions of ncu; '' of one that is computed.
-    """
-
-    title: str
+    title: str  # its name on pages, in the terminal and in the documentation
+    # ``%`` (0 to 100), ``share`` (0 to 1), ``ns``, ``hz``, ``byte``, ``size`` (bytes of a memory), ``byte/s``,
+    # ``flop/s``, ``×``, ``cycle``, ``inst``, or '' for a plain number
     unit: str = ""
-    meaning: str = ""
+    meaning: str = ""  # what a good or bad value says, '' where the title says it
     _: dataclasses.KW_ONLY
-    listed: bool = True
-    digits: int | None = None
+    listed: bool = True  # whether its section lists it by itself; others stand in a table or a sentence
+    digits: int | None = None  # after the point, None: as many as its unit has
+    # its name where its section does not stand around it (a comparison), '' if that is the title
     alone: str = ""
-    shown: bool = True
+    shown: bool = True  # False where only comparisons show it
+    # how it is computed, in words, of what no expression of metrics says: an integral over samples
     how: str = ""
+    # the metric that it is, or its names in several versions of ncu; '' of one that is computed
     of: str | tuple[str, ...] = ""
 
     @property

@@ -16,25 +16,17 @@ from gemmprof.base.foreign_files import facts
 
 @dataclass(frozen=True, slots=True)
 class OpcodeInfo:
-    """What is true of an opcode whatever its modifiers are: a row of the table beside this file.
+    """What is true of an opcode whatever its modifiers are: a row of the table beside this file."""
 
-    Attributes:
-        opcode: its name.
-        instruction_class: key of `CLASSES`.
-        pipe: that it occupies on compute capability 9.0; ``fma_heavy`` is the half of ``fma`` that multiplies integers.
-        space: the memory that it accesses, '' for none.
-        waited_for: how its result is waited for: on the ``long`` scoreboard, on the ``short`` one, '' for a fixed time.
-        result: ``stored`` in memory, ``none``, or '' for one in registers.
-        meaning: in a few words, '' if gemmprof does not know it.
-    """
-
-    opcode: str
-    instruction_class: str = "other"
+    opcode: str  # its name
+    instruction_class: str = "other"  # key of `CLASSES`
+    # that it occupies on compute capability 9.0; ``fma_heavy`` is the half of ``fma`` that multiplies integers
     pipe: str = "alu"
-    space: str = ""
+    space: str = ""  # the memory that it accesses, '' for none
+    # how its result is waited for: on the ``long`` scoreboard, on the ``short`` one, '' for a fixed time
     waited_for: str = ""
-    result: str = ""
-    meaning: str = ""
+    result: str = ""  # ``stored`` in memory, ``none``, or '' for one in registers
+    meaning: str = ""  # in a few words, '' if gemmprof does not know it
 
 
 _CLASSES = facts(__file__, "opcode_classes.csv")
@@ -79,21 +71,14 @@ def info(opcode: str) -> OpcodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """What one warp does with one matrix multiply-add.
+    """What one warp does with one matrix multiply-add."""
 
-    Attributes:
-        path: as Nsight Compute names it in its counters: ``op_hmma_src_bf16_dst_fp32_sparsity_off``.
-        source: type of the operands, ``bf16``.
-        operations: of all its threads, a multiply-add being two; those that sparse operands skip count, as ncu does.
-        by_warpgroup: four warps do it together, and each has a quarter of it.
-        sparse: one operand has two zeros of four.
-    """
-
-    path: str
-    source: str
+    path: str  # as Nsight Compute names it in its counters: ``op_hmma_src_bf16_dst_fp32_sparsity_off``
+    source: str  # type of the operands, ``bf16``
+    # of all its threads, a multiply-add being two; those that sparse operands skip count, as ncu does
     operations: float
-    by_warpgroup: bool
-    sparse: bool
+    by_warpgroup: bool  # four warps do it together, and each has a quarter of it
+    sparse: bool  # one operand has two zeros of four
 
 
 _MATRIX = re.compile(r"(?P<opcode>[HIQOBD])(?P<group>G?)MMA(?P<modifiers>(?:\.\w+)+)")
@@ -181,43 +166,24 @@ _QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
 
 @dataclass(frozen=True, slots=True)
 class Sass:
-    """One instruction as its text tells it.
+    """One instruction as its text tells it."""
 
-    Attributes:
-        text: the line as disassembled.
-        opcode: without modifiers: ``LDG``.
-        full: with modifiers: ``LDG.E.128``.
-        modifiers: ``("E", "128")``.
-        guard: the predicate that it runs under (``P3``), '' for none; ``!`` is dropped.
-        when: the same with ``!``.
-        writes: registers and predicates that it writes: ``R4``, ``UR6``, ``P0``.
-        reads: registers and predicates that it reads, the guard and its addresses among them.
-        operands: operands as text.
-        target: address that it branches to, None for none.
-        space: the memory that it accesses, '' for none.
-        is_atomic: an atomic or a reduction in memory.
-        is_store: it writes memory and returns nothing.
-        is_load: it reads memory into registers (no atomics).
-        long_latency: its result is waited for on the long scoreboard: memory beyond shared memory.
-        short_latency: on the short one: shared memory, special functions, constants, FP64 …
-    """
-
-    text: str
-    opcode: str
-    full: str
-    modifiers: tuple[str, ...]
-    guard: str
-    writes: tuple[str, ...]
-    reads: tuple[str, ...]
-    operands: tuple[str, ...]
-    target: int | None
-    when: str = ""
-    space: str = ""
-    is_atomic: bool = False
-    is_store: bool = False
-    is_load: bool = False
-    long_latency: bool = False
-    short_latency: bool = False
+    text: str  # the line as disassembled
+    opcode: str  # without modifiers: ``LDG``
+    full: str  # with modifiers: ``LDG.E.128``
+    modifiers: tuple[str, ...]  # ``("E", "128")``
+    guard: str  # the predicate that it runs under (``P3``), '' for none; ``!`` is dropped
+    writes: tuple[str, ...]  # registers and predicates that it writes: ``R4``, ``UR6``, ``P0``
+    reads: tuple[str, ...]  # registers and predicates that it reads, the guard and its addresses among them
+    operands: tuple[str, ...]  # operands as text
+    target: int | None  # address that it branches to, None for none
+    when: str = ""  # the same with ``!``
+    space: str = ""  # the memory that it accesses, '' for none
+    is_atomic: bool = False  # an atomic or a reduction in memory
+    is_store: bool = False  # it writes memory and returns nothing
+    is_load: bool = False  # it reads memory into registers (no atomics)
+    long_latency: bool = False  # its result is waited for on the long scoreboard: memory beyond shared memory
+    short_latency: bool = False  # on the short one: shared memory, special functions, constants, FP64 …
 
     @property
     def instruction_class(self) -> str:

@@ -49,28 +49,20 @@ MOST_EXPLAINED, NEARLY_ALL = 256, 0.98
 
 @dataclass(frozen=True)
 class Session:
-    """Runs and reports as loaded.
+    """Runs and reports as loaded."""
 
-    Attributes:
-        title: what was loaded, for headings (file names are untrusted text).
-        kernels: every selected launch with its analyses, in the order of the inputs and of profiling. Of launches that
-            were only listed (`load_session`) these know no instance values; `whole` reads one in full.
-        run: the run, where exactly one was loaded.
-        unread: why files beside those could not be read.
-        selected: the options that chose these launches among more, '' where they are all.
-        known: the families of every launch that was opened, selected or not; None: the launches are all.
-        listed: launches were only listed (`load_session`).
-        trace: what another profiler saw of the same launches (`analysis.whole.traces`), None without.
-    """
-
-    title: str
+    title: str  # what was loaded, for headings (file names are untrusted text)
+    # every selected launch with its analyses, in the order of the inputs and of profiling. Of launches that were only
+    # listed (`load_session`) these know no instance values; `whole` reads one in full.
     kernels: tuple[KernelAnalysis, ...]
-    run: Run | None = None
-    unread: tuple[GemmprofError, ...] = ()
+    run: Run | None = None  # the run, where exactly one was loaded
+    unread: tuple[GemmprofError, ...] = ()  # why files beside those could not be read
     _by_launch: dict[tuple[str, int], KernelAnalysis] = field(default_factory=dict, repr=False, compare=False)
-    selected: str = ""
+    selected: str = ""  # the options that chose these launches among more, '' where they are all
+    # the families of every launch that was opened, selected or not; None: the launches are all
     known: Census | None = field(default=None, repr=False, compare=False)
-    listed: bool = False
+    listed: bool = False  # launches were only listed (`load_session`)
+    # what another profiler saw of the same launches (`analysis.whole.traces`), None without
     trace: Trace | None = field(default=None, repr=False, compare=False)
     _whole: dict[int, KernelAnalysis] = field(default_factory=dict, init=False, repr=False, compare=False)
     _explanations: dict[int, Explanation] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -42,20 +42,14 @@ RECORDS_NAME = "build.json"
 
 @dataclass(frozen=True, slots=True)
 class StageBuild:
-    """What the compiler made of one variant of a stage.
+    """What the compiler made of one variant of a stage."""
 
-    Attributes:
-        name: the operator's name.
-        source_hash: hash of the source, its headers and its parameters (not of flags or compiler).
-        parameters: what it was compiled with: the catalog's, or what `gemmprof tune` found here.
-        compiled: whether this build compiled it; False if the cache had it.
-        note: what was noted when it was compiled, maybe by an earlier build.
-    """
-
-    name: str
-    source_hash: str
+    name: str  # the operator's name
+    source_hash: str  # hash of the source, its headers and its parameters (not of flags or compiler)
+    # what it was compiled with: the catalog's, or what `gemmprof tune` found here
     parameters: Mapping[str, int]
-    compiled: bool
+    compiled: bool  # whether this build compiled it; False if the cache had it
+    # what was noted when it was compiled, maybe by an earlier build
     note: compiler.Compiled = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
@@ -72,28 +66,19 @@ class StageBuild:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A built extension.
+    """A built extension."""
 
-    Attributes:
-        library: the shared library that ``load`` opens.
-        architectures: targets that it holds code for, for example ``("sm_90",)``.
-        compiler: nvcc's build line.
-        stages: by operator name, in the order of the ladder.
-        compiled: what this build compiled (operator names, and ``binding.cpp``), empty if all came from the cache.
-        seconds: wall time of this build.
-        log: the compiler's warnings, empty if nothing was compiled.
-        failures: the compiler's message for each variant that did not compile; the others are in the library.
-        skipped: why a variant was not compiled for these architectures, by name.
-    """
-
-    library: Path
-    architectures: tuple[str, ...]
-    compiler: str
-    stages: Mapping[str, StageBuild]
+    library: Path  # the shared library that ``load`` opens
+    architectures: tuple[str, ...]  # targets that it holds code for, for example ``("sm_90",)``
+    compiler: str  # nvcc's build line
+    stages: Mapping[str, StageBuild]  # by operator name, in the order of the ladder
+    # what this build compiled (operator names, and ``binding.cpp``), empty if all came from the cache
     compiled: tuple[str, ...]
-    seconds: float
-    log: str = field(default="", repr=False)
+    seconds: float  # wall time of this build
+    log: str = field(default="", repr=False)  # the compiler's warnings, empty if nothing was compiled
+    # the compiler's message for each variant that did not compile; the others are in the library
     failures: Mapping[str, str] = field(default_factory=dict)
+    # why a variant was not compiled for these architectures, by name
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -27,15 +27,10 @@ LIBRARY_NAME = "candidate.so"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A compiled variant.
+    """A compiled variant."""
 
-    Attributes:
-        library: its path, or what stands for it where the compiler runs elsewhere.
-        kernels: what the assembler said of them.
-    """
-
-    library: Any
-    kernels: tuple[KernelResources, ...]
+    library: Any  # its path, or what stands for it where the compiler runs elsewhere
+    kernels: tuple[KernelResources, ...]  # what the assembler said of them
 
 
 def compile_candidate(variant: Variant, architecture: str) -> Candidate:

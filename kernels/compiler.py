@@ -61,23 +61,14 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One compiler call.
+    """One compiler call."""
 
-    Attributes:
-        name: the operator's name (all parts of a stage have that one), or the file's.
-        file: source under ``kernels/``.
-        command: the call, without input and output.
-        key: name of its folder in the cache.
-        source_hash: hash of source, headers and parameters only.
-        length: characters of source and headers: what takes long to compile has many.
-    """
-
-    name: str
-    file: str
-    command: tuple[str, ...]
-    key: str
-    source_hash: str
-    length: int
+    name: str  # the operator's name (all parts of a stage have that one), or the file's
+    file: str  # source under ``kernels/``
+    command: tuple[str, ...]  # the call, without input and output
+    key: str  # name of its folder in the cache
+    source_hash: str  # hash of source, headers and parameters only
+    length: int  # characters of source and headers: what takes long to compile has many
 
 
 def included_file(file: Path, name: str) -> Path:

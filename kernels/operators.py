@@ -39,19 +39,15 @@ class _KernelReport(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class KernelOccupancy:
-    """What the CUDA runtime says of one kernel of a stage on the current device. Memory in bytes.
+    """What the CUDA runtime says of one kernel of a stage on the current device. Memory in bytes."""
 
-    Attributes:
-        label: which inputs the kernel serves, for example ``whole tiles``.
-        blocks_per_sm: resident blocks an SM as ``cudaOccupancyMaxActiveBlocksPerMultiprocessor`` computes them.
-    """
-
-    label: str
+    label: str  # which inputs the kernel serves, for example ``whole tiles``
     threads_per_block: int
     registers_per_thread: int
     static_shared_memory: int
     dynamic_shared_memory: int
     local_memory: int
+    # resident blocks an SM as ``cudaOccupancyMaxActiveBlocksPerMultiprocessor`` computes them
     blocks_per_sm: int
 
 

@@ -28,22 +28,15 @@ _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The winner of a search.
+    """The winner of a search."""
 
-    Attributes:
-        name: the operator.
-        architecture: the compiler's name of the target, ``sm_90``.
-        source: hash of the stage's source and headers, without parameters.
-        parameters: the winner.
-        shapes: keys of the problems it was tuned for.
-        gain: how many times faster than the catalog's parameters, geometric mean over the shapes.
-    """
-
-    name: _Name
+    name: _Name  # the operator
+    # the compiler's name of the target, ``sm_90``
     architecture: Annotated[str, msgspec.Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
-    source: str
-    parameters: Mapping[_Name, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PARAMETER)]]
-    shapes: tuple[str, ...]
+    source: str  # hash of the stage's source and headers, without parameters
+    parameters: Mapping[_Name, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PARAMETER)]]  # the winner
+    shapes: tuple[str, ...]  # keys of the problems it was tuned for
+    # how many times faster than the catalog's parameters, geometric mean over the shapes
     gain: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 

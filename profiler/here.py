@@ -24,13 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """This machine.
+    """This machine."""
 
-    Attributes:
-        gpus: which GPUs (`gemmprof.gpu.devices.selected_gpus`); the first of them is profiled.
-    """
-
-    gpus: str = ""
+    gpus: str = ""  # which GPUs (`gemmprof.gpu.devices.selected_gpus`); the first of them is profiled
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
         """Make sure that this machine can do what is asked.

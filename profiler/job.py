@@ -44,24 +44,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The work of one helper program.
+    """The work of one helper program."""
 
-    Attributes:
-        tasks: in the order in which to do them.
-        run_directory: the run that the job belongs to; its lock says whether the collection still lives.
-        events: file to append events to.
-        stop_file: the helper stops before the next task once this file exists.
-        seed: seed of the operands.
-        time_budget: seconds for timing one task.
-        sources: hash of what each task's kernel was built from, so that its report is never taken for another's.
-    """
-
-    tasks: tuple[Task, ...]
-    run_directory: Path
-    events: Path
-    stop_file: Path
-    seed: int = 0
-    time_budget: float = 0.5
+    tasks: tuple[Task, ...]  # in the order in which to do them
+    run_directory: Path  # the run that the job belongs to; its lock says whether the collection still lives
+    events: Path  # file to append events to
+    stop_file: Path  # the helper stops before the next task once this file exists
+    seed: int = 0  # seed of the operands
+    time_budget: float = 0.5  # seconds for timing one task
+    # hash of what each task's kernel was built from, so that its report is never taken for another's
     sources: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:

@@ -24,32 +24,22 @@ _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One collection: every stage in ``stages`` on every problem in ``problems`` that is of one of its types.
-
-    Attributes:
-        metric_set: ``lean`` (what gemmprof's analyses read) or one of ncu's own sets.
-        extra_sections: more ncu sections, extra_metrics: more metric names, both passed through.
-        timeline: sample counters over the launch.
-        verify: compare with a float64 reference first; a stage that fails is neither timed nor profiled.
-        bench: time against the yardstick.
-        profile: run Nsight Compute.
-        seed: seed of the random operands.
-        clock_control: ncu's ``--clock-control``; ``none`` leaves the clocks as they are.
-        time_budget: seconds to spend on timing one stage, the yardstick's share included.
-    """
+    """One collection: every stage in ``stages`` on every problem in ``problems`` that is of one of its types."""
 
     stages: tuple[Stage, ...]
     problems: tuple[Problem, ...]
-    metric_set: str = LEAN
+    metric_set: str = LEAN  # ``lean`` (what gemmprof's analyses read) or one of ncu's own sets
+    # more ncu sections, extra_metrics: more metric names, both passed through
     extra_sections: tuple[str, ...] = ()
     extra_metrics: tuple[str, ...] = ()
-    timeline: bool = True
+    timeline: bool = True  # sample counters over the launch
+    # compare with a float64 reference first; a stage that fails is neither timed nor profiled
     verify: bool = True
-    bench: bool = True
-    profile: bool = True
-    seed: int = 0
-    clock_control: str = "none"
-    time_budget: float = 0.5
+    bench: bool = True  # time against the yardstick
+    profile: bool = True  # run Nsight Compute
+    seed: int = 0  # seed of the random operands
+    clock_control: str = "none"  # ncu's ``--clock-control``; ``none`` leaves the clocks as they are
+    time_budget: float = 0.5  # seconds to spend on timing one stage, the yardstick's share included
 
     def __post_init__(self) -> None:
         if not self.stages:

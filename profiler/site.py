@@ -34,17 +34,12 @@ CRASHED = "crashed"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What kind of requests the children answer.
+    """What kind of requests the children answer."""
 
-    Attributes:
-        module: the program that a child runs.
-        settings: its first request, whose answer are the facts of its GPU: ``device`` and ``architecture`` at least.
-        name: what a child is called in messages.
-    """
-
-    module: str
+    module: str  # the program that a child runs
+    # its first request, whose answer are the facts of its GPU: ``device`` and ``architecture`` at least
     settings: Mapping[str, Any]
-    name: str
+    name: str  # what a child is called in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +57,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with the seconds that a child may take for it.
-
-    Attributes:
-        candidate: the library that it is about, if any; the child finds its path under ``library``.
-    """
+    """A request with the seconds that a child may take for it."""
 
     record: Mapping[str, Any]
     seconds: float
+    # the library that it is about, if any; the child finds its path under ``library``
     candidate: Candidate | None = None
 
     @property
@@ -93,20 +85,14 @@ def no_place(work: Work, found: str) -> DeviceError:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What work is done with, after it was checked.
+    """What work is done with, after it was checked."""
 
-    Attributes:
-        gpu: the one that is profiled; of a cluster the first.
-        ncu: None where nothing is to be profiled.
-        helpers: more of the same model that help to verify and time.
-        pinned: programs are shown their GPU alone; else they take the one that CUDA uses first, which is `gpu`.
-        versions: of what decides the numbers (torch, cuda, nvcc, …), by name.
-    """
-
-    gpu: Gpu
-    ncu: Tool | None
-    helpers: tuple[Gpu, ...] = ()
+    gpu: Gpu  # the one that is profiled; of a cluster the first
+    ncu: Tool | None  # None where nothing is to be profiled
+    helpers: tuple[Gpu, ...] = ()  # more of the same model that help to verify and time
+    # programs are shown their GPU alone; else they take the one that CUDA uses first, which is `gpu`
     pinned: bool = False
+    # of what decides the numbers (torch, cuda, nvcc, …), by name
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property

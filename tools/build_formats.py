@@ -107,7 +107,7 @@ def members(kind: Any) -> dict[str, tuple[Any, str, bool]]:
 
 @cache
 def attributes(kind: type) -> Mapping[str, str]:
-    """What a class says of its fields: as figures, in types, under ``Attributes:``, behind the field, of properties."""
+    """What a class says of its fields: as figures, in types, under ``Attributes:``, beside the field, of properties."""
     found = {
         name: " ".join((value.__doc__ or "").split()).rstrip(".")
         for name, value in vars(kind).items()
@@ -126,11 +126,29 @@ def attributes(kind: type) -> Mapping[str, str]:
         names, colon, words = entry.strip().partition(":")
         if colon and re.fullmatch(r"[\w,\s]+", names):
             found |= dict.fromkeys((n.strip() for n in names.split(",")), " ".join(words.split()).rstrip("."))
+    found |= dict(commented(inspect.getsource(kind)))
     behind = re.compile(r'^    (\w+):[^\n]*\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
     found |= {
         name: " ".join(words.split()).rstrip(".") for name, words in behind.findall(inspect.getsource(kind))
     }
     return found
+
+
+def commented(source: str) -> Iterator[tuple[str, str]]:
+    """The fields of a class with a comment behind or above, which may begin with the names of several."""
+    above: list[str] = []
+    for line in source.splitlines():
+        if comment := re.fullmatch(r"    # (.+)", line):
+            above.append(comment[1])
+            continue
+        if field := re.fullmatch(r"    (\w+): .*?(?:  # (.+))?", line):
+            words = field[2] or " ".join(above)
+            several = re.fullmatch(r"(\w+(?:, \w+)+): (.+)", words)
+            if words:
+                yield from dict.fromkeys(
+                    *(several[1].split(", "), several[2]) if several else ([field[1]], words)
+                ).items()
+        above = []
 
 
 def lines(kind: Any, path: str = "") -> Iterator[tuple[str, str, str]]:

@@ -37,19 +37,12 @@ LARGEST_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """Lets kernels pass although a condition is met, until a day.
+    """Lets kernels pass although a condition is met, until a day."""
 
-    Attributes:
-        kernel: expression that is looked for in full name and label.
-        condition: name of the figure or finding, '' for any.
-        reason: why.
-        until: last day on which it holds.
-    """
-
-    kernel: Regex
-    condition: str
-    reason: str
-    until: datetime.date
+    kernel: Regex  # expression that is looked for in full name and label
+    condition: str  # name of the figure or finding, '' for any
+    reason: str  # why
+    until: datetime.date  # last day on which it holds
 
     def covers(self, kernel: Compared, condition: str) -> bool:
         """Whether it is about this kernel and condition."""
@@ -156,21 +149,14 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate found.
+    """What a gate found."""
 
-    Attributes:
-        conditions: the conditions, as written.
-        broken: kernels that meet one, waived ones too.
-        undecided: (kernel, why) that could not be decided; they do not break the gate.
-        expired: waivers whose day has passed.
-        checked: how many kernels at least one condition could be checked on.
-    """
-
-    conditions: tuple[str, ...]
-    broken: tuple[Break, ...]
+    conditions: tuple[str, ...]  # the conditions, as written
+    broken: tuple[Break, ...]  # kernels that meet one, waived ones too
+    # (kernel, why) that could not be decided; they do not break the gate
     undecided: tuple[tuple[Compared, str], ...]
-    expired: tuple[Waiver, ...]
-    checked: int
+    expired: tuple[Waiver, ...]  # waivers whose day has passed
+    checked: int  # how many kernels at least one condition could be checked on
 
     @property
     def holds(self) -> bool:
@@ -231,17 +217,11 @@ def check(
 
 
 class _Answer(NamedTuple):
-    """What one condition says of one kernel.
+    """What one condition says of one kernel."""
 
-    Attributes:
-        met: None where it cannot be decided.
-        words: the figures.
-        there: whether the kernel has what it asks for.
-    """
-
-    met: bool | None
-    words: str = ""
-    there: bool = True
+    met: bool | None  # None where it cannot be decided
+    words: str = ""  # the figures
+    there: bool = True  # whether the kernel has what it asks for
 
 
 class _Gate:

@@ -88,20 +88,16 @@ def _limit(values: Sequence[float], centre: float, without: float) -> float:
 def huber_weights(values: Sequence[float], centre: float) -> list[float]:
     """1 for values near the centre, less for those beyond `CLIP` robust standard deviations (Huber 1964)."""
     limit = _limit(values, centre, math.inf)
-    return [min(1.0, limit / (abs(value - centre) or limit)) for value in values]
+    distances = (abs(value - centre) for value in values)
+    return [1.0 if distance <= limit else limit / distance for distance in distances]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Normal distributions around 0, of several standard deviations: an error whose own size is not known for sure.
+    """Normal distributions around 0, of several standard deviations: an error whose own size is not known for sure."""
 
-    Attributes:
-        weights: of each; their sum is 1.
-        errors: standard deviations.
-    """
-
-    weights: tuple[float, ...]
-    errors: tuple[float, ...]
+    weights: tuple[float, ...]  # of each; their sum is 1
+    errors: tuple[float, ...]  # standard deviations
 
     def tail(self, value: float) -> float:
         """P(|X| > |value|)."""
@@ -225,21 +221,13 @@ SHARE_OF_DRIFT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The repetitions of one process: times in one unit, or what is known of them.
+    """The repetitions of one process: times in one unit, or what is known of them."""
 
-    Attributes:
-        centre: robust location of the times' natural logarithms.
-        count: how many times there were.
-        squares: sum of squared distances of the logarithms from the centre, outliers clipped.
-        logs: the logarithms in order of occurrence; empty where only a summary is known.
-        step: the clock's resolution over the time, 0 if it does not matter.
-    """
-
-    centre: float
-    count: int
-    squares: float
-    logs: tuple[float, ...] = ()
-    step: float = 0.0
+    centre: float  # robust location of the times' natural logarithms
+    count: int  # how many times there were
+    squares: float  # sum of squared distances of the logarithms from the centre, outliers clipped
+    logs: tuple[float, ...] = ()  # the logarithms in order of occurrence; empty where only a summary is known
+    step: float = 0.0  # the clock's resolution over the time, 0 if it does not matter
 
     @classmethod
     def of_times(cls, times: Sequence[float], resolution: float = 0.0) -> Batch:
@@ -262,23 +250,16 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A change and how sure it is, before the number of kernels is taken into account.
+    """A change and how sure it is, before the number of kernels is taken into account."""
 
-    Attributes:
-        before, after: natural logarithms of the two times that the change is of.
-        noise: how far the change may lie from the true one.
-        own_share: share of what is known of the noise that these data gave: 0 without repetitions.
-        paired: True where launches were compared occurrence by occurrence.
-        unsteady: True where the launches of a process drift or change between modes.
-        least: a change has to be larger than this to be one, as a part of the time (ticks of the clock, what is usual).
-    """
-
+    # before, after: natural logarithms of the two times that the change is of
     before: float
     after: float
-    noise: Mixture
-    own_share: float
-    paired: bool = False
-    unsteady: bool = False
+    noise: Mixture  # how far the change may lie from the true one
+    own_share: float  # share of what is known of the noise that these data gave: 0 without repetitions
+    paired: bool = False  # True where launches were compared occurrence by occurrence
+    unsteady: bool = False  # True where the launches of a process drift or change between modes
+    # a change has to be larger than this to be one, as a part of the time (ticks of the clock, what is usual)
     least: float = 0.0
 
     @property
@@ -383,17 +364,11 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What a drift, modes, or neighbours that are alike make of the noise.
+    """What a drift, modes, or neighbours that are alike make of the noise."""
 
-    Attributes:
-        alike: by how much the variance of a location grows.
-        share: the spread of whole processes as a part of that within them (None: as usual).
-        modes: variance of a process that may be on either of two levels; 0 without.
-    """
-
-    alike: float = 1.0
-    share: float | None = None
-    modes: float = 0.0
+    alike: float = 1.0  # by how much the variance of a location grows
+    share: float | None = None  # the spread of whole processes as a part of that within them (None: as usual)
+    modes: float = 0.0  # variance of a process that may be on either of two levels; 0 without
 
     @property
     def unsteady(self) -> bool:
@@ -445,22 +420,15 @@ def _rounding(batch: Batch) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a change, its processes weighted by how sure they are.
+    """One side of a change, its processes weighted by how sure they are."""
 
-    Attributes:
-        centre: its location.
-        launches, processes: factors of the variances within and between processes.
-        rounding: variance that a coarse clock adds.
-        distance: squared distances of the processes from the centre over what is expected.
-        bias: what the centre lies off the mean of normal launches of variance 1.
-    """
-
-    centre: float
+    centre: float  # its location
+    # launches, processes: factors of the variances within and between processes
     launches: float
     processes: float
-    rounding: float
-    distance: float
-    bias: float
+    rounding: float  # variance that a coarse clock adds
+    distance: float  # squared distances of the processes from the centre over what is expected
+    bias: float  # what the centre lies off the mean of normal launches of variance 1
 
 
 def _weighted(side: Sequence[Batch], variance: float, noise: Noise, order: _Order) -> _Side:

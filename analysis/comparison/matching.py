@@ -25,19 +25,15 @@ MOST_PAIRS = 2500  # codes are not held against each other beyond this: it takes
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two kernels that belong together, or one that has no counterpart.
+    """Two kernels that belong together, or one that has no counterpart."""
 
-    Attributes:
-        before, after: None where there is none.
-        how: by name; of one name launched otherwise; renamed (by code);
-            the only kernel of each side; chosen by the user; rungs of a ladder.
-        likeness: of the code of a renamed kernel, 0 to 1.
-    """
-
+    # before, after: None where there is none
     before: KernelRecord | None
     after: KernelRecord | None
+    # by name; of one name launched otherwise; renamed (by code); the only kernel of each side; chosen by the user;
+    # rungs of a ladder
     how: How = "name"
-    likeness: float = 1.0
+    likeness: float = 1.0  # of the code of a renamed kernel, 0 to 1
 
     @property
     def both(self) -> tuple[KernelRecord, KernelRecord] | None:

@@ -29,23 +29,16 @@ LARGEST_OF_SHORT = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is usual for a kernel, as parts of its time (0.01 is 1 %).
+    """What is usual for a kernel, as parts of its time (0.01 is 1 %)."""
 
-    Attributes:
-        name: the kernels that it is usual for, for people: ``about 24 µs, limited by memory``.
-        middle: standard deviation of launches within one process: as many kernels lie above it as below.
-        factor: natural logarithm of how many times as much or as little it is in a typical kernel of this kind.
-        largest: the largest that any recorded kernel has; with one launch a side nothing larger is held possible.
-        between_floor: standard deviation of whole processes, however steady their launches are.
-        between_share: standard deviation of whole processes as a part of that within them.
-    """
-
-    name: str
-    middle: float
+    name: str  # the kernels that it is usual for, for people: ``about 24 µs, limited by memory``
+    middle: float  # standard deviation of launches within one process: as many kernels lie above it as below
+    # natural logarithm of how many times as much or as little it is in a typical kernel of this kind
     factor: float
+    # the largest that any recorded kernel has; with one launch a side nothing larger is held possible
     largest: float
-    between_floor: float
-    between_share: float
+    between_floor: float  # standard deviation of whole processes, however steady their launches are
+    between_share: float  # standard deviation of whole processes as a part of that within them
 
     def between(self, variance: float, share: float | None = None) -> float:
         """Variance of whole processes of a kernel whose launches have this variance within one."""
@@ -95,20 +88,13 @@ def _usual(
 
 @dataclass(frozen=True, slots=True)
 class NoiseModel:
-    """What is usual, as a power of the duration times a factor for what limits the kernel; and between processes.
+    """What is usual, as a power of the duration times a factor for what limits the kernel; and between processes."""
 
-    Attributes:
-        source: what it was learnt from.
-        middle: see `Noise`, of a kernel of `REFERENCE_NS`.
-        power: of the duration: short kernels scatter more.
-        limits: factor for ``memory``, ``compute`` or ``latency``.
-        factor, largest, between_floor, between_share: see `Noise`; one figure for all kernels.
-    """
-
-    source: str
-    middle: float
-    power: float
-    limits: Mapping[str, float]
+    source: str  # what it was learnt from
+    middle: float  # see `Noise`, of a kernel of `REFERENCE_NS`
+    power: float  # of the duration: short kernels scatter more
+    limits: Mapping[str, float]  # factor for ``memory``, ``compute`` or ``latency``
+    # factor, largest, between_floor, between_share: see `Noise`; one figure for all kernels
     factor: float
     largest: float
     between_floor: float

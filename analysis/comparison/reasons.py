@@ -44,15 +44,10 @@ TOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that differs between the sides.
+    """One thing that differs between the sides."""
 
-    Attributes:
-        kind: code, counters, clocks, tools or card.
-        text: one sentence (untrusted text may be in it).
-    """
-
-    kind: Kind
-    text: str
+    kind: Kind  # code, counters, clocks, tools or card
+    text: str  # one sentence (untrusted text may be in it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,17 +217,11 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came of findings that are gone.
+    """What came of findings that are gone."""
 
-    Attributes:
-        causes: of the findings.
-        predicted: of all of them together.
-        measured: what was saved, a share of the earlier time.
-    """
-
-    causes: tuple[str, ...]
-    predicted: Prediction
-    measured: float
+    causes: tuple[str, ...]  # of the findings
+    predicted: Prediction  # of all of them together
+    measured: float  # what was saved, a share of the earlier time
 
     @property
     def inside(self) -> bool:

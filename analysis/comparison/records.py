@@ -100,21 +100,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The quantities of one launch or kernel, without the launch: what a comparison needs and a baseline keeps.
+    """The quantities of one launch or kernel, without the launch: what a comparison needs and a baseline keeps."""
 
-    Attributes:
-        values: by name of the quantity; absent where it was not collected.
-        stalls: cycles a warp spends in each state per instruction it issues; empty where not collected.
-        stall_titles: the states in words.
-        uses_shared_memory: whether how well shared memory is used can be judged.
-        seconds: median time measured without the profiler.
-    """
-
+    # by name of the quantity; absent where it was not collected
     values: Mapping[str, float] = field(default_factory=dict)
+    # cycles a warp spends in each state per instruction it issues; empty where not collected
     stalls: Mapping[str, float] = field(default_factory=dict)
-    stall_titles: Mapping[str, str] = field(default_factory=dict)
-    uses_shared_memory: bool = False
-    seconds: float | None = None
+    stall_titles: Mapping[str, str] = field(default_factory=dict)  # the states in words
+    uses_shared_memory: bool = False  # whether how well shared memory is used can be judged
+    seconds: float | None = None  # median time measured without the profiler
 
 
 def measures(analysis: KernelAnalysis) -> Measures:
@@ -183,19 +177,12 @@ SKETCH = 128  # how many of the smallest hashes of such runs are kept (Broder's 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The machine code of one function. Names, addresses and source lines are no part of it.
+    """The machine code of one function. Names, addresses and source lines are no part of it."""
 
-    Attributes:
-        digest: SHA-256 of the code's bytes.
-        instructions: how many instructions it has; 0 if it was not disassembled.
-        opcodes: how many of each opcode.
-        sketch: hashes of runs of opcodes, for likeness.
-    """
-
-    digest: str
-    instructions: int = 0
-    opcodes: Mapping[str, int] = field(default_factory=dict)
-    sketch: tuple[int, ...] = ()
+    digest: str  # SHA-256 of the code's bytes
+    instructions: int = 0  # how many instructions it has; 0 if it was not disassembled
+    opcodes: Mapping[str, int] = field(default_factory=dict)  # how many of each opcode
+    sketch: tuple[int, ...] = ()  # hashes of runs of opcodes, for likeness
 
 
 def code_of(digest: str, sass: Iterable[str]) -> Code:
@@ -245,21 +232,17 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The launches of one kernel in one process, in their order; or, of a timed run, a summary.
+    """The launches of one kernel in one process, in their order; or, of a timed run, a summary."""
 
-    Attributes:
-        nanoseconds, cycles, sm_hz, memory_hz: one value a launch; empty where not collected.
-        positions: of the launches in their report, counted from 0; empty in older baselines.
-        timed: (median, 10th percentile, 90th percentile) in seconds without the profiler, else None.
-        repetitions: how many repetitions `timed` sums up.
-    """
-
+    # nanoseconds, cycles, sm_hz, memory_hz: one value a launch; empty where not collected
     nanoseconds: tuple[Positive, ...] = ()
     cycles: tuple[Positive, ...] = ()
     sm_hz: tuple[Positive, ...] = ()
     memory_hz: tuple[Positive, ...] = ()
+    # (median, 10th percentile, 90th percentile) in seconds without the profiler, else None
     timed: tuple[Positive, Positive, Positive] | None = None
-    repetitions: Count = 0
+    repetitions: Count = 0  # how many repetitions `timed` sums up
+    # of the launches in their report, counted from 0; empty in older baselines
     positions: tuple[Count, ...] = ()
 
     @property
@@ -287,14 +270,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One metric over all launches of a kernel.
+    """One metric over all launches of a kernel."""
 
-    Attributes:
-        middle: the median.
-        low, high: the extremes.
-    """
-
-    middle: float
+    middle: float  # the median
+    # low, high: the extremes
     low: float
     high: float
 
@@ -316,65 +295,42 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where and how a side was collected: what must agree before times are compared.
+    """Where and how a side was collected: what must agree before times are compared."""
 
-    Attributes:
-        device: name of the GPU.
-        clock_control: ncu's setting, '' if unknown or not profiled.
-        collected: what ncu was asked for: sets, sections, metrics.
-        versions: driver, CUDA, ncu … by name.
-    """
-
-    device: str = ""
-    clock_control: str = ""
-    collected: tuple[str, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
+    device: str = ""  # name of the GPU
+    clock_control: str = ""  # ncu's setting, '' if unknown or not profiled
+    collected: tuple[str, ...] = ()  # what ncu was asked for: sets, sections, metrics
+    versions: Mapping[str, str] = field(default_factory=dict)  # driver, CUDA, ncu … by name
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """One kernel of one side. Names are untrusted text.
+    """One kernel of one side. Names are untrusted text."""
 
-    Attributes:
-        name: full demangled name; of a stage of a run that was only timed its title.
-        label: the one spelling of its name; of a stage or build what to call it.
-        grid, block: of its launches; () where it was only timed.
-        key: what it is paired by: a `FamilyKey`, or ``stage`` or ``build`` and what tells those apart.
-        launches: how many there are.
-        times: by process.
-        origin: where it ran.
-        limit: ``compute``, ``memory``, ``latency`` or '' (see `noise`).
-        code: its machine code; None where the report does not hold it.
-        metrics: every numeric metric by name.
-        measures: the quantities of the launch with the median time.
-        rules: Nsight Compute's rules that were applied, by identifier.
-        findings: those of them that found something.
-        causes: gemmprof's own findings by key, where a baseline keeps them; None: to be asked of the report.
-        place: report and position of that launch, for disassembly.
-        nvtx: the NVTX ranges around its launches, outermost first.
-        family: number of its family in its own report (``#3`` is 3); None for a stage, a build, a kept baseline.
-        apart: what tells it from others of its name: the grid, the range …; '' where nothing must.
-    """
-
-    name: str
-    label: str
+    name: str  # full demangled name; of a stage of a run that was only timed its title
+    label: str  # the one spelling of its name; of a stage or build what to call it
+    # grid, block: of its launches; () where it was only timed
     grid: tuple[int, ...]
     block: tuple[int, ...]
+    # what it is paired by: a `FamilyKey`, or ``stage`` or ``build`` and what tells those apart
     key: tuple[str, ...]
-    launches: int
-    times: tuple[Times, ...]
-    origin: Origin
-    limit: str = ""
-    code: Code | None = None
-    metrics: Mapping[str, Range] = field(default_factory=dict, repr=False)
+    launches: int  # how many there are
+    times: tuple[Times, ...]  # by process
+    origin: Origin  # where it ran
+    limit: str = ""  # ``compute``, ``memory``, ``latency`` or '' (see `noise`)
+    code: Code | None = None  # its machine code; None where the report does not hold it
+    metrics: Mapping[str, Range] = field(default_factory=dict, repr=False)  # every numeric metric by name
+    # the quantities of the launch with the median time
     measures: Measures = field(default_factory=Measures, repr=False)
-    rules: tuple[str, ...] = ()
-    findings: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # Nsight Compute's rules that were applied, by identifier
+    findings: tuple[str, ...] = ()  # those of them that found something
+    # gemmprof's own findings by key, where a baseline keeps them; None: to be asked of the report
     causes: tuple[str, ...] | None = None
-    place: tuple[str, int] | None = None
-    nvtx: tuple[str, ...] = ()
+    place: tuple[str, int] | None = None  # report and position of that launch, for disassembly
+    nvtx: tuple[str, ...] = ()  # the NVTX ranges around its launches, outermost first
+    # number of its family in its own report (``#3`` is 3); None for a stage, a build, a kept baseline
     family: int | None = None
-    apart: str = ""
+    apart: str = ""  # what tells it from others of its name: the grid, the range …; '' where nothing must
 
     @property
     def title(self) -> str:

@@ -32,21 +32,13 @@ COUNT_REPORT = "count.ncu-rep"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison.
+    """One side of a comparison."""
 
-    Attributes:
-        title: what it is, for headings (untrusted text).
-        kernels: in the order of their first launch.
-        failures: why files could not be read.
-        stages: True where the kernels are stages of a run.
-        processes: how many reports or runs it is made of.
-    """
-
-    title: str
-    kernels: tuple[recorded.KernelRecord, ...]
-    failures: tuple[GemmprofError, ...] = ()
-    stages: bool = False
-    processes: int = 1
+    title: str  # what it is, for headings (untrusted text)
+    kernels: tuple[recorded.KernelRecord, ...]  # in the order of their first launch
+    failures: tuple[GemmprofError, ...] = ()  # why files could not be read
+    stages: bool = False  # True where the kernels are stages of a run
+    processes: int = 1  # how many reports or runs it is made of
 
 
 @unpacked_once()

@@ -66,19 +66,12 @@ LEVEL_WINDOW = 9  # how many neighbouring values make the level that a value is 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of level.
+    """One change of level."""
 
-    Attributes:
-        position: index of the first value behind the step.
-        ratio: level behind over level before, 1.03 for 3 % more.
-        statistic: G at the step, in noise scales.
-        noise: relative noise of one value (one standard deviation).
-    """
-
-    position: int
-    ratio: float
-    statistic: float
-    noise: float
+    position: int  # index of the first value behind the step
+    ratio: float  # level behind over level before, 1.03 for 3 % more
+    statistic: float  # G at the step, in noise scales
+    noise: float  # relative noise of one value (one standard deviation)
 
 
 def find_steps(

@@ -26,14 +26,10 @@ from gemmprof.base.amounts import number
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where and when a run was made, as its recorder says.
+    """Where and when a run was made, as its recorder says."""
 
-    Attributes:
-        recorded_at: when, with its time zone.
-        commit, branch, machine, note: free text; '' if not given.
-    """
-
-    recorded_at: datetime
+    recorded_at: datetime  # when, with its time zone
+    # commit, branch, machine, note: free text; '' if not given
     commit: str = ""
     branch: str = ""
     machine: str = ""
@@ -42,26 +38,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One kernel in one run. Times in nanoseconds, clocks in hertz; None where the run does not say.
+    """One kernel in one run. Times in nanoseconds, clocks in hertz; None where the run does not say."""
 
-    Attributes:
-        kernel: full demangled name, or stage and problem; untrusted text.
-        grid: ``64x64x1``; '' for a stage.
-        device: name of the card, and of the machine where that is known.
-        kind: ``timed`` by gemmprof, or ``profiled`` by ncu; never mixed in one series.
-        time_ns: the median of the repetitions.
-        low_ns, high_ns: the shortest and the longest repetition.
-        code: fingerprint of the kernel's instructions, '' where the report does not hold them.
-        predictions: what its findings say their fixes would save, as `recording` writes it; '' without.
-        counters: by name of `analysis.history.recording.COUNTERS`.
-    """
-
-    kernel: str
-    grid: str
-    device: str
-    kind: str
+    kernel: str  # full demangled name, or stage and problem; untrusted text
+    grid: str  # ``64x64x1``; '' for a stage
+    device: str  # name of the card, and of the machine where that is known
+    kind: str  # ``timed`` by gemmprof, or ``profiled`` by ncu; never mixed in one series
     origin: Origin
-    time_ns: float
+    time_ns: float  # the median of the repetitions
+    # low_ns, high_ns: the shortest and the longest repetition
     low_ns: float
     high_ns: float
     repetitions: int
@@ -69,8 +54,10 @@ class Point:
     sm_clock_hz: float | None = None
     memory_clock_hz: float | None = None
     tools: str = ""
-    code: str = ""
+    code: str = ""  # fingerprint of the kernel's instructions, '' where the report does not hold them
+    # what its findings say their fixes would save, as `recording` writes it; '' without
     predictions: str = ""
+    # by name of `analysis.history.recording.COUNTERS`
     counters: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -89,25 +76,15 @@ TEXTS = ("code", "tools")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The points of one series, oldest first.
+    """The points of one series, oldest first."""
 
-    Attributes:
-        is_profiled: whether the times were measured under the profiler.
-        time_ns: one a point.
-        names: of the columns of ``numbers``: `CLOCKS` and the counters.
-        numbers: one row a point, NaN where it was not recorded.
-        texts: for each of `TEXTS` one text a point, '' where it was not recorded.
-        point: the whole point at a position.
-        number: by which a store knows the series, 0 where there is none.
-    """
-
-    is_profiled: bool
-    time_ns: npt.NDArray[np.float64]
-    names: tuple[str, ...]
-    numbers: npt.NDArray[np.float64]
-    texts: dict[str, Sequence[str]]
-    point: Callable[[int], Point]
-    number: int = 0
+    is_profiled: bool  # whether the times were measured under the profiler
+    time_ns: npt.NDArray[np.float64]  # one a point
+    names: tuple[str, ...]  # of the columns of ``numbers``: `CLOCKS` and the counters
+    numbers: npt.NDArray[np.float64]  # one row a point, NaN where it was not recorded
+    texts: dict[str, Sequence[str]]  # for each of `TEXTS` one text a point, '' where it was not recorded
+    point: Callable[[int], Point]  # the whole point at a position
+    number: int = 0  # by which a store knows the series, 0 where there is none
 
 
 CLOCK_RESOLUTION_NS = 32.0  # ncu's durations are multiples of this
@@ -157,14 +134,10 @@ def changes(series: Series, steps: Sequence[changepoints.Step] | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """What is typical between two steps.
+    """What is typical between two steps."""
 
-    Attributes:
-        texts: for each of `TEXTS` the most frequent one, '' without any.
-        typical, spread: for each number its median, and the median distance from it; NaN without any.
-    """
-
-    texts: dict[str, str]
+    texts: dict[str, str]  # for each of `TEXTS` the most frequent one, '' without any
+    # typical, spread: for each number its median, and the median distance from it; NaN without any
     typical: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
 
@@ -230,19 +203,12 @@ AT_A_TIME = 256  # series that are looked at together: so many years of runs fit
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of many series, one after the other, each in order of time.
+    """The times of many series, one after the other, each in order of time."""
 
-    Attributes:
-        numbers: by which the store knows each series.
-        counts: how many times each has.
-        values: all times, nanoseconds.
-        profiled: whether each was measured under the profiler.
-    """
-
-    numbers: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    profiled: Sequence[bool]
+    numbers: npt.NDArray[np.int64]  # by which the store knows each series
+    counts: npt.NDArray[np.int64]  # how many times each has
+    values: npt.NDArray[np.float64]  # all times, nanoseconds
+    profiled: Sequence[bool]  # whether each was measured under the profiler
 
 
 def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[changepoints.Step, ...]]:

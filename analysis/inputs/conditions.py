@@ -66,20 +66,15 @@ def unit_of(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``name operator value``.
+    """``name operator value``."""
 
-    Attributes:
-        name, operator: as written.
-        value: in base units.
-        change: of the later side against the earlier, not the figure itself: ``registers > +0``, ``time > +3%``.
-        unit: as written.
-    """
-
+    # name, operator: as written
     name: str
     operator: str
-    value: float
+    value: float  # in base units
+    # of the later side against the earlier, not the figure itself: ``registers > +0``, ``time > +3%``
     change: bool = False
-    unit: str = field(default="", compare=False)
+    unit: str = field(default="", compare=False)  # as written
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,15 +40,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Every launch of what was opened, selected or not.
+    """Every launch of what was opened, selected or not."""
 
-    Attributes:
-        of: identity by path of the report and position.
-        total_ns: time of all launches; 0 where no duration was collected.
-    """
-
-    of: Mapping[Place, Identity]
-    total_ns: float = 0.0
+    of: Mapping[Place, Identity]  # identity by path of the report and position
+    total_ns: float = 0.0  # time of all launches; 0 where no duration was collected
 
 
 def census(profiles: Iterable[KernelProfile]) -> Census:

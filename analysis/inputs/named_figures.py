@@ -34,24 +34,17 @@ Getter = Callable[[Any], "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure that a comparison looks at.
+    """A figure that a comparison looks at."""
 
-    Attributes:
-        group: ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``.
-        name: what a user writes.
-        title, unit: for people.
-        better: ``lower``, ``higher`` or ``neither``.
-        analysis: whose result it is read from.
-        get: reads it; None where it was not collected.
-    """
-
+    # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
     group: str
-    name: str
+    name: str  # what a user writes
+    # title, unit: for people
     title: str
     unit: str
-    better: str
-    analysis: type[Any]
-    get: Getter
+    better: str  # ``lower``, ``higher`` or ``neither``
+    analysis: type[Any]  # whose result it is read from
+    get: Getter  # reads it; None where it was not collected
 
 
 def _row(value: str, finder: str, *names: str) -> Getter:

@@ -208,16 +208,11 @@ def _groups_apart(groups: Sequence[_Group]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose code it is.
+    """Whose code it is."""
 
-    Attributes:
-        key: the word for conditions, options and documents: ``cublas``.
-        title: what people read.
-        editable: whether the reader can change the kernel's code; of others only how they are called.
-    """
-
-    key: str
-    title: str
+    key: str  # the word for conditions, options and documents: ``cublas``
+    title: str  # what people read
+    # whether the reader can change the kernel's code; of others only how they are called
     editable: bool = False
 
     def __str__(self) -> str:

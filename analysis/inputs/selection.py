@@ -29,24 +29,20 @@ _LAUNCHES = re.compile(r"^(?P<first>\d+)?(?P<dash>-)?(?P<last>\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to look at; the parts that are given must all hold.
+    """What to look at; the parts that are given must all hold."""
 
-    Attributes:
-        kernel: searched in the full demangled name, and in the stage's name and title where there is one.
-        launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
-        nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
-        owner: searched in the word and the title of whose code the kernel is (`analysis.inputs.names`).
-        top: keep the launches of the so many kernels (full names) that took the most time in all.
-        families: numbers of families (`analysis.families`): ``#3`` is 3.
-        within: the selection that this one is a part of: its ``top``, too, is decided first.
-    """
-
+    # searched in the full demangled name, and in the stage's name and title where there is one
     kernel: Regex | None = None
+    # positions in the report, counted from 0 (``range`` objects; an open end is a very large one)
     launches: tuple[range, ...] = ()
+    # searched in the NVTX ranges around the launch, joined by ``/``, outermost first
     nvtx: Regex | None = None
+    # keep the launches of the so many kernels (full names) that took the most time in all
     top: int | None = None
+    # searched in the word and the title of whose code the kernel is (`analysis.inputs.names`)
     owner: Regex | None = None
-    families: tuple[int, ...] = ()
+    families: tuple[int, ...] = ()  # numbers of families (`analysis.families`): ``#3`` is 3
+    # the selection that this one is a part of: its ``top``, too, is decided first
     within: Selection | None = None
 
     def __bool__(self) -> bool:
@@ -347,24 +343,17 @@ def _matching(pattern: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A kernel that may be meant.
+    """A kernel that may be meant."""
 
-    Attributes:
-        label: its name for people.
-        name: its full name.
-        positions: of its launches in the report.
-        number, stage, ladder, problem: what it is in a run, as far as that is known.
-        family: number of the family that it is a launch of (``#3`` is 3).
-    """
-
-    label: str
-    name: str = ""
-    positions: tuple[int, ...] = ()
+    label: str  # its name for people
+    name: str = ""  # its full name
+    positions: tuple[int, ...] = ()  # of its launches in the report
+    # number, stage, ladder, problem: what it is in a run, as far as that is known
     number: int | None = None
     stage: str = ""
     ladder: str = ""
     problem: Problem | None = None
-    family: int | None = None
+    family: int | None = None  # number of the family that it is a launch of (``#3`` is 3)
 
 
 def one_kernel(selector: str, candidates: Sequence[Choice], where: str) -> int:

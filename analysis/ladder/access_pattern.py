@@ -22,41 +22,28 @@ WARPS_OF_A_GROUP = 4  # a warpgroup issues wgmma together
 
 @dataclass(frozen=True, slots=True)
 class WarpAccess:
-    """One load or store instruction as the first warp of a block executes it.
+    """One load or store instruction as the first warp of a block executes it."""
 
-    Attributes:
-        name: identifier, for example ``load_a``.
-        title: name for people, for example ``Load of A from global memory``.
-        space: ``global`` or ``shared``.
-        operation: ``load`` or ``store``.
-        matrix: ``A``, ``B`` or ``C``.
-        code: the access as the kernel's source writes it, in tile letters.
-        bytes_per_thread: 2, 4, 8 or 16.
-        addresses: byte address of each lane relative to the matrix (global) or tile (shared).
-        rows, columns: coordinates of each lane's first element in the matrix or tile.
-        executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
-        once: True for what happens once, after the loop along K.
-        copied_from: for an asynchronous copy into shared memory, the global address that each lane copies from.
-        element_bytes: size of an element where the access touches it.
-        ahead: executions beyond those of the steps: operands loaded ahead of the step that needs them, which after the
-            last step nobody needs.
-    """
-
-    name: str
-    title: str
-    space: str
-    operation: str
-    matrix: str
-    code: str
-    bytes_per_thread: int
-    addresses: tuple[int, ...]
+    name: str  # identifier, for example ``load_a``
+    title: str  # name for people, for example ``Load of A from global memory``
+    space: str  # ``global`` or ``shared``
+    operation: str  # ``load`` or ``store``
+    matrix: str  # ``A``, ``B`` or ``C``
+    code: str  # the access as the kernel's source writes it, in tile letters
+    bytes_per_thread: int  # 2, 4, 8 or 16
+    addresses: tuple[int, ...]  # byte address of each lane relative to the matrix (global) or tile (shared)
+    # rows, columns: coordinates of each lane's first element in the matrix or tile
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    # how often a warp executes the access in one step along K (``once``: in the whole kernel)
     executions: int = 1
-    once: bool = False
+    once: bool = False  # True for what happens once, after the loop along K
+    # for an asynchronous copy into shared memory, the global address that each lane copies from
     copied_from: tuple[int, ...] = ()
+    # executions beyond those of the steps: operands loaded ahead of the step that needs them, which after the last
+    # step nobody needs
     ahead: int = 0
-    element_bytes: int = 4
+    element_bytes: int = 4  # size of an element where the access touches it
 
     @property
     def sectors(self) -> tuple[int, ...]:
@@ -207,24 +194,17 @@ class TensorCopy:
     One thread starts it, and the copy engine moves the box straight from L2: no warp loads or stores anything, so it
     counts in no request, sector or wavefront of a warp.
 
-    Attributes:
-        matrix: ``A`` or ``B``.
-        rows, columns: a box, in elements.
-        element_bytes: size of an element.
-        code: the copy as the kernel's source writes it, in tile letters.
-        layout: one sentence on how the tile then lies in shared memory, and why.
-        boxes: boxes that a block asks for.
-        receivers: blocks of a cluster that each ask for so many, which arrive in all of them.
     """
 
-    matrix: str
+    matrix: str  # ``A`` or ``B``
+    # rows, columns: a box, in elements
     rows: int
     columns: int
-    element_bytes: int
-    code: str
-    layout: str
-    boxes: int = 1
-    receivers: int = 1
+    element_bytes: int  # size of an element
+    code: str  # the copy as the kernel's source writes it, in tile letters
+    layout: str  # one sentence on how the tile then lies in shared memory, and why
+    boxes: int = 1  # boxes that a block asks for
+    receivers: int = 1  # blocks of a cluster that each ask for so many, which arrive in all of them
 
     @property
     def title(self) -> str:
@@ -239,34 +219,24 @@ class TensorCopy:
 
 @dataclass(frozen=True, slots=True)
 class AccessPatterns:
-    """Every load and store of one stage, as the first warp of a block executes it.
+    """Every load and store of one stage, as the first warp of a block executes it."""
 
-    Attributes:
-        stage, problem: what was modelled.
-        warps_per_block: warps of a block.
-        blocks: tiles of C: blocks of the grid, unless these are resident and take one tile after another.
-        steps: steps along K.
-        tile: rows and columns of C that a block computes.
-        accesses: in the order of the kernel's source.
-        whole_tiles: True if the shape is a whole multiple of the block tile, so that every warp of every block does
-            what the first one does and the totals are exact.
-        copies: tiles that no warp loads because the copy engine brings them, each once a step.
-        computing_warps: warps of a block that execute each access; 0 for all of them.
-        resident: blocks stay and take one tile after another.
-        operand_bytes_a_step: what wgmma reads from shared memory for one warpgroup in a step, without any thread.
-    """
-
+    # stage, problem: what was modelled
     stage: Stage
     problem: Problem
-    warps_per_block: int
-    blocks: int
-    steps: int
-    tile: tuple[int, int]
-    accesses: tuple[WarpAccess, ...]
+    warps_per_block: int  # warps of a block
+    blocks: int  # tiles of C: blocks of the grid, unless these are resident and take one tile after another
+    steps: int  # steps along K
+    tile: tuple[int, int]  # rows and columns of C that a block computes
+    accesses: tuple[WarpAccess, ...]  # in the order of the kernel's source
+    # True if the shape is a whole multiple of the block tile, so that every warp of every block does what the first
+    # one does and the totals are exact
     whole_tiles: bool = True
+    # tiles that no warp loads because the copy engine brings them, each once a step
     copies: tuple[TensorCopy, ...] = ()
-    computing_warps: int = 0
-    resident: bool = False
+    computing_warps: int = 0  # warps of a block that execute each access; 0 for all of them
+    resident: bool = False  # blocks stay and take one tile after another
+    # what wgmma reads from shared memory for one warpgroup in a step, without any thread
     operand_bytes_a_step: int = 0
 
     def describes(self, launch: LaunchStatistics) -> bool:

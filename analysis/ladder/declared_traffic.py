@@ -189,25 +189,15 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRow:
-    """One quantity, predicted and measured.
+    """One quantity, predicted and measured."""
 
-    Attributes:
-        name: identifier, for example ``global_loads_per_output``.
-        title: name for people.
-        unit: ``element``, ``byte``, ``FLOP/byte`` or ''.
-        predicted: from the tile sizes; None where the model says nothing.
-        formula: how, in tile letters, for example ``K/BM + K/BN``; '' where nothing is predicted.
-        measured: from the report, None if it was not collected.
-        note: why the two may differ (what a cache did), '' if they should agree exactly.
-    """
-
-    name: str
-    title: str
-    unit: str
-    predicted: float | None
-    formula: str
-    measured: float | None = None
-    note: str = ""
+    name: str  # identifier, for example ``global_loads_per_output``
+    title: str  # name for people
+    unit: str  # ``element``, ``byte``, ``FLOP/byte`` or ''
+    predicted: float | None  # from the tile sizes; None where the model says nothing
+    formula: str  # how, in tile letters, for example ``K/BM + K/BN``; '' where nothing is predicted
+    measured: float | None = None  # from the report, None if it was not collected
+    note: str = ""  # why the two may differ (what a cache did), '' if they should agree exactly
 
     @property
     def ratio(self) -> float | None:
@@ -219,19 +209,15 @@ class TrafficRow:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The traffic model of one stage on one problem, and what the report measured.
+    """The traffic model of one stage on one problem, and what the report measured."""
 
-    Attributes:
-        stage, problem: what was modelled.
-        rows: the quantities, from the threads outward: loads per output, bytes at shared memory, L1, L2 and device
-            memory, then the arithmetic intensity at each level.
-        whole_tiles: False if the shape is no multiple of the block tile: then blocks at the rim do less than the
-            model says.
-    """
-
+    # stage, problem: what was modelled
     stage: Stage
     problem: Problem
+    # the quantities, from the threads outward: loads per output, bytes at shared memory, L1, L2 and device memory,
+    # then the arithmetic intensity at each level
     rows: tuple[TrafficRow, ...]
+    # False if the shape is no multiple of the block tile: then blocks at the rim do less than the model says
     whole_tiles: bool = True
 
     def row(self, name: str) -> TrafficRow | None:

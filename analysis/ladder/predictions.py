@@ -21,18 +21,13 @@ ANOTHER_ARITHMETIC = frozenset({"tensor_cores_idle", "double_precision"})
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One step of a ladder on one problem.
+    """One step of a ladder on one problem."""
 
-    Attributes:
-        before, after: the two stages.
-        fixed: the finding of the first whose saving shrank most in the second, None if none did.
-        came_out: share of the first's time that the second saved, as timed; negative if it is slower.
-    """
-
+    # before, after: the two stages
     before: Stage
     after: Stage
-    fixed: Finding | None
-    came_out: float
+    fixed: Finding | None  # the finding of the first whose saving shrank most in the second, None if none did
+    came_out: float  # share of the first's time that the second saved, as timed; negative if it is slower
 
     @property
     def held(self) -> bool | None:

@@ -42,17 +42,11 @@ class BlockLimit:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Percentage points between theoretical and achieved occupancy that have one cause.
+    """Percentage points between theoretical and achieved occupancy that have one cause."""
 
-    Attributes:
-        kind: ``small grid``, ``tail``, ``short blocks`` or ``imbalance``.
-        points: per cent of the warp slots.
-        text: in words.
-    """
-
-    kind: str
-    text: str
-    points: float = figure("Lost", "points")
+    kind: str  # ``small grid``, ``tail``, ``short blocks`` or ``imbalance``
+    text: str  # in words
+    points: float = figure("Lost", "points")  # per cent of the warp slots
 
     @property
     def title(self) -> str:
@@ -62,16 +56,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOccupancy:
-    """Occupancy of one launch. Percentages run from 0 to 100; None where the report lacks the metric.
-
-    Attributes:
-        block_limits: what each resource admits (``registers``, ``shared_memory``, ``warps``, ``blocks``, from 9.0 on
-            ``barriers``).
-        losses: where the points between theoretical and achieved went, largest first.
-        calculated: what our calculator answers for this launch; None if it does not know the architecture.
-        agrees: whether its blocks and occupancy equal ncu's.
-        missing: what else could be collected.
-    """
+    """Occupancy of one launch. Percentages run from 0 to 100; None where the report lacks the metric."""
 
     theoretical_percent: float = unlisted(
         "Theoretical",
@@ -94,9 +79,11 @@ class LaunchOccupancy:
         "occupancy",
         "blocks of equal length, spread evenly: below the theoretical the grid costs",
     )
+    # what each resource admits (``registers``, ``shared_memory``, ``warps``, ``blocks``, from 9.0 on ``barriers``)
     block_limits: tuple[BlockLimit, ...] = ()
     blocks_per_sm: int = unlisted("Blocks of an SM")
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[Loss, ...] = ()  # where the points between theoretical and achieved went, largest first
+    # how often the grid fills the GPU, as ncu's Waves Per SM
     waves: float | None = figure(
         "Waves", meaning="a small part in the last one leaves SMs idle", digits=2, of=metrics.WAVES_PER_SM
     )
@@ -104,11 +91,12 @@ class LaunchOccupancy:
     wave_blocks: int | None = figure("Blocks in a wave")
     last_wave_blocks: int | None = figure("Blocks in the last wave")
     block_cycles: float | None = figure("A block lives, cycles", digits=0)
+    # what our calculator answers for this launch; None if it does not know the architecture
     calculated: Occupancy | None = None
-    agrees: bool | None = None
+    agrees: bool | None = None  # whether its blocks and occupancy equal ncu's
     max_active_clusters: int | None = figure("Clusters that fit the GPU", of=metrics.MAX_ACTIVE_CLUSTERS)
     cluster_percent: float | None = figure("Cluster slots filled", "%", of=metrics.CLUSTER_OCCUPANCY)
-    missing: NotCollected | None = None
+    missing: NotCollected | None = None  # what else could be collected
 
     @property
     def limited_by(self) -> tuple[str, ...]:

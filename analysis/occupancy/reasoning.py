@@ -159,17 +159,12 @@ _CONFIGURATION = (
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One change and what the calculator answers for it.
+    """One change and what the calculator answers for it."""
 
-    Attributes:
-        resources: what changes: ``registers``, ``shared_memory``, ``threads``, ``shared_memory_config``, ``barriers``.
-        change: the change as an instruction, for example ``≤ 32 registers per thread``.
-        occupancy: the answer with the change made.
-    """
-
+    # what changes: ``registers``, ``shared_memory``, ``threads``, ``shared_memory_config``, ``barriers``
     resources: tuple[str, ...]
-    change: str
-    occupancy: Occupancy
+    change: str  # the change as an instruction, for example ``≤ 32 registers per thread``
+    occupancy: Occupancy  # the answer with the change made
 
     def __str__(self) -> str:
         after = self.occupancy

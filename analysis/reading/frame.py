@@ -33,22 +33,15 @@ class Frame:
 
     The file is read piece by piece and not mapped: a mapped file that somebody overwrites kills the reader.
 
-    Attributes:
-        path: the report as the user named it.
-        file: its uncompressed bytes, for a compressed one a temporary file without a name.
-        size: how many there are.
-        version: version of the file format.
-        strings: the string table, names of metrics.
-        items: every source and result, in file order.
-        sessions: the session message of each process, by process id.
     """
 
-    path: Path
-    file: BinaryIO
-    size: int
-    version: int = 0
-    strings: list[str] = field(default_factory=list)
-    items: list[ncu_frame.Item] = field(default_factory=list)
+    path: Path  # the report as the user named it
+    file: BinaryIO  # its uncompressed bytes, for a compressed one a temporary file without a name
+    size: int  # how many there are
+    version: int = 0  # version of the file format
+    strings: list[str] = field(default_factory=list)  # the string table, names of metrics
+    items: list[ncu_frame.Item] = field(default_factory=list)  # every source and result, in file order
+    # the session message of each process, by process id
     sessions: dict[int, bytes] = field(default_factory=dict)
 
     @property
@@ -162,26 +155,16 @@ _MAX_CODE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One cubin of a report.
+    """One cubin of a report."""
 
-    Attributes:
-        code_bytes: bytes of code of each function by mangled name.
-        files: imported CUDA sources by their path on the profiling machine.
-        items: where the cubin lies in the report.
-        digest: fingerprint of the code.
-        function_digests: fingerprint of the machine code of each function by mangled name: neither names nor line
-            numbers are in it.
-        lines: language of the files that the line table names: ``python``, ``c``, or '' without one.
-        line_table: which calls were inlined; None without one.
-    """
-
-    code_bytes: Mapping[str, int]
-    files: Mapping[str, str]
-    items: tuple[ncu_frame.Item, ...]
-    digest: str
+    code_bytes: Mapping[str, int]  # bytes of code of each function by mangled name
+    files: Mapping[str, str]  # imported CUDA sources by their path on the profiling machine
+    items: tuple[ncu_frame.Item, ...]  # where the cubin lies in the report
+    digest: str  # fingerprint of the code
+    # fingerprint of the machine code of each function by mangled name: neither names nor line numbers are in it
     function_digests: Mapping[str, str] = field(default_factory=dict)
-    lines: str = ""
-    line_table: LineTable | None = None
+    lines: str = ""  # language of the files that the line table names: ``python``, ``c``, or '' without one
+    line_table: LineTable | None = None  # which calls were inlined; None without one
 
 
 def source_index(frame: Frame) -> dict[tuple[int, int], list[ncu_frame.Item]]:

@@ -36,20 +36,14 @@ BATCH_LAUNCHES, BATCH_BYTES = 32, 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One decoded result.
+    """One decoded result."""
 
-    Attributes:
-        profile: the launch without its source.
-        source_reference: the cubin that the source is in (0: none).
-        thread: the host thread that launched it.
-        call: number of the call that launched it, which rises within a thread; None where the report has none.
-        created: when it was profiled, in seconds since 1970; None where the report does not say.
-    """
-
-    profile: KernelProfile
-    source_reference: int
-    thread: int = 0
+    profile: KernelProfile  # the launch without its source
+    source_reference: int  # the cubin that the source is in (0: none)
+    thread: int = 0  # the host thread that launched it
+    # number of the call that launched it, which rises within a thread; None where the report has none
     call: int | None = None
+    # when it was profiled, in seconds since 1970; None where the report does not say
     created: int | None = None
 
 

@@ -29,25 +29,17 @@ MOST_COUNTED = 2.0**64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """The samples of one counter in one launch.
+    """The samples of one counter in one launch."""
 
-    Attributes:
-        metric: the metric as ncu names it.
-        in_pass: number of the pass that sampled it, None where the report does not say.
-        stamps: GPU time stamp of each sample's beginning in nanoseconds; 0 of one taken before there was one.
-        values: the samples, NaN where the sampler lost one.
-        kept: which samples NVIDIA's timeline has.
-        began: time stamp of the beginning of the launch in this pass, None in reports up to ncu 2023.3.
-        ended: of its end.
-    """
-
-    metric: str
-    in_pass: int | None
+    metric: str  # the metric as ncu names it
+    in_pass: int | None  # number of the pass that sampled it, None where the report does not say
+    # GPU time stamp of each sample's beginning in nanoseconds; 0 of one taken before there was one
     stamps: Times
-    values: npt.NDArray[np.float64]
-    kept: npt.NDArray[np.bool_]
+    values: npt.NDArray[np.float64]  # the samples, NaN where the sampler lost one
+    kept: npt.NDArray[np.bool_]  # which samples NVIDIA's timeline has
+    # time stamp of the beginning of the launch in this pass, None in reports up to ncu 2023.3
     began: int | None
-    ended: int | None
+    ended: int | None  # of its end
 
     @property
     def counter(self) -> str:

@@ -26,23 +26,17 @@ GROUP = metrics.BANK_CONFLICTS
 
 @dataclass(frozen=True, slots=True)
 class SharedOperation:
-    """One kind of shared-memory access over the whole launch, from the hardware counters.
+    """One kind of shared-memory access over the whole launch, from the hardware counters."""
 
-    Attributes:
-        name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``.
-        title: the same in words, with the SASS opcodes.
-        requests: warp-level instructions as Nsight Compute's rule counts them, None where no counter tells.
-        part_of: name of the kind whose wavefronts include this one's, '' for a kind of its own.
-        matrix_requests: matrix stores, whose wavefronts the counter of stores includes but ncu's count of requests
-            does not; 0 for other kinds.
-    """
-
-    name: str
-    title: str
+    name: str  # ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``
+    title: str  # the same in words, with the SASS opcodes
+    # warp-level instructions as Nsight Compute's rule counts them, None where no counter tells
     requests: float | None = figure("Requests")
     wavefronts: float | None = figure("Wavefronts", "", "passes through the data stage of shared memory")
     conflicts: float | None = figure("Conflicts", "", "wavefronts that bank conflicts added")
-    part_of: str = ""
+    part_of: str = ""  # name of the kind whose wavefronts include this one's, '' for a kind of its own
+    # matrix stores, whose wavefronts the counter of stores includes but ncu's count of requests does not; 0 for other
+    # kinds
     matrix_requests: float = 0.0
 
     @derived("Wavefronts per request")
@@ -72,30 +66,27 @@ class SharedAccess(by_line.Counted):
 
 @dataclass(frozen=True, slots=True)
 class BankConflicts:
-    """Bank conflicts of one launch.
+    """Bank conflicts of one launch."""
 
-    Attributes:
-        operations: kinds of access that occurred, from the hardware counters; empty if they were not collected.
-        instructions: instructions that touch shared memory, most excess first; empty without source counters.
-        lines: the same per CUDA line; instructions without line information are left out here.
-        estimated_speedup: per cent of the runtime by the formula of Nsight Compute's rule SharedMemoryConflicts,
-            of the worse of loads and stores; None without conflicts or without the rule's inputs. (The rule
-            itself keeps silent below 10 % of the wavefronts.)
-        estimated_speedup_by_source: the same by the rule UncoalescedSharedAccess, from the instrumented counts.
-        missing: the half that the report lacks (hardware counters or source counters), None if both are there.
-        counted: kinds of access of which the report has wavefronts; one that is not among `operations` is 0.
-        untouched: True where the instrumented pass looked at every instruction and none touched shared memory.
-    """
-
+    # kinds of access that occurred, from the hardware counters; empty if they were not collected
     operations: tuple[SharedOperation, ...]
+    # instructions that touch shared memory, most excess first; empty without source counters
     instructions: tuple[SharedAccess, ...] = ()
+    # the same per CUDA line; instructions without line information are left out here
     lines: tuple[SharedAccess, ...] = ()
     wavefronts: int | None = unlisted("Wavefronts of all instructions")
     ideal: int | None = unlisted("Wavefronts that their data needs")
+    # per cent of the runtime by the formula of Nsight Compute's rule SharedMemoryConflicts, of the worse of loads and
+    # stores; None without conflicts or without the rule's inputs. (The rule itself keeps silent below 10 % of the
+    # wavefronts.)
     estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
+    # the same by the rule UncoalescedSharedAccess, from the instrumented counts
     estimated_speedup_by_source: float | None = unlisted("The same by the instrumented counts", "%")
+    # the half that the report lacks (hardware counters or source counters), None if both are there
     missing: NotCollected | None = None
+    # kinds of access of which the report has wavefronts; one that is not among `operations` is 0
     counted: frozenset[str] = frozenset()
+    # True where the instrumented pass looked at every instruction and none touched shared memory
     untouched: bool = False
 
     @property

@@ -24,21 +24,14 @@ from gemmprof.model import Instruction, KernelProfile
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the code: one SASS instruction, or one CUDA line with all its instructions.
+    """A place in the code: one SASS instruction, or one CUDA line with all its instructions."""
 
-    Attributes:
-        addresses: absolute PCs, ascending; one for an instruction.
-        sass: text of the instruction; '' for a line of several instructions.
-        file: path on the machine that compiled the kernel, untrusted; None without line information.
-        line: 1-based line number in ``file``.
-        text: the CUDA source of the line, untrusted; '' if the report carries none.
-    """
-
-    addresses: tuple[int, ...]
-    sass: str = ""
+    addresses: tuple[int, ...]  # absolute PCs, ascending; one for an instruction
+    sass: str = ""  # text of the instruction; '' for a line of several instructions
+    # path on the machine that compiled the kernel, untrusted; None without line information
     file: str | None = None
-    line: int | None = None
-    text: str = ""
+    line: int | None = None  # 1-based line number in ``file``
+    text: str = ""  # the CUDA source of the line, untrusted; '' if the report carries none
 
     def total(self, values: Mapping[int, int] | None) -> int | None:
         """Sum of the values at its addresses (one without a value counts 0); None if not collected."""
@@ -58,11 +51,10 @@ class Counted:
 
     A figure whose type has no None was counted wherever there is a row at all.
 
-    Attributes:
-        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, several, or no memory).
     """
 
     place: Place
+    # ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, several, or no memory)
     operation: str = ""
 
     @property

@@ -21,26 +21,20 @@ GROUP = metrics.COALESCING
 
 @dataclass(frozen=True, slots=True)
 class GlobalOperation:
-    """One kind of global-memory access over the whole launch.
+    """One kind of global-memory access over the whole launch."""
 
-    Attributes:
-        name: ``load``, ``store``, ``reduction``, ``atomic`` or ``async_copy``.
-        title: the same in words, with the SASS opcodes.
-        requests, sectors: of warps at the L1 tag stage, and the 32-byte sectors that they touched.
-        bytes_used_per_sector: bytes that threads asked for in an average sector; None if not collected, or if ncu's
-            value makes no sense (it is 0 for loads that are all asynchronous copies, and beyond the limit where
-            reads of distributed shared memory are mixed in).
-        part_of: name of the kind that already counts this one, '' for a kind of its own.
-    """
-
-    name: str
-    title: str
+    name: str  # ``load``, ``store``, ``reduction``, ``atomic`` or ``async_copy``
+    title: str  # the same in words, with the SASS opcodes
+    # requests, sectors: of warps at the L1 tag stage, and the 32-byte sectors that they touched
     requests: float = figure("Requests")
     sectors: float | None = figure("Sectors")
+    # bytes that threads asked for in an average sector; None if not collected, or if ncu's value makes no sense (it
+    # is 0 for loads that are all asynchronous copies, and beyond the limit where reads of distributed shared memory
+    # are mixed in)
     bytes_used_per_sector: float | None = figure("Bytes used per sector", "", "of 32")
     bytes_per_sector_limit: float | None = figure("Bytes of a sector that could be used")
     l1_hit_rate: float | None = figure("L1 hit rate", "%")
-    part_of: str = ""
+    part_of: str = ""  # name of the kind that already counts this one, '' for a kind of its own
 
     sectors_per_request = derived(
         "Sectors per request", "", "4 is ideal for 4-byte elements of a full warp, 32 the worst"
@@ -65,25 +59,21 @@ class GlobalAccess(by_line.Counted):
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Coalescing of one launch's global accesses.
+    """Coalescing of one launch's global accesses."""
 
-    Attributes:
-        operations: kinds of access that occurred; empty if the L1 counters were not collected.
-        instructions: instructions that touch global memory, most excess first; empty without source counters.
-        lines: the same per CUDA line; instructions without line information are left out here.
-        estimated_speedup: per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or
-            nothing is in excess.
-        missing: the half that the report lacks (L1 counters or source counters), None if both are there.
-        counted: kinds of access of which the report has the count; one that is not among `operations` is 0.
-    """
-
+    # kinds of access that occurred; empty if the L1 counters were not collected
     operations: tuple[GlobalOperation, ...]
+    # instructions that touch global memory, most excess first; empty without source counters
     instructions: tuple[GlobalAccess, ...] = ()
+    # the same per CUDA line; instructions without line information are left out here
     lines: tuple[GlobalAccess, ...] = ()
     sectors: int | None = unlisted("Sectors of all instructions")
     ideal: int | None = unlisted("Sectors that their data needs")
+    # per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or nothing is in excess
     estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
+    # the half that the report lacks (L1 counters or source counters), None if both are there
     missing: NotCollected | None = None
+    # kinds of access of which the report has the count; one that is not among `operations` is 0
     counted: frozenset[str] = frozenset()
 
     @property

@@ -28,42 +28,33 @@ WAVEFRONT_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnit:
-    """A box of the chart.
+    """A box of the chart."""
 
-    Attributes:
-        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``,
-            ``distributed_shared``, ``tensor_memory_accelerator``; the physical ``l1``, ``shared_memory``, ``l2``,
-            ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``.
-        title: name for people.
-        busiest: its busiest part in ncu's words, '' where the report does not break the unit down.
-    """
-
+    # ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``,
+    # ``distributed_shared``, ``tensor_memory_accelerator``; the physical ``l1``, ``shared_memory``, ``l2``,
+    # ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``
     name: str
-    title: str
+    title: str  # name for people
     hit_rate: float | None = figure("Hit rate", "%", "of the sectors that reach this cache")
     percent_of_peak: float | None = figure("Busy", "%", "its busiest part, of that part's peak")
-    busiest: str = ""
+    busiest: str = ""  # its busiest part in ncu's words, '' where the report does not break the unit down
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLink:
-    """Traffic of one kind between two boxes. A quantity that has no meaning or no counter is None.
+    """Traffic of one kind between two boxes. A quantity that has no meaning or no counter is None."""
 
-    Attributes:
-        source, target: names of the units; the data of a ``read`` flows from source to target, as that of a
-            ``write`` does; a ``load`` is asked for by the source.
-        label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``,
-            ``wgmma``, ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read``
-            or ``write``.
-        bytes: moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
-            wavefront, which is what it could have moved.
-    """
-
+    # source, target: names of the units; the data of a ``read`` flows from source to target, as that of a ``write``
+    # does; a ``load`` is asked for by the source
     source: str
     target: str
+    # ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``, ``wgmma``,
+    # ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read`` or ``write``
     label: str
     instructions: float | None = figure("Warp instructions")
     requests: float | None = figure("Requests at L1")
+    # moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each wavefront,
+    # which is what it could have moved
     bytes: float | None = figure("Bytes", "byte")
     bytes_per_second: float | None = figure("Bandwidth", "byte/s")
     percent_of_peak: float | None = figure("Share of its peak", "%")
@@ -85,19 +76,13 @@ class MemoryLink:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChart:
-    """All boxes and links of one launch.
+    """All boxes and links of one launch."""
 
-    Attributes:
-        units: the boxes, kernel first.
-        links: links for which the report has a counter, idle ones included.
-        not_collected: links without any counter in this report, as ``source→target label``.
-        remedy: ncu options that collect the whole chart.
-    """
-
-    units: tuple[MemoryUnit, ...]
-    links: tuple[MemoryLink, ...]
+    units: tuple[MemoryUnit, ...]  # the boxes, kernel first
+    links: tuple[MemoryLink, ...]  # links for which the report has a counter, idle ones included
+    # links without any counter in this report, as ``source→target label``
     not_collected: tuple[str, ...] = ()
-    remedy: str = GROUP.remedy
+    remedy: str = GROUP.remedy  # ncu options that collect the whole chart
     busy_percent: float | None = figure(
         "Memory busy", "%", "the busiest unit between the SMs and device memory", of=metrics.MEMORY_BUSY
     )

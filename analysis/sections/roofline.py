@@ -75,19 +75,18 @@ class MemoryRoof:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """The kernel under one compute roof and one memory roof.
-
-    ``bound`` is ``memory`` left of the ridge, ``compute`` right of it.
-    """
+    """The kernel under one compute roof and one memory roof."""
 
     compute: ComputeRoof
     memory: MemoryRoof
-    bound: str
+    bound: str  # ``memory`` left of the ridge, ``compute`` right of it
+    # FLOP per byte of traffic at this level
     intensity: float = figure("Intensity", "flop/byte")
     achieved: float = figure("Achieved", "flop/s")
     attainable: float = figure(
         "Attainable", "flop/s", "the smaller of the peak and intensity × peak bandwidth"
     )
+    # intensity where the two roofs meet
     ridge: float = figure("Ridge", "flop/byte", "above it the memory level no longer limits")
 
     @property

@@ -33,33 +33,25 @@ class Counters(NamedTuple):
     A counter that was not collected is None; one that was collected and has no entry for an address is 0. A tuple,
     because a frozen dataclass takes three times as long to make, and a report has a hundred thousand instructions.
 
-    Attributes:
-        executed: warp-level executions.
-        threads_predicated_on: thread-level executions, threads switched off by a predicate not counted.
-        samples: warp samples, all stall reasons.
-        stalls: samples by stall reason (``long_scoreboard``, …), most first, zeros left out.
-        shared_wavefronts, shared_ideal: shared-memory passes taken and needed.
-        global_sectors, global_ideal: 32-byte sectors touched and needed.
-        global_tags: L1 tag look-ups of global accesses.
-        divergent_branches: executions after which the warp's threads went different ways.
-        local_sectors: 32-byte sectors of local memory.
-        threads: thread-level executions, those switched off by a predicate counted too.
-        samples_not_issued: those of `samples` in whose cycle the scheduler issued nothing.
     """
 
-    executed: int | None = None
+    executed: int | None = None  # warp-level executions
+    # thread-level executions, threads switched off by a predicate not counted
     threads_predicated_on: int | None = None
-    samples: int | None = None
+    samples: int | None = None  # warp samples, all stall reasons
+    # samples by stall reason (``long_scoreboard``, …), most first, zeros left out
     stalls: Mapping[str, int] = MappingProxyType({})
+    # shared_wavefronts, shared_ideal: shared-memory passes taken and needed
     shared_wavefronts: int | None = None
     shared_ideal: int | None = None
+    # global_sectors, global_ideal: 32-byte sectors touched and needed
     global_sectors: int | None = None
     global_ideal: int | None = None
-    global_tags: int | None = None
-    local_sectors: int | None = None
-    divergent_branches: int | None = None
-    threads: int | None = None
-    samples_not_issued: int | None = None
+    global_tags: int | None = None  # L1 tag look-ups of global accesses
+    local_sectors: int | None = None  # 32-byte sectors of local memory
+    divergent_branches: int | None = None  # executions after which the warp's threads went different ways
+    threads: int | None = None  # thread-level executions, those switched off by a predicate counted too
+    samples_not_issued: int | None = None  # those of `samples` in whose cycle the scheduler issued nothing
 
     @property
     def shared_excess(self) -> int | None:
@@ -98,30 +90,21 @@ OF_AN_INSTRUCTION = Counters(**{name: traced(1, f"{metric}[here]") for name, met
 
 @dataclass(frozen=True, slots=True)
 class SassLine:
-    """One SASS instruction.
+    """One SASS instruction."""
 
-    Attributes:
-        index: its place in ``SourceView.sass``.
-        address: absolute PC.
-        offset: byte offset in the function.
-        sass: text, '' where the report carries no code.
-        file, line: the CUDA line that it came from, None without line information.
-        counters: what happened in it.
-        spaces: ``global``, ``local``, ``shared``: the memory that it accesses, () for none.
-        operations: ``load``, ``store``, ``atomic``: what it does there, () for none or a reduction.
-        access_bits: width of the access of one thread in bits, None for no access.
-    """
-
-    index: int
-    address: int
-    offset: int
-    sass: str
+    index: int  # its place in ``SourceView.sass``
+    address: int  # absolute PC
+    offset: int  # byte offset in the function
+    sass: str  # text, '' where the report carries no code
+    # file, line: the CUDA line that it came from, None without line information
     file: str | None
     line: int | None
-    counters: Counters
+    counters: Counters  # what happened in it
+    # ``global``, ``local``, ``shared``: the memory that it accesses, () for none
     spaces: tuple[str, ...] = ()
+    # ``load``, ``store``, ``atomic``: what it does there, () for none or a reduction
     operations: tuple[str, ...] = ()
-    access_bits: int | None = None
+    access_bits: int | None = None  # width of the access of one thread in bits, None for no access
 
     @property
     def label(self) -> str:
@@ -159,22 +142,17 @@ class CudaLine:
 
 @dataclass(frozen=True)
 class SourceView:
-    """The kernel's code with what happened in it.
+    """The kernel's code with what happened in it."""
 
-    Attributes:
-        sass: all instructions in address order.
-        lines: CUDA lines that have instructions, in file and line order; empty without line information.
-        files: path to the whole text of the source files that the report carries (those with text only).
-        totals: sums over all instructions.
-        sampling_interval_cycles: cycles between two samples of one scheduler, None if unknown.
-        line_table, function: what tells which calls were inlined, and the kernel's mangled name in it.
-    """
-
-    sass: tuple[SassLine, ...]
+    sass: tuple[SassLine, ...]  # all instructions in address order
+    # CUDA lines that have instructions, in file and line order; empty without line information
     lines: tuple[CudaLine, ...]
+    # path to the whole text of the source files that the report carries (those with text only)
     files: Mapping[str, str]
-    totals: Counters
+    totals: Counters  # sums over all instructions
+    # cycles between two samples of one scheduler, None if unknown
     sampling_interval_cycles: int | None = None
+    # line_table, function: what tells which calls were inlined, and the kernel's mangled name in it
     line_table: LineTable | None = None
     function: str = ""
 

@@ -57,18 +57,14 @@ _LANES = (
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One counter over the launch.
+    """One counter over the launch."""
 
-    Attributes:
-        key: ``sms``, ``issue``, ``tensor``, ``fma``, ``l1``, ``l2``, ``dram``, ``blocks``, ``clock`` or a stall reason.
-        title, unit: for people; ``%`` of the peak, or of the SMs.
-        values: the mean in each column of the grid, NaN where no sample was taken.
-    """
-
+    # ``sms``, ``issue``, ``tensor``, ``fma``, ``l1``, ``l2``, ``dram``, ``blocks``, ``clock`` or a stall reason
     key: str
+    # title, unit: for people; ``%`` of the peak, or of the SMs
     title: str
     unit: str
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # the mean in each column of the grid, NaN where no sample was taken
 
     @property
     def known(self) -> tuple[float, ...]:
@@ -96,16 +92,11 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the launch in which it does one thing.
+    """A stretch of the launch in which it does one thing."""
 
-    Attributes:
-        name: ``filling``, ``prologue``, ``steady``, ``tail``, ``epilogue``, or ``phase 1`` and on.
-        what: what it does, in words.
-        begin, end: as shares of the launch.
-    """
-
-    name: str
-    what: str
+    name: str  # ``filling``, ``prologue``, ``steady``, ``tail``, ``epilogue``, or ``phase 1`` and on
+    what: str  # what it does, in words
+    # begin, end: as shares of the launch
     begin: float
     end: float
     costs_percent: float | None = unlisted(
@@ -128,13 +119,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A launch over time: counters on one grid, and its phases in order.
-
-    Attributes:
-        lanes: counters of the launch.
-        stalls: warps of a scheduler by what they wait for, the most frequent first.
-        phases: from the beginning to the end without gaps.
-    """
+    """A launch over time: counters on one grid, and its phases in order."""
 
     duration_ns: float | None = figure(
         "Sampled launch",
@@ -199,9 +184,9 @@ class Timeline:
         "power or heat hold it down",
         how="the same, below it a tenth of the time",
     )
-    lanes: tuple[Lane, ...] = ()
-    stalls: tuple[Lane, ...] = ()
-    phases: tuple[Phase, ...] = ()
+    lanes: tuple[Lane, ...] = ()  # counters of the launch
+    stalls: tuple[Lane, ...] = ()  # warps of a scheduler by what they wait for, the most frequent first
+    phases: tuple[Phase, ...] = ()  # from the beginning to the end without gaps
     missing: NotCollected | None = None
 
     def lane(self, key: str) -> Lane | None:

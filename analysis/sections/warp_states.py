@@ -23,19 +23,12 @@ from gemmprof.model import Instruction, KernelProfile, NotCollected
 
 @dataclass(frozen=True, slots=True)
 class StallReason:
-    """One warp state.
+    """One warp state."""
 
-    Attributes:
-        key: ncu's name in ``smsp__average_warps_issue_stalled_<key>_per_issue_active.ratio``.
-        title: as ncu prints it ("Stall Long Scoreboard").
-        group: key of `GROUPS`.
-        meaning: one sentence: what a warp in this state waits for.
-    """
-
-    key: str
-    title: str
-    group: str
-    meaning: str
+    key: str  # ncu's name in ``smsp__average_warps_issue_stalled_<key>_per_issue_active.ratio``
+    title: str  # as ncu prints it ("Stall Long Scoreboard")
+    group: str  # key of `GROUPS`
+    meaning: str  # one sentence: what a warp in this state waits for
 
 
 _GROUPS = facts(__file__, "stall_groups.csv")

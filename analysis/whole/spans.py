@@ -25,25 +25,17 @@ _OPERATOR = re.compile(r"^(?:aten|c10d|torch_\w+|xformers\w*|flash_attn\w*|trito
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a program's time.
+    """A part of a program's time."""
 
-    Attributes:
-        name: what it is; of ranges and operators untrusted text.
-        time_ns: of its launches, under the profiler.
-        share: of the program's time, 0 to 1.
-        members: positions of its launches in ``session.kernels``.
-        launching_ns: time in which no multiprocessor works, before the first and behind the last instruction of each
-            launch; None where the cycles were not collected.
-        path: the NVTX ranges down to this one, outermost first; () of another part.
-        children: the ranges inside, most time first; with `BESIDE` for launches in none of them.
-    """
-
-    name: str
-    time_ns: float
-    share: float
-    members: tuple[int, ...] = field(repr=False)
+    name: str  # what it is; of ranges and operators untrusted text
+    time_ns: float  # of its launches, under the profiler
+    share: float  # of the program's time, 0 to 1
+    members: tuple[int, ...] = field(repr=False)  # positions of its launches in ``session.kernels``
+    # time in which no multiprocessor works, before the first and behind the last instruction of each launch; None
+    # where the cycles were not collected
     launching_ns: float | None = None
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()  # the NVTX ranges down to this one, outermost first; () of another part
+    # the ranges inside, most time first; with `BESIDE` for launches in none of them
     children: tuple[Span, ...] = field(default=(), repr=False)
 
     @property

@@ -52,45 +52,31 @@ _CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime"))
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One kernel as a trace has it.
+    """One kernel as a trace has it."""
 
-    Attributes:
-        name: untrusted text.
-        start, end: ns on the trace's clock.
-        launched: when the host launched it; its order among the launches of its program.
-        stack: the host's ranges and operators around that, outermost first; untrusted texts.
-    """
-
-    name: str
+    name: str  # untrusted text
+    # start, end: ns on the trace's clock
     start: float
     end: float
-    launched: float
+    launched: float  # when the host launched it; its order among the launches of its program
+    # the host's ranges and operators around that, outermost first; untrusted texts
     stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace beside a report.
+    """A trace beside a report."""
 
-    Attributes:
-        source: ``torch`` or ``nsys``.
-        path: of the file, as it was named.
-        kernels: in the order in which the host launched them.
-        operators: of each launch of the report that was found in the trace, by its position: the host's stack.
-        span_ns: from the first of those kernels to the end of the last.
-        busy_ns: of that, time in which at least one kernel ran.
-        gaps: time without any, by the operator that launched what ended it; most first.
-        host_ns: from the launch of the first to that of the last: what the host takes for a step.
-    """
-
-    source: str
-    path: str
-    kernels: tuple[Ran, ...] = field(repr=False)
+    source: str  # ``torch`` or ``nsys``
+    path: str  # of the file, as it was named
+    kernels: tuple[Ran, ...] = field(repr=False)  # in the order in which the host launched them
+    # of each launch of the report that was found in the trace, by its position: the host's stack
     operators: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    span_ns: float = 0.0
-    busy_ns: float = 0.0
+    span_ns: float = 0.0  # from the first of those kernels to the end of the last
+    busy_ns: float = 0.0  # of that, time in which at least one kernel ran
+    # time without any, by the operator that launched what ended it; most first
     gaps: tuple[tuple[str, float], ...] = field(default=(), repr=False)
-    host_ns: float = 0.0
+    host_ns: float = 0.0  # from the launch of the first to that of the last: what the host takes for a step
 
     @property
     def idle(self) -> float:

@@ -45,19 +45,12 @@ _LISTS = {"directive": "job_extra_directives", "prologue": "job_script_prologue"
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Workers that a batch system starts.
+    """Workers that a batch system starts."""
 
-    Attributes:
-        system: ``slurm`` or ``pbs``.
-        count: jobs, each with one worker and one GPU.
-        options: dask-jobqueue's, as ``name=value``.
-        gpu: each gets one; workers that read reports need none.
-    """
-
-    system: str
-    count: int
-    options: tuple[str, ...] = ()
-    gpu: bool = True
+    system: str  # ``slurm`` or ``pbs``
+    count: int  # jobs, each with one worker and one GPU
+    options: tuple[str, ...] = ()  # dask-jobqueue's, as ``name=value``
+    gpu: bool = True  # each gets one; workers that read reports need none
 
     def arguments(self) -> dict[str, Any]:
         """What dask-jobqueue is called with: a worker a job, one GPU, what the user said on top.

@@ -178,23 +178,15 @@ def own_address() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker is like.
-
-    Attributes:
-        gpus: those that CUDA shows it.
-        versions: of gemmprof, Python and what decides the numbers.
-        sources: hash of gemmprof's code, kernels and all, which must be the same everywhere.
-        banner: the build of its nvcc, '' without one.
-        checks: what `gemmprof doctor` finds there.
-    """
+    """What a worker is like."""
 
     host: str
-    gpus: tuple[Gpu, ...]
-    versions: Mapping[str, str]
-    sources: str
-    banner: str
+    gpus: tuple[Gpu, ...]  # those that CUDA shows it
+    versions: Mapping[str, str]  # of gemmprof, Python and what decides the numbers
+    sources: str  # hash of gemmprof's code, kernels and all, which must be the same everywhere
+    banner: str  # the build of its nvcc, '' without one
     ncu: Tool | None
-    checks: tuple[Check, ...] = field(repr=False)
+    checks: tuple[Check, ...] = field(repr=False)  # what `gemmprof doctor` finds there
 
 
 def look() -> WorkerFacts:

@@ -143,18 +143,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What came of a pass.
+    """What came of a pass."""
 
-    Attributes:
-        outcome: as at home; its report and launches are named as in the worker's folder.
-        report: None where nothing was profiled.
-        texts: ncu's log and the program's output, by the end of the file's name.
-    """
-
+    # as at home; its report and launches are named as in the worker's folder
     outcome: profile_pass.PassOutcome
     card: Card
-    report: Content | None
-    texts: Mapping[str, str]
+    report: Content | None  # None where nothing was profiled
+    texts: Mapping[str, str]  # ncu's log and the program's output, by the end of the file's name
 
 
 def profile_there(

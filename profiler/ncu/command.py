@@ -32,37 +32,24 @@ def known_to(ncu: Tool, collection: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NcuCommand:
-    """One call of ncu.
+    """One call of ncu."""
 
-    Attributes:
-        executable: ncu itself.
-        report: the report to write, ending in ``.ncu-rep``.
-        log: file for ncu's own messages; the program's output stays on its own standard output.
-        collection: options that choose sections and metrics.
-        program: the program to profile, with its arguments.
-        clock_control: ``none`` leaves the clocks alone, ``base`` locks them to the base clock.
-        source_folders: where ncu looks for sources whose recorded path does not exist.
-        section_folder: where ncu finds its sections, instead of in its own installation.
-        filters: options that choose the launches to profile.
-        marked_only: profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself.
-        children: also profile the processes that the program starts.
-        ranges_of_all_threads: an NVTX range also holds what other threads launch meanwhile, as autograd's do.
-        quick: for counting: without the CUDA sources in the report, and without emptying the GPU's caches before each
-            pass, so that a launch may profit from the one before.
-    """
-
-    executable: Path
-    report: Path
-    log: Path
-    collection: Sequence[str]
-    program: Sequence[str]
-    clock_control: str = "none"
-    source_folders: Sequence[Path] = ()
-    section_folder: Path | None = None
-    filters: Sequence[str] = ()
+    executable: Path  # ncu itself
+    report: Path  # the report to write, ending in ``.ncu-rep``
+    log: Path  # file for ncu's own messages; the program's output stays on its own standard output
+    collection: Sequence[str]  # options that choose sections and metrics
+    program: Sequence[str]  # the program to profile, with its arguments
+    clock_control: str = "none"  # ``none`` leaves the clocks alone, ``base`` locks them to the base clock
+    source_folders: Sequence[Path] = ()  # where ncu looks for sources whose recorded path does not exist
+    section_folder: Path | None = None  # where ncu finds its sections, instead of in its own installation
+    filters: Sequence[str] = ()  # options that choose the launches to profile
+    # profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself
     marked_only: bool = True
-    children: bool = False
+    children: bool = False  # also profile the processes that the program starts
+    # for counting: without the CUDA sources in the report, and without emptying the GPU's caches before each pass, so
+    # that a launch may profit from the one before
     quick: bool = False
+    # an NVTX range also holds what other threads launch meanwhile, as autograd's do
     ranges_of_all_threads: bool = False
 
     def __post_init__(self) -> None:

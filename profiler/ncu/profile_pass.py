@@ -61,21 +61,13 @@ class ProfiledTask:
 
 @dataclass(frozen=True, slots=True)
 class PassOutcome:
-    """What a pass achieved.
+    """What a pass achieved."""
 
-    Attributes:
-        finished: the tasks whose launches are in its report.
-        attributed: the task that was being profiled when the pass failed.
-        error: why it failed, None if it did not.
-        interrupted: Ctrl-C ended it early.
-        card: the GPU, where it was not chosen in advance.
-    """
-
-    finished: tuple[ProfiledTask, ...] = ()
-    attributed: Task | None = None
-    error: ProfilerError | None = None
-    interrupted: bool = False
-    card: Card | None = None
+    finished: tuple[ProfiledTask, ...] = ()  # the tasks whose launches are in its report
+    attributed: Task | None = None  # the task that was being profiled when the pass failed
+    error: ProfilerError | None = None  # why it failed, None if it did not
+    interrupted: bool = False  # Ctrl-C ended it early
+    card: Card | None = None  # the GPU, where it was not chosen in advance
 
 
 def next_pass(directory: Path) -> PassFiles:

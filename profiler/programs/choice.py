@@ -69,25 +69,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to profile.
+    """What to profile."""
 
-    Attributes:
-        names: mangled names of the kernels, most expensive first.
-        invocations: which of each, counted from 1 for each launch configuration.
-        kernels: kernels and launch configurations that are chosen.
-        launches: launches that ncu will profile.
-        share: of the GPU time that the user's selection holds, the part of the chosen kernels (0 to 1).
-        left_out: kernels and launch configurations that the limit left out.
-        duration: nanoseconds that the profiled launches took in the count.
-    """
-
-    names: tuple[str, ...]
-    invocations: tuple[int, ...]
-    kernels: int
-    launches: int
-    share: float
-    left_out: int
-    duration: float
+    names: tuple[str, ...]  # mangled names of the kernels, most expensive first
+    invocations: tuple[int, ...]  # which of each, counted from 1 for each launch configuration
+    kernels: int  # kernels and launch configurations that are chosen
+    launches: int  # launches that ncu will profile
+    share: float  # of the GPU time that the user's selection holds, the part of the chosen kernels (0 to 1)
+    left_out: int  # kernels and launch configurations that the limit left out
+    duration: float  # nanoseconds that the profiled launches took in the count
 
     @property
     def filters(self) -> tuple[str, ...]:

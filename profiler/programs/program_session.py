@@ -55,11 +55,9 @@ class Ranks:
     ncu's report knows processes by their ids, their users by their ranks, which a launcher puts into the environment of
     what it starts; Linux shows that as long as the process lives.
 
-    Attributes:
-        known: rank by process; those without one are left out.
     """
 
-    known: dict[int, int] = field(default_factory=dict)
+    known: dict[int, int] = field(default_factory=dict)  # rank by process; those without one are left out
     _seen: set[int] = field(default_factory=set)
 
     def look(self, log: Path) -> None:
@@ -94,26 +92,16 @@ def rank_of(process: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one run under ncu left behind.
+    """What one run under ncu left behind."""
 
-    Attributes:
-        report: the report, None if ncu wrote none.
-        launches: launches in it.
-        passes: most passes of a launch.
-        seconds: wall clock of the run.
-        exit_code: of ncu, which passes on the program's.
-        interrupted: Ctrl-C ended it; what was profiled before is in the report.
-        warnings: ncu's warnings, each once.
-        ranks: rank by process, where a launcher gave them ranks.
-    """
-
-    report: Path | None
-    launches: int
-    passes: int
-    seconds: float
-    exit_code: int
-    interrupted: bool = False
-    warnings: tuple[str, ...] = ()
+    report: Path | None  # the report, None if ncu wrote none
+    launches: int  # launches in it
+    passes: int  # most passes of a launch
+    seconds: float  # wall clock of the run
+    exit_code: int  # of ncu, which passes on the program's
+    interrupted: bool = False  # Ctrl-C ended it; what was profiled before is in the report
+    warnings: tuple[str, ...] = ()  # ncu's warnings, each once
+    # rank by process, where a launcher gave them ranks
     ranks: Mapping[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -123,31 +111,21 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class ProgramProfiler:
-    """One user's program, and how it is run under ncu.
+    """One user's program, and how it is run under ncu."""
 
-    Attributes:
-        program: the command with its arguments.
-        folder: where everything is written; it exists.
-        metric_set: ``lean`` or one of ncu's own.
-        sections, extra_metrics: collected besides.
-        timeline: sample counters over each launch.
-        clock_control: ncu's ``--clock-control``.
-        marked_only: profile only between cudaProfilerStart and cudaProfilerStop.
-        output: stream for the program's own output while it is counted (None: its log).
-        environment: variables that the program gets besides those of this process.
-        note: told when ncu has to wait for another profiler.
-    """
-
-    program: tuple[str, ...]
-    folder: Path
-    metric_set: str = LEAN
+    program: tuple[str, ...]  # the command with its arguments
+    folder: Path  # where everything is written; it exists
+    metric_set: str = LEAN  # ``lean`` or one of ncu's own
+    # sections, extra_metrics: collected besides
     sections: tuple[str, ...] = ()
     extra_metrics: tuple[str, ...] = ()
-    timeline: bool = True
-    clock_control: str = "none"
-    marked_only: bool = False
-    output: int | None = None
+    timeline: bool = True  # sample counters over each launch
+    clock_control: str = "none"  # ncu's ``--clock-control``
+    marked_only: bool = False  # profile only between cudaProfilerStart and cudaProfilerStop
+    output: int | None = None  # stream for the program's own output while it is counted (None: its log)
+    # variables that the program gets besides those of this process
     environment: Mapping[str, str] = field(default_factory=dict)
+    # told when ncu has to wait for another profiler
     note: Callable[[str], object] = field(default=lambda _: None, compare=False)
 
     @property
