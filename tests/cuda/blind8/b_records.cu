@@ -191,6 +191,7 @@ __device__ __forceinline__ void draw_from(Words words, unsigned *polynomial) {
         else waiting = number;
         ++count;
     };
+#pragma unroll 1
     for (int i = 0; i < STREAM / 4 && count < COEFFICIENTS; i += 3) {
         unsigned a = words(i), b = words(i + 1), c = words(i + 2);
         offer(a & 4095), offer(a >> 12 & 4095), offer((a >> 24 | b << 8) & 4095), offer(b >> 4 & 4095);
