@@ -64,6 +64,7 @@ FUNCTIONS = tuple(
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature})" for function in FUNCTIONS))
 
+PARTS = ("powf of one base", "erfcf", "coshf")  # in `powf`, `normcdff` and `sinhf` as well
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
 WHOLE_POWER = 4  # products that a small whole power takes
@@ -122,8 +123,8 @@ def precise_functions(work: Work) -> Found:
             signature = function.signature
             if not re.search(signature, line.text):
                 continue
-            if taken[index] and function.name == "powf of one base":
-                continue  # the whole power goes
+            if taken[index] and function.name in PARTS:
+                continue  # the whole function goes
             rows, guards = _slice(work, index, function, taken)
             if not rows:
                 continue
@@ -425,10 +426,13 @@ def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> boo
 def _constant(work: Work, index: int, name: str) -> bool:
     """Whether a register holds a number that stands in the code."""
     sources = [work.sass[at] for at in work.code.producers(index, name)]
-    return bool(sources) and all(
-        (line.moves_a_constant and not line.reads)
-        or (line.opcode in ("MOV", "UMOV") and line.operands[-1].startswith("0x"))
-        for line in sources
+    return bool(sources) and all(map(_is_number, sources))
+
+
+def _is_number(line: Sass) -> bool:
+    """Whether an instruction sets a register to a number that stands in the code."""
+    return (line.moves_a_constant and not line.reads) or (
+        line.opcode in ("MOV", "UMOV") and line.operands[-1].startswith("0x")
     )
 
 
@@ -568,7 +572,8 @@ def connected(work: Work, index: int, count: int, taken: Mask) -> list[int]:
     while waiting and len(found) < count:
         at = waiting.popleft()
         near = [source for register in code.sass[at].reads for source in code.producers(at, register)]
-        near += code.consumers(at, REACH)
+        # A number that calls have in common is no way from one to another.
+        near += () if _is_number(code.sass[at]) else code.consumers(at, REACH)
         for other in sorted(near, key=lambda place: abs(place - at)):
             if other in seen or abs(other - index) > REACH or len(found) >= count:
                 continue
