@@ -56,8 +56,7 @@ class Extension:
     """The loaded extension: ``torch.ops.gemmprof.*`` exist."""
 
     library: Path
-    names: tuple[str, ...]
-    """The operators, without their ``_out`` forms."""
+    names: tuple[str, ...]  # the operators, without their ``_out`` forms
 
     def occupancy(self, name: str) -> tuple[KernelOccupancy, ...]:
         """Ask the CUDA runtime about every kernel of a stage (or variant), by operator name; needs a GPU.

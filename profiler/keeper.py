@@ -43,10 +43,8 @@ class Keeper:
         self.directory = directory
         self.progress = progress
         self.lock = lock
-        self.stopping = threading.Event()
-        """Set once Ctrl-C was heard: nothing new is begun."""
-        self.leaving = threading.Event()
-        """Set once it was heard again: what is begun is left."""
+        self.stopping = threading.Event()  # set once Ctrl-C was heard: nothing new is begun
+        self.leaving = threading.Event()  # set once it was heard again: what is begun is left
         self._changing = threading.RLock()
 
     def save(self) -> None:

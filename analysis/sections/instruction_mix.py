@@ -29,10 +29,8 @@ class OpcodeCount:
     """
 
     opcode: str
-    instruction_class: str
-    """Key of the class, see `opcodes.CLASSES`."""
-    meaning: str
-    """The opcode in words, '' if gemmprof does not know it."""
+    instruction_class: str  # key of the class, see `opcodes.CLASSES`
+    meaning: str  # the opcode in words, '' if gemmprof does not know it
     executed: int = figure("Warp instructions")
     thread_executed: int | None = figure("Thread instructions")
 
@@ -130,8 +128,7 @@ class InstructionMix:
     """
 
     opcodes: tuple[OpcodeCount, ...]
-    modifiers: tuple[OpcodeCount, ...]
-    """The same by full opcode (``LDG.E.128``); empty if not collected."""
+    modifiers: tuple[OpcodeCount, ...]  # the same by full opcode (``LDG.E.128``); empty if not collected
     classes: tuple[ClassCount, ...]
     pipes: tuple[PipeUse, ...]
     ratios: Ratios

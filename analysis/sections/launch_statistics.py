@@ -27,13 +27,11 @@ class Launch:
     threads_per_block: int
     threads: int
     warps_per_block: int
-    idle_lanes: int
-    """Threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads."""
+    idle_lanes: int  # threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads
     cache_config: str | None
     cluster_scheduling_policy: str | None
     enabled_tpcs: str | None
-    green_context: int | None
-    """1 if the launch was confined to a part of the GPU by a green context."""
+    green_context: int | None  # 1 if the launch was confined to a part of the GPU by a green context
     registers_per_thread: int | None = figure("Registers per thread", alone="Registers of a thread")
     static_shared_memory: int | None = figure("Static shared memory", "size")
     dynamic_shared_memory: int | None = figure("Dynamic shared memory", "size")

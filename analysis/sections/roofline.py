@@ -116,8 +116,7 @@ class Roofline:
     notes: tuple[str, ...] = ()
     """What a reader must know of this device: 'compute capability 12.1 has no device-memory counters'."""
     missing: NotCollected | None = None
-    tensor_counted: bool = True
-    """Whether the report counts what tensor cores did, if the GPU has any."""
+    tensor_counted: bool = True  # whether the report counts what tensor cores did, if the GPU has any
 
     @property
     def computes(self) -> bool | None:

@@ -74,11 +74,9 @@ class SpeedOfLight:
     )
     sm_clock_hz: float | None = figure("SM clock", "hz", of=metrics.SM_CLOCK)
     dram_clock_hz: float | None = figure("Memory clock", "hz", of=metrics.DRAM_CLOCK)
-    sm_breakdown: tuple[BreakdownEntry, ...] = ()
-    """Largest first."""
+    sm_breakdown: tuple[BreakdownEntry, ...] = ()  # largest first
     memory_breakdown: tuple[BreakdownEntry, ...] = ()
-    bottleneck: Bottleneck | None = None
-    """None unless both throughputs were collected."""
+    bottleneck: Bottleneck | None = None  # None unless both throughputs were collected
     missing: NotCollected | None = None
 
     @property

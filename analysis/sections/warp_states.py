@@ -161,8 +161,7 @@ class StateShare:
     share: float = figure(
         "Share", "share", "of the warp's cycles per issue, of all samples where there are none"
     )
-    waits: tuple[WaitShare, ...] = ()
-    """What the warps of this state wait for, where the instructions tell it."""
+    waits: tuple[WaitShare, ...] = ()  # what the warps of this state wait for, where the instructions tell it
 
     @property
     def label(self) -> str:

@@ -42,8 +42,7 @@ class GpuWorkers:
     def __init__(self, client: Client, command: str, model: str, patience: float, progress: Progress) -> None:
         self.client, self.command, self.model = client, command, model
         self._patience, self._progress = patience, progress
-        self.ending = False
-        """Nothing more is begun."""
+        self.ending = False  # nothing more is begun
         self._lock = threading.Lock()
         self._workers: Mapping[str, Mapping[str, Any]] = connection.gpu_workers(client)
         self._gone: set[str] = set()

@@ -56,8 +56,7 @@ class Launch:
     block: tuple[int, int, int]
     shared_memory: int
     duration: float
-    wanted: bool = True
-    """Whether the user's selection means it."""
+    wanted: bool = True  # whether the user's selection means it
     process: int | None = None
     """Which of several processes launched it: ncu counts the invocations of each by itself."""
 
