@@ -495,7 +495,7 @@ def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed:
         raise failures[0]
     only_run = found.runs[0] if len(found.runs) == 1 else None
     session = Session(
-        _title(inputs),
+        titled([path.resolve().name if path.name in ("", ".", "..") else path.name for path in inputs]),
         tuple(kernels),
         only_run,
         tuple(failures),
@@ -543,6 +543,6 @@ def _read_lot(
     return found
 
 
-def _title(inputs: Sequence[Path]) -> str:
-    names = [path.resolve().name if path.name in ("", ".", "..") else path.name for path in inputs]
+def titled(names: Sequence[str]) -> str:
+    """What several files are called together, by the first."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

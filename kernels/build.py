@@ -174,7 +174,9 @@ class _Plan:
         numbers: tuple[str, ...],
         cache: Path,
     ) -> _Plan:
-        stage_list = "".join(f"GEMMPROF_STAGE({v.name}, {_mask(v.stage.dtypes)})\n" for v in variants)
+        # The types as the binding takes them: a bit each, counted as `gemmprof::Dtype` counts.
+        masks = {v.name: sum(1 << element_type(dtype).code for dtype in v.stage.dtypes) for v in variants}
+        stage_list = "".join(f"GEMMPROF_STAGE({name}, {mask})\n" for name, mask in masks.items())
         includes = [f"-isystem={path}" for path in torch.include_directories]
         binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
         hosts = (binding, compiler.host_unit("include/runtime.cu", nvcc))
@@ -192,11 +194,6 @@ class _Plan:
     def everything(self) -> tuple[Unit, ...]:
         """All compiler calls."""
         return tuple(unit for calls in self.units.values() for unit in calls)
-
-
-def _mask(dtypes: Sequence[str]) -> int:
-    """The types as the binding takes them: a bit each, counted as `gemmprof::Dtype` counts."""
-    return sum(1 << element_type(name).code for name in dtypes)
 
 
 def _make(

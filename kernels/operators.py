@@ -18,7 +18,7 @@ from gemmprof.model import Stage
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, dtype
+    from torch import Tensor
 
     from gemmprof.kernels.build import BuildResult
 
@@ -169,16 +169,11 @@ def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:
 def _fake_gemm(
     a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:
-    _check_fake(a, b, c)
-    return a.new_empty((a.size(0), b.size(1)), dtype=_usual_c_type(a) if c is None else c.dtype)
-
-
-def _usual_c_type(a: Tensor) -> dtype:
-    """C's type where none is given."""
     import torch
 
-    found: dtype = getattr(torch, element_type(name_of(a.dtype)).c_types[0])
-    return found
+    _check_fake(a, b, c)
+    usual = getattr(torch, element_type(name_of(a.dtype)).c_types[0])
+    return a.new_empty((a.size(0), b.size(1)), dtype=usual if c is None else c.dtype)
 
 
 def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> None:

@@ -61,8 +61,9 @@ def install(file: Path) -> tuple[Stage, ...]:
         ]
         added += mine
         ladders.append(replace(ladder, stages=(*kept, *mine)))
+    own = {s.name for ladder in catalog.LADDERS for s in ladder.stages if s.number < FIRST_NUMBER}
     for stage, parameters in declared:
-        if any(stage.name == own.name for own in _own_stages()):
+        if stage.name in own:
             raise UsageError(
                 f"{file}: the ladder has a stage {stage.name} already", remedies=["rename the function"]
             )
@@ -83,11 +84,6 @@ def source_hash(stage: Stage) -> str:
     """Hash of the file that a plugged-in stage comes from, '' for others: results of a changed file are not mixed."""
     path = _sources.get(stage.name)
     return "" if path is None else hash_file(path)[0]
-
-
-def _own_stages() -> Iterator[Stage]:
-    for ladder in catalog.LADDERS:
-        yield from (stage for stage in ladder.stages if stage.number < FIRST_NUMBER)
 
 
 def _declared(path: Path) -> Iterator[tuple[Stage, int]]:

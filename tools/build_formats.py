@@ -142,7 +142,7 @@ def commented(source: str) -> Iterator[tuple[str, str]]:
             above.append(comment[1])
             continue
         if field := re.fullmatch(r"    (\w+): .*?(?:  # (.+))?", line):
-            words = field[2] or " ".join(above)
+            words = (field[2] or " ".join(above)).rstrip(".")
             several = re.fullmatch(r"(\w+(?:, \w+)+): (.+)", words)
             if words:
                 yield from dict.fromkeys(

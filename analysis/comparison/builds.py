@@ -17,6 +17,7 @@ from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Ran
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas, read_sass
 from gemmprof.analysis.opcodes import CLASSES, info
+from gemmprof.analysis.session import titled
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import open_file, read_text
 from gemmprof.gpu.toolchain import KernelResources, demangle, sass_encodings, sass_functions
@@ -57,8 +58,7 @@ def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
                     remedies=["give each build's files once"],
                 )
             records[record.key] = record
-    title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    return Side(Path(title).name, tuple(records.values()))
+    return Side(titled([Path(path).name for path in paths]), tuple(records.values()))
 
 
 def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:

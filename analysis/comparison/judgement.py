@@ -279,27 +279,19 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one kernel. Changes are after/before - 1: 0.02 is 2 % slower.
+    """The verdict on one kernel. Changes are after/before - 1: 0.02 is 2 % slower."""
 
-    Attributes:
-        verdict: ``same``, ``faster``, ``slower`` or ``unclear``.
-        before, after: the times that the change is of, in the unit of the batches: each side's location.
-        change: the best estimate, after/before - 1.
-        low, high: its interval, corrected for the number of kernels.
-        detectable: the smallest slowdown that data like these show with a probability of 95 %.
-        estimate: what it rests on, of this kernel alone.
-        equivalent: whether it is surely smaller than the margin, whatever the verdict.
-    """
-
-    verdict: Verdict
+    verdict: Verdict  # ``same``, ``faster``, ``slower`` or ``unclear``
+    # before, after: the times that the change is of, in the unit of the batches: each side's location
     before: float
     after: float
-    change: float
+    change: float  # the best estimate, after/before - 1
+    # low, high: its interval, corrected for the number of kernels
     low: float
     high: float
-    detectable: float
-    estimate: Estimate
-    equivalent: bool = False
+    detectable: float  # the smallest slowdown that data like these show with a probability of 95 %
+    estimate: Estimate  # what it rests on, of this kernel alone
+    equivalent: bool = False  # whether it is surely smaller than the margin, whatever the verdict
 
 
 def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> Estimate:

@@ -120,8 +120,10 @@ def usual_noise(timed: bool = False) -> NoiseModel:
 BUSY_PERCENT = 60.0  # below this, neither compute nor memory is what limits (as in ncu's rule SOLBottleneck)
 
 
-def limit_of(compute: float, memory: float) -> str:
-    """The coarse limit that tells kernels apart, from the two throughputs in per cent of peak."""
+def limit_of(compute: float | None, memory: float | None) -> str:
+    """The coarse limit that tells kernels apart, from the two throughputs in per cent of peak; '' without them."""
+    if compute is None or memory is None:
+        return ""
     if max(compute, memory) < BUSY_PERCENT:
         return "latency"
     return "compute" if compute > memory else "memory"

@@ -17,11 +17,9 @@ from msgspec import Meta
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.judgement import Batch
-from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.inputs.named_figures import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.opcodes import opcode_of
-from gemmprof.analysis.reading.context import clock_control, collected_by
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.warp_states import ISSUING, WarpStates
 from gemmprof.base.spread import grouped
@@ -38,26 +36,19 @@ SAME_WITHIN = 0.005  # changes up to this size (see `Change.magnitude`) count as
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quantity before and after.
+    """One quantity before and after."""
 
-    Attributes:
-        name: identifier, for example ``ffma_per_shared_load``.
-        title: name for people.
-        group: ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``.
-        unit: unit of both values: ``s``, ``ns``, ``byte``, ``%``, ``cycle``, ``inst`` or ''.
-        before, after: None where one side did not collect it.
-        better: ``lower``, ``higher`` or ``neither`` (the value explains, but is no goal in itself).
-        whole: what the quantity is a part of, in its unit: 100 for per cent, all wavefronts for conflicts, the
-            whole latency for a stall; 0 for a quantity of its own.
-    """
-
-    name: str
-    title: str
+    name: str  # identifier, for example ``ffma_per_shared_load``
+    title: str  # name for people
+    # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
     group: str
-    unit: str
+    unit: str  # unit of both values: ``s``, ``ns``, ``byte``, ``%``, ``cycle``, ``inst`` or ''
+    # before, after: None where one side did not collect it
     before: float | None
     after: float | None
-    better: str
+    better: str  # ``lower``, ``higher`` or ``neither`` (the value explains, but is no goal in itself)
+    # what the quantity is a part of, in its unit: 100 for per cent, all wavefronts for conflicts, the whole latency
+    # for a stall; 0 for a quantity of its own
     whole: float = 0.0
 
     @property
@@ -356,12 +347,6 @@ class KernelRecord:
         return median(durations) / 1e9 if durations else None
 
 
-def origin_of(profile: KernelProfile) -> Origin:
-    """Where a launch was profiled."""
-    session = profile.session
-    return Origin(profile.device.name, clock_control(session), collected_by(session), dict(session.versions))
-
-
 def times_of(profiles: Iterable[KernelProfile]) -> Times:
     """The times of the launches of one kernel in one report."""
     launches = list(profiles)
@@ -388,12 +373,6 @@ def ranges_of(profiles: Iterable[KernelProfile]) -> dict[str, Range]:
         if not name.startswith(m.DEVICE_ATTRIBUTE_PREFIX) and (value := profile.number(name)) is not None
     )
     return {name: Range.of(found) for name, found in values.items()}
-
-
-def limit_of_launch(profile: KernelProfile) -> str:
-    """What limits a launch, '' where the throughputs were not collected."""
-    compute, memory = profile.number(m.SM_THROUGHPUT), profile.number(m.MEMORY_THROUGHPUT)
-    return "" if compute is None or memory is None else limit_of(compute, memory)
 
 
 def batches(record: KernelRecord, timed: bool) -> list[Batch]:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison import records as recorded
+from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.comparison.records import measures
 from gemmprof.analysis.inputs.families import census, told_apart
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.reading.context import clock_control, collected_by
 from gemmprof.analysis.reading.report import ReportReader, code_digests, one_launch
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.analysis.session import load_session, selected_reports
+from gemmprof.analysis.session import load_session, selected_reports, titled
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.base.spread import each, grouped
 from gemmprof.model import Instruction, KernelProfile, StageResult
@@ -63,7 +65,7 @@ def load_side(
     found = expand(paths)
     # Beside the reports of `gemmprof profile` lies one that only counted all launches.
     named = [path for path in found if not path.name.startswith(COUNT_REPORT)] or found
-    title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
+    title = titled([path.name for path in named])
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
     if launch is not None:
@@ -123,7 +125,7 @@ def of_launches(
     label: str, key: tuple[str, ...], launches: Sequence[KernelProfile], middle: KernelAnalysis, digest: str
 ) -> recorded.KernelRecord:
     """The launches of one kernel in one process, with the quantities of one of them, whose code has this digest."""
-    profile = middle.profile
+    profile, session = middle.profile, middle.profile.session
     return recorded.KernelRecord(
         name=profile.name,
         label=label,
@@ -132,8 +134,10 @@ def of_launches(
         key=key,
         launches=len(launches),
         times=(recorded.times_of(launches),),
-        origin=recorded.origin_of(profile),
-        limit=recorded.limit_of_launch(profile),
+        origin=recorded.Origin(
+            profile.device.name, clock_control(session), collected_by(session), dict(session.versions)
+        ),
+        limit=limit_of(profile.number(m.SM_THROUGHPUT), profile.number(m.MEMORY_THROUGHPUT)),
         code=recorded.Code(digest) if digest else None,
         metrics=recorded.ranges_of(launches),
         measures=measures(middle),

@@ -94,21 +94,16 @@ COUNTER_CHANGE = 0.01  # a counter that moved less than this share is the same w
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A step in one series.
+    """A step in one series."""
 
-    Attributes:
-        before, after: the last point before the step and the first behind it.
-        step: position, ratio and noise.
-        causes: what changed with it, of ``code``, ``tools``, ``clocks``, ``counters``; ``("unknown",)`` where nothing
-            that was recorded did.
-        details: one sentence a cause.
-    """
-
+    # before, after: the last point before the step and the first behind it
     before: Point
     after: Point
-    step: changepoints.Step
+    step: changepoints.Step  # position, ratio and noise
+    # what changed with it, of ``code``, ``tools``, ``clocks``, ``counters``; ``("unknown",)`` where nothing that was
+    # recorded did
     causes: tuple[str, ...]
-    details: tuple[str, ...]
+    details: tuple[str, ...]  # one sentence a cause
 
     @property
     def is_slower(self) -> bool:

@@ -33,19 +33,14 @@ _OF_THE_GRID = {"small_grid", "low_occupancy", "tail_effect", "workload_imbalanc
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a performance engineer would say first.
+    """What a performance engineer would say first."""
 
-    Attributes:
-        limited_by: one to three words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``,
-            ``small grid``, ``unknown`` …
-        closeness: sentence: how close to which limit.
-        waiting: sentence: what the warps wait for; '' if not collected.
-        advice: sentence: what to change first; '' if nothing is known. The findings of the explanation say more.
-    """
-
+    # one to three words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``, ``small grid``,
+    # ``unknown`` …
     limited_by: str
-    closeness: str
-    waiting: str = ""
+    closeness: str  # sentence: how close to which limit
+    waiting: str = ""  # sentence: what the warps wait for; '' if not collected
+    # sentence: what to change first; '' if nothing is known. The findings of the explanation say more.
     advice: str = ""
 
     @property

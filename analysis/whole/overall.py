@@ -125,18 +125,13 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of the advice on an earlier version of a program.
+    """What came of the advice on an earlier version of a program."""
 
-    Attributes:
-        proposals: of the earlier version, those on its kernels, each with what it still saves now, as a share of the
-            earlier time.
-        predicted: of those that were followed: what they were to save together, share, low and high; None without any.
-        measured: what the sum of all kernels is shorter by, a share.
-    """
-
+    # of the earlier version, those on its kernels, each with what it still saves now, as a share of the earlier time
     proposals: tuple[tuple[Proposal, float], ...]
+    # of those that were followed: what they were to save together, share, low and high; None without any
     predicted: tuple[float, float, float] | None
-    measured: float
+    measured: float  # what the sum of all kernels is shorter by, a share
 
     @property
     def words(self) -> str:

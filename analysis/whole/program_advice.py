@@ -76,28 +76,20 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One change, over all the launches that it concerns.
+    """One change, over all the launches that it concerns."""
 
-    Attributes:
-        cause: key of `TITLES`, or of a kernel's cause (`analysis.explanation.causes.CAUSES`).
-        says: what there is, a sentence with its sums.
-        change: what to do about it, a sentence.
-        saves, low, high: share of the program's time, with an 80 % interval.
-        span: the launches that it concerns, added up.
-        families: ids of theirs, most time first.
-        share_of: what that is a share of: ``kernels``, the sum of all launches, or ``wall``, with the gaps of a trace.
-        gains: what it saves in each launch, by its position.
-    """
-
-    cause: str
-    says: str
-    change: str
+    cause: str  # key of `TITLES`, or of a kernel's cause (`analysis.explanation.causes.CAUSES`)
+    says: str  # what there is, a sentence with its sums
+    change: str  # what to do about it, a sentence
+    # saves, low, high: share of the program's time, with an 80 % interval
     saves: float
     low: float
     high: float
-    span: Span = field(repr=False)
-    families: tuple[str, ...] = ()
+    span: Span = field(repr=False)  # the launches that it concerns, added up
+    families: tuple[str, ...] = ()  # ids of theirs, most time first
+    # what that is a share of: ``kernels``, the sum of all launches, or ``wall``, with the gaps of a trace
     share_of: str = "kernels"
+    # what it saves in each launch, by its position
     gains: Mapping[int, Gain] = field(default_factory=dict, repr=False)
 
     @property
@@ -113,16 +105,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """All proposals, most saved first.
+    """All proposals, most saved first."""
 
-    Attributes:
-        proposals: what is worth a line.
-        together: what they save together, share, low and high; None for fewer than two.
-        sampled: whether the report holds chosen launches alone, so that their neighbours in it are none.
-    """
-
-    proposals: tuple[Proposal, ...] = ()
+    proposals: tuple[Proposal, ...] = ()  # what is worth a line
+    # what they save together, share, low and high; None for fewer than two
     together: tuple[float, float, float] | None = None
+    # whether the report holds chosen launches alone, so that their neighbours in it are none
     sampled: bool = False
 
 

@@ -169,21 +169,22 @@ def _torch(data: bytes) -> Iterator[Ran]:
     calls: dict[str, tuple[float, int | str]] = {}
     for event in events:
         if event.cat in _OPERATORS:
-            started = _time(event.ts)
-            opened.setdefault(event.tid, []).append((started, started + _time(event.dur), event.name))
+            opened.setdefault(event.tid, []).append((*_times(event), event.name))
         elif event.cat in _CALLS and (number := _correlation(event)):
-            calls.setdefault(number, (_time(event.ts), event.tid))
+            calls.setdefault(number, (1000.0 * float(event.ts), event.tid))
     stacks = _Stacks(opened)
     for event in events:
         if event.cat != "kernel":
             continue
-        started = _time(event.ts)
+        started, ended = _times(event)
         when, thread = calls.get(_correlation(event), (started, ""))
-        yield Ran(event.name, started, started + _time(event.dur), when, stacks.at(thread, when))
+        yield Ran(event.name, started, ended, when, stacks.at(thread, when))
 
 
-def _time(value: float | str) -> float:
-    return 1000.0 * float(value)
+def _times(event: _Event) -> tuple[float, float]:
+    """Begin and end in nanoseconds."""
+    started = 1000.0 * float(event.ts)
+    return started, started + 1000.0 * float(event.dur)
 
 
 def _correlation(event: _Event) -> str:
@@ -240,7 +241,7 @@ def _nsys(data: bytes) -> list[Ran]:
         database.set_authorizer(_allows)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, len(data))
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        room = _Room(len(data))
+        room = [min(MOST_ROWS, len(data) // ROW_BYTES), len(data)]  # rows and text that the file can hold
         names = dict(_rows(database, tables, "StringIds", "id, value", room))
         calls = {
             number: (start, thread)
@@ -267,11 +268,14 @@ def _nsys(data: bytes) -> list[Ran]:
 
 
 def _rows(
-    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str, room: _Room
+    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str, room: list[int]
 ) -> Iterator[tuple[Any, ...]]:
     if table in tables:
         for row in database.execute(f"SELECT {columns} FROM {table}"):
-            room.take(row)
+            room[0] -= 1
+            room[1] -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+            if min(room) < 0:
+                raise ValueError("more rows than are read, or than the file can hold")
             yield row
 
 
@@ -279,20 +283,6 @@ def _allows(action: int, *_: str | None) -> int:
     """Columns of tables may be read; what a schema would have computed, and every other statement, may not."""
     allowed = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
     return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
-
-
-class _Room:
-    """Ends the reading of a database that gives more rows or text than its file can hold."""
-
-    def __init__(self, size: int) -> None:
-        self._rows = min(MOST_ROWS, size // ROW_BYTES)
-        self._text = size
-
-    def take(self, row: tuple[Any, ...]) -> None:
-        self._rows -= 1
-        self._text -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
-        if self._rows < 0 or self._text < 0:
-            raise ValueError("more rows than are read, or than the file can hold")
 
 
 @lru_cache(maxsize=8192)

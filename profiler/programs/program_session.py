@@ -267,8 +267,8 @@ class ProgramProfiler:
             remedies.insert(
                 0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
             )
-        launcher = launcher_elsewhere(self.program)
-        if launcher and isinstance(error, NothingProfiledError):
+        launcher = Path(self.program[0]).name
+        if launcher in _STARTED_ELSEWHERE and isinstance(error, NothingProfiledError):
             remedies.insert(
                 0,
                 f"{launcher} may start its processes where ncu does not see them: put the profiler behind it, "
@@ -333,12 +333,6 @@ def program_name(program: Sequence[str]) -> str:
     if "-m" in program[:-1] and not script.endswith(".py"):
         script = program[program.index("-m") + 1]
     return re.sub(r"[^\w.+-]+", "_", Path(script).stem)[:60].strip(".-_") or "program"
-
-
-def launcher_elsewhere(program: Sequence[str]) -> str:
-    """The launcher that a command begins with, where ncu may not see what it starts; '' for others."""
-    name = Path(program[0]).name if program else ""
-    return name if name in _STARTED_ELSEWHERE else ""
 
 
 def check_program(program: Sequence[str]) -> tuple[str, ...]:
