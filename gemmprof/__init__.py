@@ -47,22 +47,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "GemmprofError": "gemmprof.base.errors",
-    "Occupancy": "gemmprof.analysis.occupancy.calculator",
-    "Report": "gemmprof.api.opened",
-    "ReportError": "gemmprof.base.errors",
-    "UsageError": "gemmprof.base.errors",
-    "analyse": "gemmprof.analysis.kernel_analysis",
-    "explain": "gemmprof.api.opened",
-    "load_recorded_run": "gemmprof.runs.directory",
-    "load_run": "gemmprof.runs.directory",
-    "occupancy": "gemmprof.analysis.occupancy.calculator",
-    "occupancy_table": "gemmprof.analysis.occupancy.table",
-    "open": "gemmprof.api.opened",
-    "profile": "gemmprof.api.region",
-    "read_report": "gemmprof.analysis.reading.report",
+_NAMES = {
+    "gemmprof.analysis.kernel_analysis": "analyse",
+    "gemmprof.analysis.occupancy.calculator": "Occupancy occupancy",
+    "gemmprof.analysis.occupancy.table": "occupancy_table",
+    "gemmprof.analysis.reading.report": "read_report",
+    "gemmprof.api.opened": "Report explain open",
+    "gemmprof.api.region": "profile",
+    "gemmprof.base.errors": "GemmprofError ReportError UsageError",
+    "gemmprof.runs.directory": "load_recorded_run load_run",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (names, all of them)
 

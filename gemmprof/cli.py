@@ -37,28 +37,15 @@ def build_parser(only: str | None = None) -> Parser:
     return parser_of_commands(only)
 
 
-def _named_command(arguments: Sequence[str]) -> str:
-    """The command that the arguments name, '' if none: only its module is imported."""
-    for argument in arguments:
-        if argument in COMMANDS:
-            return argument
-        if not argument.startswith("-"):
-            break
-    return ""
+def _named(arguments: Sequence[str]) -> tuple[str, bool]:
+    """The command that the arguments name, '' if none (only its module is imported), and whether they name an input.
 
-
-def _names_an_input(arguments: Sequence[str]) -> bool:
-    """Whether the first word that is no option is a report, a run, a folder, a pattern or a family's id."""
+    An input, as the first word that is no option, is a report, a run, a folder, a pattern or a family's id.
+    """
     first = next((argument for argument in arguments if not argument.startswith("-")), "")
-    return bool(first) and (first[0] == "#" or any(c in first for c in "/\\*?[.") or os.path.lexists(first))
-
-
-def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """The arguments before the first ``--``, and the user's own command behind it, untouched."""
-    if "--" not in argv:
-        return argv, []
-    place = list(argv).index("--")
-    return argv[:place], list(argv[place + 1 :])
+    if not first or first in COMMANDS:
+        return first, False
+    return "", first[0] == "#" or any(c in first for c in "/\\*?[.") or os.path.lexists(first)
 
 
 _interrupts: list[int] = []
@@ -95,16 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
-def _run(argv: Sequence[str]) -> int:
+def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(help_text())  # without a parser, which takes longer to load than all else that help needs
         return EXIT_OK
     from gemmprof.arguments.parser import Parser, parser_of_front_door
 
-    name = _named_command(argv)
-    argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
+    name, front = _named(argv)
+    program: list[str] = []
+    if name in TAKE_A_PROGRAM and "--" in argv:  # what stands behind it is the user's own command, untouched
+        argv, program = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
     Parser.arguments = argv
-    front = not name and _names_an_input(argv)
     parser = parser_of_front_door() if front else build_parser(only=name)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -156,7 +144,7 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
         ],
     )
     with suppress(OSError):
-        print_error(_named_command(argv), problem, as_json="--json" in argv or "--format=json" in argv)
+        print_error(_named(argv)[0], problem, as_json="--json" in argv or "--format=json" in argv)
     return EXIT_FAULT
 
 

@@ -183,7 +183,6 @@ WRITES_JSON = {
     "gemmprof.reports.tables.launches": "a column of Parquet",
     "gemmprof.reports.tables.export": "metadata of Parquet",
     "gemmprof.reports.history.compaction": "metadata of Parquet",
-    "gemmprof.reports.pages.environment": "data for a page's scripts",
 }
 """Who writes JSON; what a person or a later call reads is a `Document`, encoded in the first place."""
 

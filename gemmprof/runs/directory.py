@@ -26,6 +26,7 @@ from gemmprof.base.amounts import brief
 from gemmprof.base.errors import ReportError, RunError
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import write_new
+from gemmprof.base.spread import grouped
 from gemmprof.base.views import view_of
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
 from gemmprof.ncurep import ncu_frame
@@ -64,13 +65,11 @@ class Run:
     @property
     def ladders(self) -> tuple[Ladder, ...]:
         """The ladders that the run has stages of, with those stages."""
-        names = dict.fromkeys(record.stage.ladder for record in self.stages)
-        return tuple(self._ladder(name) for name in names)
-
-    def _ladder(self, name: str) -> Ladder:
-        stages = tuple(record.stage for record in self.stages if record.stage.ladder == name)
-        dtypes = dict.fromkeys(dtype for stage in stages for dtype in stage.dtypes)
-        return Ladder(name, name, tuple(dtypes), stages)
+        stages = grouped((record.stage.ladder, record.stage) for record in self.stages)
+        return tuple(
+            Ladder(name, name, tuple(dict.fromkeys(dtype for one in of for dtype in one.dtypes)), tuple(of))
+            for name, of in stages.items()
+        )
 
     def record(self, number: int, problem: Problem | None = None) -> StageRecord:
         """The stage with this number, of the ladder that computes in the problem's type (None: of the first ladder).

@@ -18,6 +18,7 @@ from gemmprof.analysis.whole.program_advice import Proposal
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.analysis.whole.traces import Trace
 from gemmprof.base.documents import Document, From, Part
+from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
 from gemmprof.reports.facts import gpu_index
@@ -178,10 +179,8 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
     """Which launches are whose, where a report holds launches of several processes; else nothing."""
     if not session.processes:
         return ()
-    found: dict[tuple[int | None, int | None], list[LaunchPlace]] = {}
-    for kernel in session.kernels:
-        profile = kernel.profile
-        found.setdefault((profile.session.process, gpu_index(profile)), []).append(LaunchPlace.of(profile))
+    profiles = [kernel.profile for kernel in session.kernels]
+    found = grouped(((one.session.process, gpu_index(one)), LaunchPlace.of(one)) for one in profiles)
     return tuple(
         ProcessPart(process, gpu, tuple(launches), UNSET if ranks is None else process and ranks.get(process))
         for (process, gpu), launches in found.items()

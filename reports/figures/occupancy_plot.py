@@ -15,6 +15,7 @@ from gemmprof.analysis.occupancy.calculator import (
 )
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.base.output import new_file
+from gemmprof.base.spread import grouped
 from gemmprof.reports.figures.svg import matplotlib_defaults
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
 
 
 def _draw(panel: Axes, title: str, scale: int, labelled: Sequence[tuple[str, Curve]]) -> None:
-    groups: dict[Curve, list[str]] = {}
-    for label, curve in labelled:
-        groups.setdefault(curve, []).append(label)
+    groups = grouped((curve, label) for label, curve in labelled)
     for position, (curve, labels) in enumerate(groups.items()):
         x = [value / scale for value in curve.x]
         # Lines of different architectures overlap; thinner ones on top keep all of them visible.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, j
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers, write_new
+from gemmprof.base.spread import grouped
 from gemmprof.reports.history.point_files import (
     COMPACT,
     INDEXES,
@@ -69,11 +71,6 @@ class HistoryError(GemmprofError):
     """A store that is missing, of another format, or damaged."""
 
 
-def _is_ours(name: str) -> bool:
-    """Whether a store that has no marker yet may hold it: another first writer is at work, or one was killed there."""
-    return name in (MARKER, RECORDS, INDEXES, "compact.lock") or name.startswith(f".{MARKER}.")
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryStore:
     """A store on disk."""
@@ -95,7 +92,9 @@ class HistoryStore:
                     f"{path} holds no history",
                     remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
                 )
-            if path.is_dir() and not all(_is_ours(entry.name) for entry in path.iterdir()):
+            # Without a marker yet, another first writer may be at work, or one was killed there.
+            ours = re.compile(rf"{MARKER}|{RECORDS}|{INDEXES}|compact\.lock|\.{MARKER}\..*")
+            if path.is_dir() and not all(ours.fullmatch(entry.name) for entry in path.iterdir()):
                 remedy = "name an empty folder with --store"
                 raise HistoryError(f"{path} holds other files", remedies=[remedy])
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
@@ -208,11 +207,9 @@ class HistoryStore:
         Raises:
             UsageError: if the pattern is no regular expression.
         """
-        found: dict[tuple[str, str, str, str], list[Point]] = {}
         numbers = self.numbers(pattern, device=device, kind=kind)
-        for point in points_of(self._steadily(lambda files: files.rows(numbers))):
-            found.setdefault(point.series, []).append(point)
-        return found
+        points = points_of(self._steadily(lambda files: files.rows(numbers)))
+        return grouped((point.series, point) for point in points)
 
     def numbers(
         self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None

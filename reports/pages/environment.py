@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from gemmprof.analysis import opcodes
@@ -53,10 +53,7 @@ def _shown(value: Any) -> Any:
 
 def json_for_script(value: Any) -> Markup:
     """JSON that may stand inside a ``<script type="application/json">``: no ``<``, ``>``, ``&`` or line separators."""
-    text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&'":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+    return htmlsafe_json_dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 _HEAT = (0.5, 2.0, 4.0, 8.0, 14.0, 22.0, 35.0)

@@ -28,7 +28,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_folder, refuse_foreign, write_new
-from gemmprof.base.spread import batched, each, is_elsewhere
+from gemmprof.base.spread import batched, each, grouped, is_elsewhere
 from gemmprof.children.line_worker import end_with
 from gemmprof.model import CodePlace
 from gemmprof.reports import sentences
@@ -55,8 +55,6 @@ _OUR_HEAD = re.compile(
     rb'<!doctype html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
     rb'<meta http-equiv="Content-Security-Policy" content="[^"]*">\s*<meta name="generator" content="gemmprof">'
 )
-
-CODE_TEMPLATE = "analysis_source_view.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +297,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
 
 def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], str]:
     """The id of the row that shows a finding's place, '' where no listing of the page does."""
-    code = next((section.extra for section in shown if section.template == CODE_TEMPLATE), None)
+    code = next((section.extra for section in shown if section.name == "source_view"), None)
 
     def at(place: CodePlace) -> str:
         anchor = code.anchor_of(place) if code is not None else ""
@@ -336,9 +334,7 @@ def explain_all(sessions: Iterable[Session], *, processes: int) -> None:
 def _of_one_code(kernels: Sequence[KernelAnalysis]) -> list[list[KernelAnalysis]]:
     """Launches of one kernel side by side: what depends on its code alone is then worked out by one process."""
     most = max(1, min(TOGETHER, len(kernels) // WORTH_IT_FROM))
-    groups: dict[str, list[KernelAnalysis]] = {}
-    for kernel in kernels:
-        groups.setdefault(kernel.profile.name, []).append(kernel)
+    groups = grouped((kernel.profile.name, kernel) for kernel in kernels)
     return [list(lot) for group in groups.values() for lot in batched(group, most)]
 
 

@@ -19,6 +19,7 @@ from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
 from gemmprof.analysis.whole.overall import Came, Program, came
 from gemmprof.analysis.whole.spans import Span, walk
+from gemmprof.base.spread import grouped
 from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports import formatting
 from gemmprof.reports.facts import (
@@ -230,12 +231,12 @@ class SizeTable:
         timed = cubes if len(cubes) > 1 else timed
         if len(timed) < 2:
             return None
-        found: dict[tuple[int, str], list[tuple[str, float]]] = {}
-        for group in timed:
-            for row in group.rows:
-                if row.tflops is not None:
-                    stage = (row.record.stage.number, row.record.stage.title)
-                    found.setdefault(stage, []).append((self.label(group.problem), row.tflops))
+        found = grouped(
+            ((row.record.stage.number, row.record.stage.title), (self.label(group.problem), row.tflops))
+            for group in timed
+            for row in group.rows
+            if row.tflops is not None
+        )
         series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
         return page_svg(
             figures.performance_over_size(series, [self.label(group.problem) for group in timed]),
@@ -337,9 +338,7 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
     first = {group.ladder: group for group in reversed(at_length)}  # of each ladder, shown at length
-    by_ladder: dict[str, list[ProblemGroup]] = {}
-    for group in groups:
-        by_ladder.setdefault(group.ladder, []).append(group)
+    by_ladder = grouped((group.ladder, group) for group in groups)
     several = {ladder: members[::-1] for ladder, members in by_ladder.items() if len(members) > 1}
     return Overview(
         tuple(replace(group, folded=group is not first[group.ladder]) for group in at_length),

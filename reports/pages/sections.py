@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from gemmprof.analysis.comparison.outcome import compare_launches
@@ -22,7 +21,6 @@ from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.formatting import raw_value
 from gemmprof.reports.pages import occupancy_page
 from gemmprof.reports.pages.contents import KernelPage
-from gemmprof.reports.pages.environment import environment
 from gemmprof.reports.pages.source_listing import listing
 
 # Names of sections from top to bottom, with their titles in the table of contents where those are others.
@@ -55,7 +53,6 @@ class Section:
 
     name: str
     title: str
-    template: str
     result: Any
     extra: Any = None
     short: str = field(default="")
@@ -99,7 +96,7 @@ def sections(
             continue
         view = VIEWS.get(name)
         extra = view(result, page, prefix) if view is not None else None
-        shown.append(Section(name, title, _template(name), result, extra, ORDER.get(name) or title))
+        shown.append(Section(name, title, result, extra, ORDER.get(name) or title))
     place = {name: index for index, name in enumerate(ORDER)}
     shown.sort(key=lambda section: place.get(section.name, place["launch"] - 0.5))
     return shown, absent
@@ -127,17 +124,6 @@ def _results(
     if page.analysis.profile.metrics:
         found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
     return [item for item in found if item[2] is not None]
-
-
-def _template(name: str) -> str:
-    """The partial of a section, or the generic one."""
-    partial = f"analysis_{name}.html"
-    return partial if partial in _templates() else "analysis_generic.html"
-
-
-@cache
-def _templates() -> frozenset[str]:
-    return frozenset(environment().list_templates(filter_func=lambda name: name.startswith("analysis_")))
 
 
 def _metric_rows(profile: KernelProfile) -> list[tuple[str, str, str, str]]:

@@ -10,6 +10,7 @@ from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import visible
+from gemmprof.base.spread import grouped
 from gemmprof.gpu.arch import PRODUCTS, Product
 
 if TYPE_CHECKING:
@@ -98,9 +99,7 @@ def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
         last = step.resource
         style = "bold" if step.binding else ""
         rows.append([name, (step.text, style), _where(shared.architectures, answers)])
-    endings: dict[str, list[str]] = {}
-    for answer in answers:
-        endings.setdefault(reasoning.conclusion(answer), []).append(answer.limits.label)
+    endings = grouped((reasoning.conclusion(answer), answer.limits.label) for answer in answers)
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
     _print_table(console, rows)
@@ -122,10 +121,9 @@ def _print_clusters(console: Console, answers: Iterable[tuple[Product, Occupancy
 def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
-    found: dict[str, list[str]] = {}
-    for answer in answers:
-        for suggestion in reasoning.suggest(answer):
-            found.setdefault(str(suggestion), []).append(answer.limits.label)
+    found = grouped(
+        (str(one), answer.limits.label) for answer in answers for one in reasoning.suggest(answer)
+    )
     console.print("\nWhat would help", style="bold")
     if found:
         _print_table(console, [[text, _where(labels, answers)] for text, labels in found.items()])

@@ -13,7 +13,7 @@ from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
     from gemmprof.analysis.whole.overall import Program
-    from gemmprof.analysis.whole.program_advice import Advice, Proposal
+    from gemmprof.analysis.whole.program_advice import Proposal
     from gemmprof.analysis.whole.spans import Span
 
 # Proposals at the front door, of two lines each at most.
@@ -54,7 +54,11 @@ def advice(program: Program, width: int) -> Iterator[str]:
     if not first:
         return
     yield ""
-    yield _headed(program.advice, width)
+    together = program.advice.together
+    yield fit(
+        " saves  to change first in the program" + (f"; together {saved(*together)}" if together else ""),
+        width,
+    )
     for proposal in first:
         text = f"{proposal.title}{proposal.of_what}{_ids(proposal)}: {proposal.says}"
         lines = textwrap.wrap(
@@ -73,13 +77,6 @@ def _ids(proposal: Proposal) -> str:
     if not ids or proposal.cause in TITLES:
         return ""
     return f" in {', '.join(ids[:3])}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
-
-
-def _headed(found: Advice, width: int) -> str:
-    text = "saves  to change first in the program"
-    if found.together is not None:
-        text += f"; together {saved(*found.together)}"
-    return fit(f" {text}", width)
 
 
 def _line(title: str, spans: Sequence[Span], width: int) -> str:

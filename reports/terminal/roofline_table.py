@@ -14,6 +14,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
+from gemmprof.base.spread import grouped
 from gemmprof.model import NotCollected, Problem
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
@@ -83,11 +84,8 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
 
 def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
     """Why kernels have no row, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if not row.points:
-            reasons.setdefault(_why_none(row.result), []).append(row.name)
-    for reason, names in reasons.items():
+    without = ((_why_none(row.result), row.name) for row in rows if not row.points)
+    for reason, names in grouped(without).items():
         more = f" and {len(names) - 3:,} more" if names[3:] else ""
         yield Text(f"{reason}\n  in {', '.join(map(visible, names[:3]))}{more}")
 

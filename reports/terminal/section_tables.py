@@ -332,12 +332,9 @@ def _rules(result: Advice, most: int) -> Iterator[Row]:
     for item in result.items[: most if whole else most // 2]:
         worth = f"{item.estimated_speedup:.1f} %" if item.estimated_speedup else item.severity
         message = plain_text(item.message, addresses=False)
-        yield item.title or item.rule, worth, message if whole else _first_sentence(message)
-
-
-def _first_sentence(text: str) -> str:
-    """Up to the first full stop that ends a sentence."""
-    return re.split(r"(?<=[a-z)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
+        if not whole:  # up to the first full stop that ends a sentence
+            message = re.split(r"(?<=[a-z)%]\.)\s+(?=[A-Z])", message, maxsplit=1)[0]
+        yield item.title or item.rule, worth, message
 
 
 def place_text(place: Place) -> str:
