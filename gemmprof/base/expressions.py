@@ -172,9 +172,7 @@ class Copy:
     code: Annotated[str, "the copy as the source writes it, for people"]
     layout: Annotated[str, "how the box then lies in shared memory, and why"]
     boxes: Annotated[str, "how many of them a block asks for"] = "1"
-    receivers: Annotated[
-        str, "blocks of a cluster that each ask for a part, which is written to all of them"
-    ] = "1"
+    receivers: Annotated[str, "blocks of a cluster that each ask for a part, written to all of them"] = "1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Tool:
     path: Path
     version: Annotated[tuple[int, ...], "its number, () where the tool would not say"]
     banner: Annotated[
-        str, "the last line of ``--version``: of nvcc the build, which decides (with the flags) what it makes"
+        str, "last line of ``--version``: nvcc's build, which decides (with flags) what it makes"
     ] = ""
 
     @property
@@ -237,12 +237,8 @@ class KernelResources:
     static_shared_memory: Annotated[int, "bytes per block without the driver's reserve"] = 0
     barriers: Annotated[int | None, "block barriers, None where the tool does not say"] = None
     stack_bytes: Annotated[int, "stack frame per thread"] = 0
-    local_bytes: Annotated[
-        int | None, "local memory per thread outside the stack, None where the tool does not say"
-    ] = None
-    spill_store_bytes: Annotated[
-        int | None, "bytes of spill code a thread, None where the tool does not say"
-    ] = None
+    local_bytes: Annotated[int | None, "bytes a thread beside the stack, None where unknown"] = None
+    spill_store_bytes: Annotated[int | None, "bytes of spill code a thread, None where unknown"] = None
     spill_load_bytes: Annotated[int | None, "likewise of those loaded"] = None
 
     @property

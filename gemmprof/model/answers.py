@@ -70,9 +70,7 @@ class Search:
     jobs: Annotated[int, "compilers at a time"] = 0
     seed: Annotated[int, "of the choice and of the operands"] = 0
     minimum_warps: Annotated[int, "fewest resident warps an SM"] = 4
-    early_factor: Annotated[
-        float, "a candidate whose first look is this many times slower than the best is dropped"
-    ] = 1.15
+    early_factor: Annotated[float, "dropped if so many times slower than the best at first look"] = 1.15
 
     @property
     def compilers(self) -> int:
@@ -109,9 +107,7 @@ class TuneDocument(Document, frozen=True, tag="gemmprof.tune/1"):
 
     search: Annotated[Search, "what was asked"]
     device: Annotated[str, "name of the GPU"]
-    outcomes: Annotated[
-        tuple[Outcome, ...], "every set that was tried, now or in an earlier search with the same key"
-    ]
+    outcomes: Annotated[tuple[Outcome, ...], "every set that was tried, also earlier with the same key"]
     default: Annotated[float, "score of the catalog's parameters among the finalists"]
     best: Annotated[float, "score of the winner"]
     winner: Annotated[Parameters, "its parameters"]

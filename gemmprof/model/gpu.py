@@ -106,9 +106,7 @@ class ArchLimits:
 class Card:
     """A GPU that a result came from."""
 
-    model: Annotated[
-        str, "its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared"
-    ]
+    model: Annotated[str, "as the driver names it, ``NVIDIA H200``: only results of one are compared"]
     index: Annotated[int, "its place in nvidia-smi's list, on its host"]
     uuid: Annotated[str, "by which the driver tells it from every other"]
     host: Annotated[str, "name of the machine, '' for the one that the command ran on"] = ""

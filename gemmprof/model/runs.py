@@ -23,9 +23,7 @@ FileName = Annotated[str, Meta(pattern="[^/. ]")]
 class Verification:
     """Outcome of comparing a stage with a float64 reference on fresh random data."""
 
-    relative_error: Annotated[
-        float, "Frobenius norm of the difference over that of the reference; NaN if the output holds NaN"
-    ]
+    relative_error: Annotated[float, "Frobenius norm of the difference over the reference's; may be NaN"]
     tolerance: Annotated[float, Meta(ge=0, le=float_info.max), "the largest error that passes"]
     passed: Annotated[bool, "the error is no larger, and nothing else was wrong"]
     detail: Annotated[str, "what was wrong, '' if nothing"] = ""
@@ -106,9 +104,7 @@ class RunInfo:
     compute_capability: Annotated[
         tuple[Annotated[int, Meta(ge=0, le=99)], Annotated[int, Meta(ge=0, le=99)]], "major and minor"
     ]
-    versions: Annotated[
-        Mapping[str, str], "keys: gemmprof, driver, cuda, torch, ncu, python, nvcc where known"
-    ]
+    versions: Annotated[Mapping[str, str], "of gemmprof, driver, cuda, torch, ncu, python, nvcc where known"]
     clock_control: Annotated[str, "what ncu did about the clocks, ``base`` or ``none``"]
     seed: Annotated[int, "of the random operands"]
     metric_set: Annotated[str, "what was profiled, a set of ncu's or ``lean``"]

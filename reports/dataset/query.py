@@ -50,9 +50,7 @@ class FoundLaunch(Part, frozen=True):
     device: Annotated[str, "name of the GPU"]
     owner: Annotated[str, "whose code the kernel is: `own`, `cublas` …"]
     duration_ns: Annotated[float | None, "under the profiler"]
-    values: Annotated[
-        Mapping[str, float | None], "the figures, findings and metrics that the condition names"
-    ]
+    values: Annotated[Mapping[str, float | None], "figures, findings and metrics that the condition names"]
 
 
 class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):

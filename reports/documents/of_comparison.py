@@ -24,10 +24,8 @@ class DiffKernel(Part, frozen=True):
     launches_after: Annotated[int, "repetitions of the side after"]
     verdict: Annotated[str, "same, faster, slower, unclear, new or gone"]
     time_change: Annotated[float | None, From("judgement.change"), "time after over time before, minus 1"]
-    low: Annotated[
-        float | None, From("judgement.low"), "lower end of its interval, corrected for the number of kernels"
-    ]
-    high: Annotated[float | None, From("judgement.high"), "upper end of its interval"]
+    low: Annotated[float | None, From("judgement.low"), "lower end, corrected for the number of kernels"]
+    high: Annotated[float | None, From("judgement.high"), "upper end"]
     changed: Annotated[tuple[str, ...], "what differs between the sides: code, counters, clocks, tools"]
 
 
@@ -52,9 +50,7 @@ class DiffDetails(Part, frozen=True):
     """More of the same kernel; as many entries as ``kernels``, in the same order."""
 
     label: Annotated[str, From("match.label"), "the name as every door spells it"]
-    apart: Annotated[
-        str, "what tells it from others of that name: grid, block, range …; empty where nothing must"
-    ]
+    apart: Annotated[str, "what tells it from others of that name: grid, block, range …; '' for nothing"]
     family: Annotated[str | None, "id of its family in the later report (`#3`); null where it has none"]
     before: Annotated[str | None, From("match.before.name"), "name before, null for a new kernel"]
     after: Annotated[str | None, From("match.after.name"), "name after, null for one that is gone"]

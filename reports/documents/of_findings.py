@@ -22,8 +22,8 @@ class PlacePart(Part, frozen=True):
 
     SOURCES = (CodePlace,)
 
-    file: Annotated[str | None, "source file, null without line information"]
-    line: Annotated[int | None, "line in it, from 1"]
+    file: str | None
+    line: int | None
     share: Share
     sass: str = ""
     inlined: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class VariantPart(Part, frozen=True):
 
     SOURCES = (Rewrite,)
 
-    name: Annotated[str, "what is written instead, in a few words"]
+    name: str
     saves: Share
     saves_low: Share
     saves_high: Share
-    same_arithmetic: Annotated[bool, "whether it computes the same to the same precision"]
+    same_arithmetic: bool
 
 
 class FindingPart(Part, frozen=True):
@@ -57,18 +57,14 @@ class FindingPart(Part, frozen=True):
     SOURCES = (Finding,)
 
     cause: Annotated[CauseKey, "key of the cause; the page of causes explains each"]
-    saves: Annotated[
-        Share, "share of the launch's time that changing this alone is predicted to save, 0 to 1"
-    ]
-    saves_low: Annotated[Share, "lower end of its 80 % interval"]
-    saves_high: Annotated[Share, "upper end of its 80 % interval"]
-    places: Annotated[tuple[PlacePart, ...], "where it sits, heaviest first"]
-    evidence: Annotated[tuple[Fact, ...], "the numbers that it rests on"]
+    saves: Share
+    saves_low: Share
+    saves_high: Share
+    places: tuple[PlacePart, ...]
+    evidence: tuple[Fact, ...]
     change: str
-    variants: Annotated[tuple[VariantPart, ...], "the ways to change it, the best first"]
-    another_way_to: Annotated[
-        str, "cause of a finding before it that saves the same loss, empty for a loss of its own"
-    ]
+    variants: tuple[VariantPart, ...]
+    another_way_to: str
 
 
 class LimitPart(Part, frozen=True):
@@ -96,13 +92,8 @@ class Explained(Part, frozen=True):
     trust: tuple[str, ...]
     at_limit: LimitPart | None
     findings: tuple[FindingPart, ...]
-    other_arithmetic: Annotated[
-        tuple[FindingPart, ...],
-        "what only another arithmetic or a lower precision would save (TF32 for FP32)",
-    ]
-    time: Annotated[
-        tuple[LimitPart, ...], "what the time consists of: shares that the busiest would need alone"
-    ]
+    other_arithmetic: tuple[FindingPart, ...]
+    time: tuple[LimitPart, ...]
     together: Share | None
     floor_ns: float | None
     levers: tuple[str, ...]

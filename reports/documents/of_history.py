@@ -74,9 +74,7 @@ class HistoryStep(Part, frozen=True):
 
     SOURCES = (Point, Change, Step)
 
-    since: Annotated[
-        str, From("after.origin.recorded_at"), "when the first run behind it was recorded, ISO 8601"
-    ]
+    since: Annotated[str, From("after.origin.recorded_at"), "when the first run behind it was, ISO 8601"]
     commit: Annotated[str, From("after.origin.commit"), "of that run"]
     ratio: Annotated[float, From("step.ratio")]
     noise: Annotated[float, From("step.noise")]

@@ -96,10 +96,9 @@ class ProcessPart(Part, frozen=True):
     process: Annotated[int | None, "its id"]
     gpu: Annotated[int | None, "CUDA's index of the GPU in that process; null if not collected"]
     launches: Annotated[tuple[LaunchPlace, ...], "in the order of profiling"]
-    rank: Annotated[
-        int | UnsetType | None,
-        "of ``profile``: its rank, as the launcher (torchrun, MPI, srun) told it; null without one",
-    ] = UNSET
+    rank: Annotated[int | UnsetType | None, "of ``profile``: as the launcher told it, null without one"] = (
+        UNSET
+    )
 
 
 class Overview(Document, frozen=True):
@@ -109,17 +108,11 @@ class Overview(Document, frozen=True):
     launches: Annotated[int, "number of profiled launches"]
     not_read: Annotated[tuple[str, ...], "inputs that could not be read, and why"]
     processes: Annotated[
-        tuple[ProcessPart, ...],
-        "whose the launches are, where a report holds those of several processes; else empty",
+        tuple[ProcessPart, ...], "whose launches these are, where there are several; else empty"
     ]
-    program: Annotated[
-        ProgramPart | None,
-        "where the time of all launches goes, and what to change first; null without durations",
-    ]
+    program: Annotated[ProgramPart | None, "where the time goes, what to change first; null without times"]
     families: Annotated[tuple[FamilyPart, ...], "the most to gain first"]
-    kernels: Annotated[
-        tuple[KernelPart, ...], "representative of each family; of the first five without --section and --all"
-    ]
+    kernels: Annotated[tuple[KernelPart, ...], "a family each; the first five without --section and --all"]
 
     @classmethod
     def of_session(
@@ -217,12 +210,8 @@ class PointPart(Part, frozen=True):
     intensity: float
     ridge: float
     achieved_flops: Annotated[float, From("achieved"), "FLOP a second"]
-    attainable_flops: Annotated[
-        float, From("attainable"), "what the roofs allow at this intensity, FLOP a second"
-    ]
-    peak_flops: Annotated[
-        float, From("compute.peak"), "of the arithmetic, at the clocks of the launch, FLOP a second"
-    ]
+    attainable_flops: Annotated[float, From("attainable"), "what the roofs allow there, FLOP a second"]
+    peak_flops: Annotated[float, From("compute.peak"), "of the arithmetic at these clocks, FLOP a second"]
     achieved_bandwidth: Annotated[float | None, From("memory.achieved"), "bytes a second"]
     peak_bandwidth: Annotated[float, From("memory.peak"), "of the level, bytes a second"]
     percent: float
@@ -233,24 +222,12 @@ class RooflinePart(Part, frozen=True):
     """One launch under its roofs."""
 
     kernel: Annotated[str, From("page.analysis.profile.name"), "full demangled name; untrusted text"]
-    stage: Annotated[
-        int | None,
-        From("page.record.stage.number"),
-        "number of the ladder's stage; null for another kernel",
-    ]
-    problem: Annotated[
-        str | None,
-        From("page.problem.key"),
-        "the matrix product (`4096`, `512x256x1024`); null for another kernel",
-    ]
+    stage: Annotated[int | None, From("page.record.stage.number"), "of the ladder; null for another kernel"]
+    problem: Annotated[str | None, From("page.problem.key"), "the matrix product (`4096`), null without"]
     report: Annotated[str, From("page.analysis.profile.report"), "the report, as it was named"]
     launch: Annotated[Position, From("page.analysis.profile.index"), "position in it, from 0"]
-    family: Annotated[
-        str | None, From("page.family.id"), "id of its family (`#3`), the same in every command"
-    ]
-    not_collected: Annotated[
-        str | None, "the ncu option that collects what is missing; null where nothing is"
-    ]
+    family: Annotated[str | None, From("page.family.id"), "id of its family (`#3`), as everywhere"]
+    not_collected: Annotated[str | None, "the ncu option that collects what is missing, null for nothing"]
     points: Annotated[tuple[PointPart, ...], "one a memory level, for the kernel's arithmetic"]
 
 
@@ -269,9 +246,7 @@ class SpanPart(Part, frozen=True):
     time_ns: float
     share: Share
     launches: Annotated[int, "how many"]
-    launching: Annotated[
-        Share | None, "share of its time in which no multiprocessor works; null where that was not collected"
-    ]
+    launching: Annotated[Share | None, "share of its time in which no SM works; null if not collected"]
 
 
 class RangePart(SpanPart, frozen=True):
@@ -323,25 +298,17 @@ class ProgramPart(Part, frozen=True):
 
     SOURCES = (Program,)
 
-    launching: Annotated[
-        Share | None,
-        From("whole.launching"),
-        "share of the time in which no multiprocessor works; null if not collected",
-    ]
+    launching: Annotated[Share | None, From("whole.launching"), "the same of all of it"]
     owners: Annotated[tuple[SpanPart, ...], "by whose code it is, most time first"]
-    ranges: Annotated[
-        tuple[RangePart, ...], "the NVTX ranges, each before those inside it; empty without any"
-    ]
+    ranges: Annotated[tuple[RangePart, ...], "the NVTX ranges, each before those inside it"]
     operators: tuple[SpanPart, ...]
     told_from: str
     proposals: Annotated[
-        tuple[ProposalPart, ...], From("advice.proposals"), "what to change first, most saved first"
+        tuple[ProposalPart, ...], From("advice.proposals"), "what to change, most saved first"
     ]
     together: Annotated[Share | None, "what all of them save of the kernels' time; null for fewer than two"]
     sampled: Annotated[
-        bool,
-        From("advice.sampled"),
-        "whether the report holds chosen launches alone, so that the order of the launches is not known",
+        bool, From("advice.sampled"), "chosen launches alone, so that their order is not known"
     ]
     looked_into: Annotated[Share, From("looked_into")]
     trace: TracePart | None

@@ -32,7 +32,7 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
     active_warps_per_sm: int
     max_warps_per_sm: Annotated[int, From("limits.max_warps_per_sm"), "the SM's warp slots"]
     theoretical_occupancy_percent: Annotated[
-        float, From("theoretical_percent"), "resident warps over warp slots, 0 to 100"
+        float, From("theoretical_percent"), "of the warp slots, 0 to 100"
     ]
     limiters: tuple[str, ...]
     binding: tuple[str, ...]
@@ -118,16 +118,10 @@ class LaunchPart(LaunchHead, frozen=True, kw_only=True):
     SOURCES = (LaunchOccupancy,)
 
     theoretical_occupancy_percent: Annotated[float | None, From("theoretical_percent"), "0 to 100"]
-    achieved_occupancy_percent: Annotated[
-        float | None, From("achieved_percent"), "0 to 100, averaged over time and SMs"
-    ]
-    even_occupancy_percent: Annotated[
-        float | None, From("even_percent"), "what blocks spread evenly over SMs and time would reach"
-    ]
+    achieved_occupancy_percent: Annotated[float | None, From("achieved_percent"), "mean over time and SMs"]
+    even_occupancy_percent: Annotated[float | None, From("even_percent"), "with blocks spread evenly"]
     blocks_per_sm: Annotated[int | None, "resident blocks on an SM"]
-    block_limits: Annotated[
-        Mapping[str, int | None], "blocks that each resource admits; null: it does not limit"
-    ]
+    block_limits: Annotated[Mapping[str, int | None], "blocks that each resource admits; null for any number"]
     limited_by: tuple[str, ...]
     waves: float | None
     full_waves: Annotated[int | None, "whole waves"]

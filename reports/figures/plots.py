@@ -43,9 +43,7 @@ class RooflinePicture:
     """A roofline as drawn."""
 
     figure: Annotated[Figure, "its first axes are logarithmic"]
-    points: Annotated[
-        Mapping[str, tuple[float, float, str]], "FLOP/byte, FLOP/s and words of each marker, by its gid"
-    ]
+    points: Annotated[Mapping[str, tuple[float, float, str]], "FLOP/byte, FLOP/s and words, by gid"]
     memories: Annotated[Sequence[MemoryRoof], "the roofs of the memories"]
     peak: Annotated[float, "the highest compute roof, FLOP/s"]
 

@@ -37,9 +37,7 @@ class Column:
     tip: Annotated[str, "what it counts"]
     of: Annotated[str, "the field of `Counters` that its cells show, None where that was not collected"]
     on: Annotated[bool, "whether it is shown at first"] = False
-    sums: Annotated[
-        str, "of several instructions the sum of this field is taken, where ``of`` is a ratio"
-    ] = ""
+    sums: Annotated[str, "the field that is summed over instructions, where ``of`` is a ratio"] = ""
     over: Annotated[str, "key of the column that the sum is divided by then"] = ""
 
     def value(self, counters: Counters) -> float | None:

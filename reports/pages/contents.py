@@ -30,9 +30,7 @@ class KernelPage:
     family: Annotated[Family | None, "the launches that it is one of; None outside a session"] = None
     record: Annotated[StageRecord | None, "the stage where the launch belongs to a run"] = None
     result: Annotated[StageResult | None, "the stage's"] = None
-    of_yardstick: Annotated[
-        float | None, "speed as a share of the yardstick's in the same run (`Run.of_yardstick`)"
-    ] = None
+    of_yardstick: Annotated[float | None, "speed as a share of the yardstick's (`Run.of_yardstick`)"] = None
 
     @property
     def title(self) -> str:

@@ -272,14 +272,10 @@ class ProgramCard:
     ranges: Annotated[tuple[Piece, ...], "its NVTX ranges, likewise"]
     operators: Annotated[tuple[Piece, ...], "what the kernels do, likewise"]
     left_out: Annotated[int, "ranges that are too short to be in the tree"]
-    of_launch: Annotated[
-        Mapping[int, str], "the keys of the parts that a launch is of, by its position, separated by blanks"
-    ]
+    of_launch: Annotated[Mapping[int, str], "keys of the parts that a launch is of, with blanks between"]
     of_family: Annotated[Mapping[int, str], "the same of all launches of a family, by its number"]
     pages: Annotated[Mapping[str, KernelPage], "the page of a family, by its id"]
-    came: Annotated[
-        Came | None, "what came of the advice on the version that this one is compared with; None without one"
-    ] = None
+    came: Annotated[Came | None, "of the advice on the version that it is compared with"] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -734,9 +734,12 @@ def test_a_logarithm_of_one_and_more_is_a_precise_function() -> None:
 
 def test_calls_that_share_a_number_are_each_a_function() -> None:
     """Sixteen logarithms before a loop have a coefficient in one register; of each as much stays as a fast one takes.
-    A complementary error function is one function, not the exponential and the divisions in it."""
+    A complementary error function is one function, not the exponential and the divisions in it.
+    """
     launch = work(study("hidden_markov_all_in_logs")[0])
-    first = [at for at, line in enumerate(launch.sass) if "0.14084610342" in line.text and launch.executed[at]]
+    first = [
+        at for at, line in enumerate(launch.sass) if "0.14084610342" in line.text and launch.executed[at]
+    ]
     assert len(first) > 16 and (precise_functions(launch).fast[first] < 0.5).all()
     assert "erfcf" in precise_functions(work(study("ewald_erfc_each_pair")[0])).names
 
