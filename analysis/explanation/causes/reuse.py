@@ -89,7 +89,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     passes: list[Variant] = []
     if invariant.any():
         # Of what L1 had to fetch as often, no more stays than what is still asked for.
-        left = min(flows.missed, float((work.global_ideal * keep)[loads].sum()))
+        left = min(flows.missed, float((work.global_sectors * keep)[loads].sum()))
         stays = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
         variants.append(
             Variant(
@@ -111,7 +111,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
-    asked = float(work.global_ideal[loads | copies].sum())
+    asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
