@@ -400,8 +400,11 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     keep[list(serving(work, set(rows)))] = share(first, count)
     # Each load reads shared memory, several by a vector where they walk along; those that stay store there, too.
     read, passes = np.zeros(len(keep)), np.zeros(len(keep))
-    # Loads that are gone were those that L1 had; in their place shared memory is waited for, a vector at a time.
-    waits = _first_waits(work, keep)
+    tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
+    warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
+    # Loads that are gone were those that L1 had; in their place shared memory is waited for, a vector at a time. All
+    # warps of a block wait until a tile is there, whichever of them load it.
+    waits = _first_waits(work, keep) * max(1.0, share(tiles * warps, first))
     instead = idle_share(work, work.practice.shared_cycles) / keep
     for one in shared:
         several = _side_by_side(work, one)
@@ -411,8 +414,6 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         # A pass serves 128 bytes, and 8 of a lane: wide accesses take several.
         wide = several * one.width * max(1.0 / 8.0, min(1.0, share(one.warp, WARP * one.thread)) / 4.0)
         passes[mine] = max(1.0, wide) / several + keep[mine] * max(1.0, one.width / 4.0)
-    tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
-    warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
     yield Variant(
         f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
