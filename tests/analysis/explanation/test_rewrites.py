@@ -422,6 +422,18 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
         assert one.asked == pytest.approx(3 * one.thread)
 
 
+def test_loads_that_leave_a_loop_take_no_look_up_beside_them_along() -> None:
+    """Three coalesced loads a level of a hash grid, and eight look-ups that touch a sector a lane."""
+    said = explain(study("hash_grid_levels_in_a_loop")[0])
+    assert all(one.cause != "redundant_loads" or one.saves < 0.1 for one in said.findings)
+
+
+def test_a_tile_that_is_loaded_once_is_waited_for_by_all_warps_of_its_block() -> None:
+    """A warp reads two borders and a value, each once: from a tile it would have them no sooner."""
+    said = explain(study("run_lengths_thread_per_run", "warp")[0])
+    assert all("tile in shared memory" not in way.name for one in said.findings for way in one.variants)
+
+
 def test_steps_that_are_no_reduction_do_not_halve() -> None:
     """255 steps of a tree, two barriers each: one of two, or a warp that does the block's work; no reduction."""
     said, (_, came) = found("binomial_tree_two_barriers", "barriers"), study("binomial_tree_two_barriers")
