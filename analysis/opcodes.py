@@ -141,8 +141,6 @@ def bytes_per_thread(opcode: str) -> int:
 
 
 # --- Lines of SASS ----------------------------------------------------------------------------------------------------
-# What an instruction does, which registers it writes and reads, where it branches to.
-#
 # Only what the text tells: the control bits (scoreboards, wait masks) are not part of it, so a wait is traced back
 # through registers and predicates, which is what the compiler derived those bits from.
 

@@ -14,7 +14,6 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from gemmprof import metrics as m
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import CAUSES, causes_of
 from gemmprof.analysis.comparison.records import KernelRecord, Range
@@ -23,12 +22,12 @@ from gemmprof.analysis.inputs import conditions as language
 from gemmprof.analysis.inputs.named_figures import QUANTITIES
 from gemmprof.analysis.inputs.names import owner_of_name
 from gemmprof.analysis.sections.rules import KNOWN as RULES
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.regex import Regex, regex
 
 # --- Waivers ----------------------------------------------------------------------------------------------------------
-# Waivers: kernels that may break a gate for a while, with a reason and an end.
 
 
 # What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte.
@@ -92,15 +91,7 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
 }
 LOCAL = "local_accesses"
 # Figures that are a metric, of which every launch is known.
-DIRECT = {
-    "elapsed_cycles": m.ELAPSED_CYCLES,
-    "duration": m.DURATION,
-    "sm_clock": m.SM_CLOCK,
-    "memory_clock": m.DRAM_CLOCK,
-    "sm_percent": m.SM_THROUGHPUT,
-    "memory_percent": m.MEMORY_THROUGHPUT,
-    "dram_percent": m.DRAM_THROUGHPUT,
-}
+DIRECT = {one.name: one.metric for one in QUANTITIES if one.analysis is SpeedOfLight}
 # Figures that are the same in every launch of the same work.
 EXACT = frozenset(
     [one.name for one in QUANTITIES if one.group == "instructions"]

@@ -20,7 +20,6 @@ from typing import Literal
 from gemmprof.analysis.comparison.noise import Noise
 
 # --- Statistics -------------------------------------------------------------------------------------------------------
-# The statistics that a comparison needs: robust location and scale, mixtures of normals, order, many tests at once.
 
 
 # Residuals beyond this many robust standard deviations count as if they were there (Huber's way with

@@ -192,8 +192,6 @@ def _card(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
 
 
 # --- In the words of findings -----------------------------------------------------------------------------------------
-# gemmprof's own findings of a kernel, and what came of their predictions where a finding is gone.
-#
 # Findings are worked out where they are asked for: that needs the disassembly.
 
 

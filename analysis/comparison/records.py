@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
 
 # --- Quantities -------------------------------------------------------------------------------------------------------
-# What changed between two launches: time, instructions, ratios, bytes per level, conflicts, occupancy, stalls.
 
 
 SAME_WITHIN = 0.005  # changes up to this size (see `Change.magnitude`) count as none
@@ -159,7 +158,6 @@ def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
 
 
 # --- Code -------------------------------------------------------------------------------------------------------------
-# What machine code a kernel is: a fingerprint, its opcodes, and how much two codes are alike.
 
 
 GRAM = 4  # codes are compared by the runs of this many opcodes that they share

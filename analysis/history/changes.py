@@ -18,10 +18,6 @@ from gemmprof.analysis.history import changepoints
 from gemmprof.base.amounts import number
 
 # --- Points -----------------------------------------------------------------------------------------------------------
-# The points that a history keeps: one kernel and grid in one run.
-#
-# A point is a flat row: which kernel on which card, when and from which commit, how long it took, with which tools and
-# clocks, and the counters that tell afterwards why a time changed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,6 @@ class Point:
 
 
 # --- A series ---------------------------------------------------------------------------------------------------------
-# One series of a history as columns: what the search for steps and their causes reads, for one series or thousands.
 
 
 CLOCKS = ("sm_clock_hz", "memory_clock_hz")

@@ -45,6 +45,7 @@ class Quantity:
     better: str  # ``lower``, ``higher`` or ``neither``
     analysis: type[Any]  # whose result it is read from
     get: Getter  # reads it; None where it was not collected
+    metric: str = ""  # which it is, '' of one that is computed
 
 
 def _row(value: str, finder: str, *names: str) -> Getter:
@@ -95,9 +96,9 @@ def _figure(group: str, name: str, better: str, kind: type[Any], place: str) -> 
         value = getattr(result, field)
         return value if value is None or factor == 1 else factor * value
 
-    return Quantity(
-        group, name, item.alone or item.title, _UNITS.get(item.unit, item.unit), better, kind, get
-    )
+    unit = _UNITS.get(item.unit, item.unit)
+    metric = "".join(item.names[:1])
+    return Quantity(group, name, item.alone or item.title, unit, better, kind, get, metric)
 
 
 _SHARED = "shared memory"

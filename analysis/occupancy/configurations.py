@@ -125,7 +125,6 @@ def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
 
 
 # --- Cubins -----------------------------------------------------------------------------------------------------------
-# What a compiled file holds: the resource usage of every kernel in a cubin, object, library or executable.
 
 
 _ARCH = re.compile(r"^arch = (\S+)", re.MULTILINE)

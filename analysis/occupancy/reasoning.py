@@ -143,8 +143,6 @@ def _barriers(occupancy: Occupancy) -> str:
 
 
 # --- Advice -----------------------------------------------------------------------------------------------------------
-# What would help: the nearest changes to a configuration that raise its occupancy.
-#
 # Every suggestion is a complete configuration that went through the calculator; its text is written from the answer.
 
 

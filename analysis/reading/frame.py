@@ -140,7 +140,6 @@ def _walk(frame: Frame) -> None:
 
 
 # --- Sources ----------------------------------------------------------------------------------------------------------
-# Sources that a report carries: CUDA files as text, and in the embedded cubin how long the kernel's code is.
 
 
 # Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows.

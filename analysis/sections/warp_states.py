@@ -16,9 +16,6 @@ from gemmprof.gpu.arch import has
 from gemmprof.model import Instruction, KernelProfile, NotCollected
 
 # --- Stall reasons ----------------------------------------------------------------------------------------------------
-# Why a warp does not issue: every stall reason of Nsight Compute in one plain sentence.
-#
-# The table serves the warp states of a kernel (`warp_states`) and the samples of a source line alike.
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gemmprof import metrics
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.toolchain import Tool
@@ -105,8 +106,7 @@ class Collected:
     ranks: Mapping[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        plural = "" if self.launches == 1 else "es"
-        return f"{self.launches:,} launch{plural} in {self.seconds:.1f} s, {self.passes} passes at most"
+        return f"{counted(self.launches, 'launch')} in {self.seconds:.1f} s, {self.passes} passes at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,20 +227,10 @@ class ProgramProfiler:
         ranks = Ranks()
         interrupted = _wait(program.process, command.log, on_launch, ranks)
         seconds = time.monotonic() - started
-        found = self._judge(
-            command, program.process.returncode, seconds, interrupted, read_end(log_of_output, TAIL_BYTES)
-        )
-        return replace(found, ranks=ranks.known)
-
-    def _judge(
-        self, command: NcuCommand, exit_code: int, seconds: float, interrupted: bool, output: str
-    ) -> Collected:
-        """What the run left; an error where that is nothing."""
-        log = NcuLog.read(command.log)
-        whole = cut_torn_end(command.report) if command.report.exists() else None
-        kernels = whole.kernels if whole is not None else 0
+        exit_code, log = program.process.returncode, NcuLog.read(command.log)
+        kernels = cut_torn_end(command.report).kernels if command.report.exists() else 0
         if not kernels and not interrupted:
-            raise self._explained(log, command.log, exit_code, output)
+            raise self._explained(log, command.log, exit_code, read_end(log_of_output, TAIL_BYTES))
         return Collected(
             command.report if kernels else None,
             kernels,
@@ -249,6 +239,7 @@ class ProgramProfiler:
             exit_code,
             interrupted,
             (*log.errors, *log.warnings),
+            ranks.known,
         )
 
     def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> ProfilerError:

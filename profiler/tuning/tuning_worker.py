@@ -7,9 +7,10 @@ only be killed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from gemmprof.children.line_worker import serve_worker
@@ -75,20 +76,14 @@ class Worker:
         return {**facts, "status": "timed", "score": self._score(kernel, float(request["budget"]))}
 
     def _score(self, kernel: Any, budget: float) -> float:
-        logarithms = []
+        shares = []
         for operands in self.operands:
-            a, b, c = operands.a.matrix, operands.b.matrix, operands.c.matrix
-
-            def stage(a: Any = a, b: Any = b, c: Any = c) -> None:
-                kernel(a, b, c, 1.0, 0.0)
-
-            def yardstick(a: Any = a, b: Any = b, c: Any = c) -> None:
-                run_stage(self.yardstick, a, b, c)
-
-            timing = self.bench.time(stage, yardstick, budget=budget)
+            matrices = operands.a.matrix, operands.b.matrix, operands.c.matrix
+            yardstick = partial(run_stage, self.yardstick, *matrices)
+            timing = self.bench.time(partial(kernel, *matrices, 1.0, 0.0), yardstick, budget=budget)
             assert timing.of_yardstick is not None
-            logarithms.append(math.log(timing.of_yardstick))
-        return math.exp(sum(logarithms) / len(logarithms))
+            shares.append(timing.of_yardstick)
+        return geometric_mean(shares)
 
 
 if __name__ == "__main__":
