@@ -129,84 +129,66 @@ class _AsInC(ast.NodeTransformer):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One load or store of a kernel, as the threads of warp 0 in block (0, 0) execute it at the first step along K.
+    """One load or store of a kernel, as the threads of warp 0 in block (0, 0) execute it at the first step along K."""
 
-    Attributes:
-        space: ``global`` or ``shared``.
-        operation: ``load`` or ``store``.
-        matrix: which one it touches, A, B or C.
-        code: the access as the source writes it, for people.
-        row, column: coordinates of the first element that thread ``t`` touches, in the matrix or its tile.
-        place: for shared memory, where the tile keeps that element, counted in elements; it may use ``row`` and
-            ``column``. Global memory is row-major.
-        elements: neighbouring elements that a thread moves at once.
-        executions: how often a thread executes it in one step along K (``once``: in the whole kernel).
-        once: it happens once, after the loop along K.
-        asynchronous: it is the shared half of an asynchronous copy from the same matrix's global load.
-        ahead: executions beyond those of the steps: operands loaded for a step that does not come.
-        as_float: shared memory keeps the elements as float32, whatever the matrix's type.
-    """
-
-    space: Literal["global", "shared"]
-    operation: Literal["load", "store"]
-    matrix: Literal["A", "B", "C"]
-    code: str
+    space: Literal["global", "shared"]  # ``global`` or ``shared``
+    operation: Literal["load", "store"]  # ``load`` or ``store``
+    matrix: Literal["A", "B", "C"]  # which one it touches, A, B or C
+    code: str  # the access as the source writes it, for people
+    # row, column: coordinates of the first element that thread ``t`` touches, in the matrix or its tile
     row: str
     column: str
+    # for shared memory, where the tile keeps that element, counted in elements; it may use ``row`` and
+    # ``column``. Global memory is row-major.
     place: str = ""
-    elements: Annotated[int, Meta(ge=1, le=1024)] = 1
+    elements: Annotated[int, Meta(ge=1, le=1024)] = 1  # neighbouring elements that a thread moves at once
+    # how often a thread executes it in one step along K (``once``: in the whole kernel)
     executions: str = "1"
-    once: bool = False
+    once: bool = False  # it happens once, after the loop along K
+    # it is the shared half of an asynchronous copy from the same matrix's global load
     asynchronous: bool = False
-    ahead: str = "0"
-    as_float: bool = False
+    ahead: str = "0"  # executions beyond those of the steps: operands loaded for a step that does not come
+    as_float: bool = False  # shared memory keeps the elements as float32, whatever the matrix's type
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
     """What the copy engine brings of a matrix in a step: boxes of rows x columns."""
 
-    matrix: Annotated[Literal["A", "B"], "which one it is of, A or B"]
-    rows: Annotated[str, "of a box, in the kernel's own letters"]
-    columns: Annotated[str, "of a box, likewise"]
-    code: Annotated[str, "the copy as the source writes it, for people"]
-    layout: Annotated[str, "how the box then lies in shared memory, and why"]
-    boxes: Annotated[str, "how many of them a block asks for"] = "1"
-    receivers: Annotated[str, "blocks of a cluster that each ask for a part, written to all of them"] = "1"
+    matrix: Literal["A", "B"]  # which one it is of, A or B
+    rows: str  # of a box, in the kernel's own letters
+    columns: str  # of a box, likewise
+    code: str  # the copy as the source writes it, for people
+    layout: str  # how the box then lies in shared memory, and why
+    boxes: str = "1"  # how many of them a block asks for
+    receivers: str = "1"  # blocks of a cluster that each ask for a part, written to all of them
 
 
 @dataclass(frozen=True, slots=True)
 class OperandRead:
     """What one warpgroup's wgmma reads of a tile in shared memory in a step; no thread takes part."""
 
-    matrix: Annotated[Literal["A", "B"], "which one the tile is of, A or B"]
-    rows: Annotated[str, "what is read of it, in the kernel's own letters"]
-    columns: Annotated[str, "likewise, the columns"]
+    matrix: Literal["A", "B"]  # which one the tile is of, A or B
+    rows: str  # what is read of it, in the kernel's own letters
+    columns: str  # likewise, the columns
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Every load and store of a stage.
+    """Every load and store of a stage."""
 
-    Attributes:
-        tile: rows and columns of C that a block computes, and its step along K.
-        threads: threads of a block.
-        computing: those of them that execute the accesses, the first ones; '' for all. The others only start copies.
-        resident: the blocks stay and take tile after tile: there are fewer of them than tiles.
-        operand_reads: what each warpgroup that computes reads by wgmma.
-        names: shorthands that the other texts use, in an order in which each may use those before it.
-        accesses, copies: in the order of the source.
-        global_formula, shared_formula: elements loaded an output from global and shared memory, in tile letters, for
-            people ('' where there are none).
-    """
-
-    tile: tuple[str, str, str]
-    threads: str
+    tile: tuple[str, str, str]  # rows and columns of C that a block computes, and its step along K
+    threads: str  # threads of a block
+    # accesses, copies: in the order of the source
     accesses: tuple[Access, ...]
     copies: tuple[Copy, ...] = ()
+    # shorthands that the other texts use, in an order in which each may use those before it
     names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    # global_formula, shared_formula: elements loaded an output from global and shared memory, in tile
+    # letters, for people ('' where there are none)
     global_formula: str = ""
     shared_formula: str = ""
+    # those of them that execute the accesses, the first ones; '' for all. The others only start copies.
     computing: str = ""
-    resident: bool = False
-    operand_reads: tuple[OperandRead, ...] = ()
+    resident: bool = False  # the blocks stay and take tile after tile: there are fewer of them than tiles
+    operand_reads: tuple[OperandRead, ...] = ()  # what each warpgroup that computes reads by wgmma

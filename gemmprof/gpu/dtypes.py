@@ -9,26 +9,17 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """What an operand is made of.
+    """What an operand is made of."""
 
-    Attributes:
-        name: torch's name, ``bfloat16``; it stands in problems, page names and run.json.
-        cuda: the type of the kernels' operands, ``__nv_bfloat16``.
-        code: number of ``gemmprof::Dtype`` in include/gemm.h.
-        bytes: size of an element.
-        unit_roundoff: largest relative error of rounding to nearest, 2^-p for p bits of significand.
-        poison_bits: a quiet NaN whose payload no arithmetic produces, as an integer of the element's size.
-        c_types: names of the types that C may have where this is the operands', the one that goes without saying first.
-        k_major: tensor cores read it with K along the rows of both operands only, so B comes stored transposed.
-    """
-
-    name: str
-    cuda: str
-    code: int
-    bytes: int
-    unit_roundoff: float
-    poison_bits: int
+    name: str  # torch's name, ``bfloat16``; it stands in problems, page names and run.json
+    cuda: str  # the type of the kernels' operands, ``__nv_bfloat16``
+    code: int  # number of ``gemmprof::Dtype`` in include/gemm.h
+    bytes: int  # size of an element
+    unit_roundoff: float  # largest relative error of rounding to nearest, 2^-p for p bits of significand
+    poison_bits: int  # a quiet NaN whose payload no arithmetic produces, as an integer of the element's size
+    # names of the types that C may have where this is the operands', the one that goes without saying first
     c_types: tuple[str, ...]
+    # tensor cores read it with K along the rows of both operands only, so B comes stored transposed
     k_major: bool = False
 
 

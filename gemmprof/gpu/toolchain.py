@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
 
 from gemmprof.base import system
 from gemmprof.base.foreign_files import read_text
@@ -33,10 +32,8 @@ class Tool:
     """An executable and what it says of its version."""
 
     path: Path
-    version: Annotated[tuple[int, ...], "its number, () where the tool would not say"]
-    banner: Annotated[
-        str, "last line of ``--version``: nvcc's build, which decides (with flags) what it makes"
-    ] = ""
+    version: tuple[int, ...]  # its number, () where the tool would not say
+    banner: str = ""  # last line of ``--version``: nvcc's build, which decides (with flags) what it makes
 
     @property
     def version_text(self) -> str:
@@ -190,9 +187,9 @@ class TorchInstallation:
     """An installed torch, found without importing it (that takes seconds)."""
 
     root: Path
-    version: Annotated[str, "``2.11.0+cu130``"]
-    cuda: Annotated[str | None, "the CUDA release that it was built for, None for a build without"]
-    version_file: Annotated[str, "the text of ``torch/version.py``: version, git commit and CUDA version"]
+    version: str  # ``2.11.0+cu130``
+    cuda: str | None  # the CUDA release that it was built for, None for a build without
+    version_file: str  # the text of ``torch/version.py``: version, git commit and CUDA version
 
     @property
     def include_directories(self) -> tuple[Path, ...]:
@@ -231,15 +228,15 @@ def find_torch() -> TorchInstallation | None:
 class KernelResources:
     """What one kernel of a build takes, before it is launched."""
 
-    name: Annotated[str, "the kernel as the tool names it, usually mangled; untrusted text"]
-    architecture: Annotated[str, "the compiler's target, for example ``sm_90``"]
-    registers_per_thread: Annotated[int, "registers"]
-    static_shared_memory: Annotated[int, "bytes per block without the driver's reserve"] = 0
-    barriers: Annotated[int | None, "block barriers, None where the tool does not say"] = None
-    stack_bytes: Annotated[int, "stack frame per thread"] = 0
-    local_bytes: Annotated[int | None, "bytes a thread beside the stack, None where unknown"] = None
-    spill_store_bytes: Annotated[int | None, "bytes of spill code a thread, None where unknown"] = None
-    spill_load_bytes: Annotated[int | None, "likewise of those loaded"] = None
+    name: str  # the kernel as the tool names it, usually mangled; untrusted text
+    architecture: str  # the compiler's target, for example ``sm_90``
+    registers_per_thread: int  # registers
+    static_shared_memory: int = 0  # bytes per block without the driver's reserve
+    barriers: int | None = None  # block barriers, None where the tool does not say
+    stack_bytes: int = 0  # stack frame per thread
+    local_bytes: int | None = None  # bytes a thread beside the stack, None where unknown
+    spill_store_bytes: int | None = None  # bytes of spill code a thread, None where unknown
+    spill_load_bytes: int | None = None  # likewise of those loaded
 
     @property
     def spill_bytes(self) -> int:

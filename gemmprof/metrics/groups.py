@@ -15,22 +15,16 @@ KNOWN_NAMES = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """The metrics of one analysis.
+    """The metrics of one analysis."""
 
-    Attributes:
-        sections: ncu section identifiers that collect the group.
-        required: without all of these the analysis has no result.
-        expected: exist on every architecture; without one of these a part of the result is absent.
-        of_tables: what it reads besides of ncu's tables, which the lean set asks for by name, a few of their hundreds.
-        requested: metrics that no section lists, to be asked for by name.
-        sources: which section collects which of the required and expected metrics, so that a remedy can be short.
-    """
-
-    sections: tuple[str, ...]
-    required: tuple[str, ...] = ()
-    requested: tuple[str, ...] = ()
+    sections: tuple[str, ...]  # ncu section identifiers that collect the group
+    required: tuple[str, ...] = ()  # without all of these the analysis has no result
+    requested: tuple[str, ...] = ()  # metrics that no section lists, to be asked for by name
+    # exist on every architecture; without one of these a part of the result is absent
     expected: tuple[str, ...] = ()
+    # what it reads besides of ncu's tables, which the lean set asks for by name, a few of their hundreds
     of_tables: tuple[str, ...] = ()
+    # which section collects which of the required and expected metrics, so that a remedy can be short
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property

@@ -25,11 +25,11 @@ class StagesDocument(Document, frozen=True, tag="gemmprof.stages/1"):
 class Check:
     """The outcome of looking for one thing."""
 
-    name: Annotated[str, "what was looked for"]
-    ok: Annotated[bool | None, "it is there and usable; None: it cannot be seen from here"]
-    found: Annotated[str, "what was found, in a few words"]
-    remedies: Annotated[tuple[str, ...], "what to do if it is missing or doubtful"] = ()
-    needed: Annotated[bool, "collecting is impossible without it"] = True
+    name: str  # what was looked for
+    ok: bool | None  # it is there and usable; None: it cannot be seen from here
+    found: str  # what was found, in a few words
+    remedies: tuple[str, ...] = ()  # what to do if it is missing or doubtful
+    needed: bool = True  # collecting is impossible without it
 
     @property
     def is_missing(self) -> bool:
@@ -48,9 +48,9 @@ class DoctorDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
 class WorkerReport:
     """A worker of a cluster, and what was looked for on it."""
 
-    worker: Annotated[str, "its address"]
-    host: Annotated[str, "its machine, '' where it does not say"]
-    checks: Annotated[tuple[Check, ...], "everything that was looked for"]
+    worker: str  # its address
+    host: str  # its machine, '' where it does not say
+    checks: tuple[Check, ...]  # everything that was looked for
 
 
 class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
@@ -64,13 +64,13 @@ class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
 class Search:
     """What to search and how far."""
 
-    variant: Annotated[Variant, "the kernel"]
-    problems: Annotated[tuple[Problem, ...], "what to be fast on; the score is a geometric mean over them"]
-    limit: Annotated[int, "how many candidates to try at most"] = 200
-    jobs: Annotated[int, "compilers at a time"] = 0
-    seed: Annotated[int, "of the choice and of the operands"] = 0
-    minimum_warps: Annotated[int, "fewest resident warps an SM"] = 4
-    early_factor: Annotated[float, "dropped if so many times slower than the best at first look"] = 1.15
+    variant: Variant  # the kernel
+    problems: tuple[Problem, ...]  # what to be fast on; the score is a geometric mean over them
+    limit: int = 200  # how many candidates to try at most
+    jobs: int = 0  # compilers at a time
+    seed: int = 0  # of the choice and of the operands
+    minimum_warps: int = 4  # fewest resident warps an SM
+    early_factor: float = 1.15  # dropped if so many times slower than the best at first look
 
     @property
     def compilers(self) -> int:
@@ -80,26 +80,19 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one candidate.
+    """What became of one candidate."""
 
-    Attributes:
-        parameters: by tile letter (BM, BN, BK …).
-        status: ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
-            ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU too).
-        score: its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed.
-        detail: in words.
-        registers: of a thread, as compiled.
-        blocks_per_sm: resident blocks on an SM.
-        card: the GPU that measured it and its yardstick, None where none did.
-    """
-
-    parameters: Parameters
+    parameters: Parameters  # by tile letter (BM, BN, BK …)
+    # ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
+    # ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU
+    # too)
     status: str
+    # its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed
     score: float | None = None
-    detail: str = ""
-    registers: int | None = None
-    blocks_per_sm: int | None = None
-    card: Card | None = None
+    detail: str = ""  # in words
+    registers: int | None = None  # of a thread, as compiled
+    blocks_per_sm: int | None = None  # resident blocks on an SM
+    card: Card | None = None  # the GPU that measured it and its yardstick, None where none did
 
 
 class TuneDocument(Document, frozen=True, tag="gemmprof.tune/1"):

@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
 
 
 @dataclass(frozen=True, slots=True)
 class Practice:
-    """What micro-benchmarks (`tests/cuda/pairs`) measured on one chip; `gemmprof explain` predicts with it.
+    """What micro-benchmarks (`tests/cuda/pairs`) measured on one chip; `gemmprof explain` predicts with it."""
 
-    Attributes:
-        card: the card that it was measured on, as it is called in sentences.
-        ceilings: by resource, the share of its peak over elapsed cycles that a kernel reaches in practice;
-            ``l2_atomics_meeting``, ``l2_atomics_meeting_fp64``: what the atomic units of L2 reach with
-            floating-point sums of one word, and with those of doubles; ``dram_copying``, ``dram_writing``: DRAM where
-            half of what moves is written, and all of it.
-        shared_cycles: from a shared load to its consumer, no bank conflict; conversions and special functions take
-            about as long.
-        l1_cycles, l2_cycles, dram_cycles: from a global load to its consumer, by where its line is found.
-        atomic_cycles: from a global atomic to its consumer.
-        store_cycles: a warp's last stores before it may leave.
-        fence_cycles: a fence, once nothing is under way before it.
-        tag_cycles: more for each further 128-byte line that a request touches.
-        wavefront_cycles: more for each further wavefront of a shared access.
-        barrier_cycles, barrier_warp_cycles: a barrier that all warps of a block reach at once, and more for each warp
-            of the block beyond the first.
-    """
-
-    card: str
+    card: str  # the card that it was measured on, as it is called in sentences
+    # by resource, the share of its peak over elapsed cycles that a kernel reaches in practice;
+    # ``l2_atomics_meeting``, ``l2_atomics_meeting_fp64``: what the atomic units of L2 reach with
+    # floating-point sums of one word, and with those of doubles; ``dram_copying``, ``dram_writing``: DRAM
+    # where half of what moves is written, and all of it
     ceilings: Mapping[str, float]
+    # from a shared load to its consumer, no bank conflict; conversions and special functions take about as
+    # long
     shared_cycles: float
+    # l1_cycles, l2_cycles, dram_cycles: from a global load to its consumer, by where its line is found
     l1_cycles: float
     l2_cycles: float
     dram_cycles: float
-    atomic_cycles: float
-    store_cycles: float
-    fence_cycles: float
-    tag_cycles: float
-    wavefront_cycles: float
+    atomic_cycles: float  # from a global atomic to its consumer
+    store_cycles: float  # a warp's last stores before it may leave
+    fence_cycles: float  # a fence, once nothing is under way before it
+    tag_cycles: float  # more for each further 128-byte line that a request touches
+    wavefront_cycles: float  # more for each further wavefront of a shared access
+    # barrier_cycles, barrier_warp_cycles: a barrier that all warps of a block reach at once, and more for
+    # each warp of the block beyond the first
     barrier_cycles: float
     barrier_warp_cycles: float
 
@@ -50,22 +40,6 @@ class ArchLimits:
 
     Source of the limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Shared memory sizes are
     bytes and include the driver's reserve of ``reserved_shared_memory_per_block``.
-
-    Attributes:
-        oldest_nvcc: first CUDA release that compiles for it (PTX ISA's table of releases).
-        built: the ladders are compiled and tested for it.
-        dram_counters: ncu has ``dram__*`` metrics; False where the memory is not the GPU's own.
-        clusters: it has thread block clusters, distributed shared memory and bulk tensor copies.
-        barriers_limit_occupancy: the official calculator looks at block barriers.
-        cubin_counts_reserve: the shared memory that cuobjdump counts includes the driver's reserve, because the
-            compiler lays it out in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121).
-        l1_bytes: of an SM, which L1 and shared memory divide between them (CUDA C++ Programming Guide).
-        tensor: dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of
-            the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two. Source: NVIDIA's
-            architecture whitepapers, for 9.0 and 12.0 the peaks that Nsight Compute's counters state. A report's own
-            peaks go before. Types that no source gives are not there.
-        fast_tensor: the same by the fastest instructions (wgmma on 9.0, tcgen05 from 10.0 to 11.0), where there are.
-        practice: what was measured on this chip, None if nothing was.
     """
 
     compute_capability: tuple[int, int]
@@ -84,16 +58,25 @@ class ArchLimits:
     max_threads_per_block: int
     shared_memory_configs: tuple[int, ...]
     reserved_shared_memory_per_block: int
-    oldest_nvcc: tuple[int, int]
-    built: bool = False
-    dram_counters: bool = True
-    clusters: bool = False
-    barriers_limit_occupancy: bool = False
+    oldest_nvcc: tuple[int, int]  # first CUDA release that compiles for it (PTX ISA's table of releases)
+    built: bool = False  # the ladders are compiled and tested for it
+    dram_counters: bool = True  # ncu has ``dram__*`` metrics; False where the memory is not the GPU's own
+    clusters: bool = False  # it has thread block clusters, distributed shared memory and bulk tensor copies
+    barriers_limit_occupancy: bool = False  # the official calculator looks at block barriers
+    # the shared memory that cuobjdump counts includes the driver's reserve, because the compiler lays it out
+    # in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121)
     cubin_counts_reserve: bool = False
     warp_size: int = 32
+    # of an SM, which L1 and shared memory divide between them (CUDA C++ Programming Guide)
     l1_bytes: int | None = None
+    # dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of
+    # the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two. Source: NVIDIA's architecture
+    # whitepapers, for 9.0 and 12.0 the peaks that Nsight Compute's counters state. A report's own peaks go
+    # before. Types that no source gives are not there.
     tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    # the same by the fastest instructions (wgmma on 9.0, tcgen05 from 10.0 to 11.0), where there are
     fast_tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    # what was measured on this chip, None if nothing was
     practice: Practice | None = field(default=None, hash=False)
 
     @property
@@ -106,10 +89,10 @@ class ArchLimits:
 class Card:
     """A GPU that a result came from."""
 
-    model: Annotated[str, "as the driver names it, ``NVIDIA H200``: only results of one are compared"]
-    index: Annotated[int, "its place in nvidia-smi's list, on its host"]
-    uuid: Annotated[str, "by which the driver tells it from every other"]
-    host: Annotated[str, "name of the machine, '' for the one that the command ran on"] = ""
+    model: str  # as the driver names it, ``NVIDIA H200``: only results of one are compared
+    index: int  # its place in nvidia-smi's list, on its host
+    uuid: str  # by which the driver tells it from every other
+    host: str = ""  # name of the machine, '' for the one that the command ran on
 
     @property
     def label(self) -> str:

@@ -26,11 +26,11 @@ _SHAPE = re.compile(
 class Problem:
     """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major."""
 
-    m: Annotated[int, Meta(ge=1, le=LARGEST), "rows of C"]
-    n: Annotated[int, Meta(ge=1, le=LARGEST), "columns of C"]
-    k: Annotated[int, Meta(ge=0, le=LARGEST), "length of the sums"]
-    dtype: Annotated[str, "name of the type of A and B (`gemmprof.gpu.dtypes`)"] = FLOAT32.name
-    c_dtype: Annotated[str, "of C; unless it is given, the operands' type, for 8-bit ones bfloat16"] = ""
+    m: Annotated[int, Meta(ge=1, le=LARGEST)]  # rows of C
+    n: Annotated[int, Meta(ge=1, le=LARGEST)]  # columns of C
+    k: Annotated[int, Meta(ge=0, le=LARGEST)]  # length of the sums
+    dtype: str = FLOAT32.name  # name of the type of A and B (`gemmprof.gpu.dtypes`)
+    c_dtype: str = ""  # of C; unless it is given, the operands' type, for 8-bit ones bfloat16
 
     def __post_init__(self) -> None:
         # So that a problem which names C's type equals one that leaves it open.
@@ -102,39 +102,27 @@ def _usual_c_dtype(dtype: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One rung of a ladder.
+    """One rung of a ladder."""
 
-    Attributes:
-        number: its place in the ladder.
-        name: short identifier, also the operator's name (``torch.ops.gemmprof.<name>``).
-        title: the name in words.
-        idea: the one thing that this stage changes, as one sentence.
-        source: the ``.cu`` file under ``kernels/`` (``sgemm/naive.cu``), or None where the kernel is not ours.
-        parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
-        variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
-        remark: what came of the idea on an H100, where that needs a word; '' elsewhere.
-        compiler_flags: what nvcc gets beyond the flags that all stages share.
-        ladder: name of the ladder that it belongs to.
-        dtypes: operand types that it computes in.
-        yardstick: True for the stage that the others of its ladder are measured against.
-        addresses: where its threads go, None where that is not declared: then its pages leave the sections out.
-        architectures: compute capabilities that it is written for, with the compiler's suffix where it needs the
-            instructions of one architecture alone (``9.0a``); () for every one that is built for.
-    """
-
-    number: Annotated[int, Meta(ge=0, le=10_000)]
-    name: str
-    title: str
-    idea: str
+    number: Annotated[int, Meta(ge=0, le=10_000)]  # its place in the ladder
+    name: str  # short identifier, also the operator's name (``torch.ops.gemmprof.<name>``)
+    title: str  # the name in words
+    idea: str  # the one thing that this stage changes, as one sentence
+    # the ``.cu`` file under ``kernels/`` (``sgemm/naive.cu``), or None where the kernel is not ours
     source: str | None = None
+    # the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …)
     parameters: Parameters = field(default_factory=lambda: MappingProxyType({}))
+    # other parameter sets that are built under ``<name>_<key>``, for comparison
     variants: Mapping[str, Parameters] = field(default_factory=lambda: MappingProxyType({}))
-    remark: str = ""
-    compiler_flags: tuple[str, ...] = ()
-    ladder: str = "single"
-    dtypes: tuple[str, ...] = (FLOAT32.name,)
-    yardstick: bool = False
+    remark: str = ""  # what came of the idea on an H100, where that needs a word; '' elsewhere
+    compiler_flags: tuple[str, ...] = ()  # what nvcc gets beyond the flags that all stages share
+    ladder: str = "single"  # name of the ladder that it belongs to
+    dtypes: tuple[str, ...] = (FLOAT32.name,)  # operand types that it computes in
+    yardstick: bool = False  # True for the stage that the others of its ladder are measured against
+    # compute capabilities that it is written for, with the compiler's suffix where it needs the instructions
+    # of one architecture alone (``9.0a``); () for every one that is built for
     architectures: tuple[str, ...] = ()
+    # where its threads go, None where that is not declared: then its pages leave the sections out
     addresses: Addresses | None = field(default=None, repr=False)
 
 
@@ -142,20 +130,20 @@ class Stage:
 class Variant:
     """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``)."""
 
-    name: Annotated[str, "of the stage, or of one of its variants"]
-    stage: Annotated[Stage, "what it is a form of"]
-    source: Annotated[str, "its ``.cu`` file, under kernels/"]
-    parameters: Annotated[Mapping[str, int], "the catalog's"]
+    name: str  # of the stage, or of one of its variants
+    stage: Stage  # what it is a form of
+    source: str  # its ``.cu`` file, under kernels/
+    parameters: Mapping[str, int]  # the catalog's
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against."""
 
-    name: Annotated[str, "short identifier, for ``--ladder``"]
-    title: Annotated[str, "the name in words"]
-    dtypes: Annotated[tuple[str, ...], "operand types, the one that is taken where none is asked for first"]
-    stages: Annotated[tuple[Stage, ...], "the rungs in order, the yardstick among them"]
+    name: str  # short identifier, for ``--ladder``
+    title: str  # the name in words
+    dtypes: tuple[str, ...]  # operand types, the one that is taken where none is asked for first
+    stages: tuple[Stage, ...]  # the rungs in order, the yardstick among them
 
     @property
     def yardstick(self) -> Stage:

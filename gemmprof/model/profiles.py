@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.base.printable import one_line
@@ -31,8 +31,8 @@ class Device:
     shared_memory_per_sm: int | None = None
     max_warps_per_sm: int | None = None
     registers_per_sm: int | None = None
+    # every ``device__attribute_*`` of the report, without the prefix
     attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
-    """Every ``device__attribute_*`` of the report, without the prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +109,15 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class LineTable:
-    """The line table of a module's code as it stands in the report, for `analysis.reading.line_table` to read.
+    """The line table of a module's code as it stands in the report, for `analysis.reading.line_table` to read."""
 
-    Attributes:
-        rows: DWARF's ``.debug_line``.
-        names: ``.debug_str``, the names of functions.
-        functions: mangled name of the function whose address is to be put at an offset of ``rows``.
-        ptx: the module's PTX (``.nv_debug_ptx_txt``), its lines ended by zeros; empty where the code holds none.
-        ptx_rows, ptx_functions: the same of the lines of the PTX (``.nv_debug_line_sass``).
-    """
-
-    rows: bytes = field(repr=False)
-    names: bytes = field(repr=False)
+    rows: bytes = field(repr=False)  # DWARF's ``.debug_line``
+    names: bytes = field(repr=False)  # ``.debug_str``, the names of functions
+    # mangled name of the function whose address is to be put at an offset of ``rows``
     functions: Mapping[int, str] = field(repr=False)
+    # the module's PTX (``.nv_debug_ptx_txt``), its lines ended by zeros; empty where the code holds none
     ptx: bytes = field(default=b"", repr=False)
+    # ptx_rows, ptx_functions: the same of the lines of the PTX (``.nv_debug_line_sass``)
     ptx_rows: bytes = field(default=b"", repr=False)
     ptx_functions: Mapping[int, str] = field(default_factory=dict, repr=False)
 
@@ -152,10 +147,9 @@ class RuleResult:
     section: str
     title: str
     message: str
-    severity: str
-    """``none``, ``ok``, ``optimization``, ``warning`` or ``error``."""
+    severity: str  # ``none``, ``ok``, ``optimization``, ``warning`` or ``error``
+    # per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)
     estimated_speedup: float | None = None
-    """Per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)."""
     speedup_scope: str | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
 
@@ -167,27 +161,20 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class SessionDetails:
-    """What a report says of the ncu run that wrote it. Texts are untrusted; host names and addresses are left out.
+    """What a report says of the ncu run that wrote it. Texts are untrusted; host names and addresses are left out."""
 
-    Attributes:
-        created: seconds since 1970, None if the report does not say.
-        command_line: ncu's own command line.
-        application: the profiled program and its arguments.
-        versions: by provider as ncu names it: ``CUDA Version``, ``Display Driver Version``, ``Nsight Compute Target`` …
-        settings: ``sections``, ``clock control`` and ``replay mode`` where the report says.
-        device_attributes: attributes of the first GPU, without ``device__attribute_``.
-        process: id of the process that launched, None if the report does not say; torchrun starts one a GPU.
-        processes: how many processes the report holds launches of.
-    """
-
-    created: int | None = None
-    command_line: str = ""
-    application: str = ""
+    created: int | None = None  # seconds since 1970, None if the report does not say
+    command_line: str = ""  # ncu's own command line
+    application: str = ""  # the profiled program and its arguments
+    # by provider as ncu names it: ``CUDA Version``, ``Display Driver Version``, ``Nsight Compute Target`` …
     versions: Mapping[str, str] = field(default_factory=dict)
+    # ``sections``, ``clock control`` and ``replay mode`` where the report says
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # attributes of the first GPU, without ``device__attribute_``
     device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    # id of the process that launched, None if the report does not say; torchrun starts one a GPU
     process: int | None = None
-    processes: int = 1
+    processes: int = 1  # how many processes the report holds launches of
 
     @property
     def ncu_version(self) -> tuple[int, ...]:
@@ -206,51 +193,41 @@ class SessionDetails:
 
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
-    """One profiled launch, complete in plain Python values; it holds no handle to the report file.
+    """One profiled launch, complete in plain Python values; it holds no handle to the report file."""
 
-    Attributes:
-        index: position of the launch in its report, from 0.
-        report: path of the report as the user gave it.
-        name: demangled name with template arguments and parameters, untrusted text.
-        function_name: the bare function name, untrusted text.
-        mangled_name: the linker's name.
-        metrics: every scalar metric in base units. A metric that was not collected is absent, never 0.
-        sampled: names of the metrics that ncu sampled over time (sections PmSampling and PmSampling_WarpStates): they
-            have a series among the instances, keyed by time stamps in nanoseconds, and no value.
-        units: unit of each metric as ncu names it ('' if none).
-        instances: instance values of the metrics that have them.
-        nvtx: names of the NVTX ranges around the launch, outermost first, untrusted text.
-        rules: Nsight Compute's advice.
-        source: SASS and CUDA source, empty where the report has none or it was not asked for.
-        workload: ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own.
-        session: the ncu run that wrote the report.
-        doubts: sentences on what in the report contradicts itself at this launch: reasons not to trust its values.
-        profiled: False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown
-            (0 × 0 × 0).
-        renamed: values of metrics that the report holds under an older name, by the name of today.
-        lines: ``python`` or ``c`` where the line table of its code names files of that language, '' without line
-            information. Looked at only where the name leaves in doubt whose code it is.
-    """
-
-    index: int
-    report: str
-    name: str
-    function_name: str
-    mangled_name: str
+    index: int  # position of the launch in its report, from 0
+    report: str  # path of the report as the user gave it
+    name: str  # demangled name with template arguments and parameters, untrusted text
+    function_name: str  # the bare function name, untrusted text
+    mangled_name: str  # the linker's name
     device: Device
     launch: LaunchStatistics
+    # every scalar metric in base units. A metric that was not collected is absent, never 0.
     metrics: Mapping[str, MetricValue] = field(repr=False)
+    # unit of each metric as ncu names it ('' if none)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # instance values of the metrics that have them
     instances: Mapping[str, Instances] = field(default_factory=dict, repr=False)
+    # names of the metrics that ncu sampled over time (sections PmSampling and PmSampling_WarpStates): they
+    # have a series among the instances, keyed by time stamps in nanoseconds, and no value
     sampled: tuple[str, ...] = ()
-    nvtx: tuple[str, ...] = ()
-    rules: tuple[RuleResult, ...] = field(default=(), repr=False)
+    nvtx: tuple[str, ...] = ()  # names of the NVTX ranges around the launch, outermost first, untrusted text
+    rules: tuple[RuleResult, ...] = field(default=(), repr=False)  # Nsight Compute's advice
+    # SASS and CUDA source, empty where the report has none or it was not asked for
     source: Source = field(default_factory=Source, repr=False)
+    # ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own
     workload: str = "kernel"
+    # the ncu run that wrote the report
     session: SessionDetails = field(default_factory=SessionDetails, repr=False)
+    # sentences on what in the report contradicts itself at this launch: reasons not to trust its values
     doubts: tuple[str, ...] = ()
+    # False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown (0
+    # × 0 × 0)
     profiled: bool = True
+    # values of metrics that the report holds under an older name, by the name of today
     renamed: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    # ``python`` or ``c`` where the line table of its code names files of that language, '' without line
+    # information. Looked at only where the name leaves in doubt whose code it is.
     lines: str = ""
 
     def in_names_of_today(self) -> KernelProfile:
@@ -314,8 +291,7 @@ class NotCollected:
     """Stands where a result would: these metrics are not in the report, and this is how to get them."""
 
     metrics: tuple[str, ...]
-    remedy: str
-    """An ncu option, for example ``--section InstructionStats``; '' where none would bring them."""
+    remedy: str  # an ncu option, for example ``--section InstructionStats``; '' where none would bring them
 
     def __str__(self) -> str:
         return f"not collected: use {self.remedy}" if self.remedy else "ncu could not measure it"
@@ -342,44 +318,41 @@ class Evidence:
 class CodePlace:
     """Where a finding sits, with its share of the finding (0 to 1)."""
 
-    file: Annotated[str | None, "the user's own; None without line information"]
-    line: Annotated[int | None, "in it, from 1"]
-    share: Annotated[float, "of the finding's weight"]
-    text: Annotated[str, "the line of source, '' where the report carries none; untrusted"] = ""
-    address: Annotated[int | None, "of the heaviest instruction of the place"] = None
-    sass: Annotated[str, "that instruction"] = ""
-    inlined: Annotated[
-        tuple[str, ...],
-        "``file:line`` from the innermost header line outwards, where the code was inlined there",
-    ] = ()
+    file: str | None  # the user's own; None without line information
+    line: int | None  # in it, from 1
+    share: float  # of the finding's weight
+    text: str = ""  # the line of source, '' where the report carries none; untrusted
+    address: int | None = None  # of the heaviest instruction of the place
+    sass: str = ""  # that instruction
+    # ``file:line`` from the innermost header line outwards, where the code was inlined there
+    inlined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """One way to change what a finding names, and what it would bring."""
 
-    name: Annotated[str, "what is written instead, in a few words"]
-    saves: Annotated[float, "predicted share of the launch's time, 0 to 1"]
-    saves_low: Annotated[float, "lower end of its 80 % interval"]
-    saves_high: Annotated[float, "upper end of its 80 % interval"]
-    same_arithmetic: Annotated[bool, "it computes the same to the same precision"] = True
+    name: str  # what is written instead, in a few words
+    saves: float  # predicted share of the launch's time, 0 to 1
+    saves_low: float  # lower end of its 80 % interval
+    saves_high: float  # upper end of its 80 % interval
+    same_arithmetic: bool = True  # it computes the same to the same precision
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A cause that holds a launch back, and what fixing it alone would bring."""
 
-    cause: Annotated[str, "key of ``analysis.explanation.causes.CAUSES``"]
-    saves: Annotated[float, "predicted share of the launch's time, 0 to 1: of the best of its variants"]
-    saves_low: Annotated[float, "lower end of its 80 % interval"]
-    saves_high: Annotated[float, "upper end of its 80 % interval"]
-    places: Annotated[tuple[CodePlace, ...], "where it sits, heaviest first"] = ()
-    evidence: Annotated[tuple[Evidence, ...], "the numbers that it rests on"] = ()
-    change: Annotated[str, "what to try, one sentence"] = ""
-    variants: Annotated[tuple[Rewrite, ...], "the ways to change it, the best first"] = ()
-    another_way_to: Annotated[
-        str, "cause of a finding before it that saves the same loss, '' where it is a loss of its own"
-    ] = ""
+    cause: str  # key of ``analysis.explanation.causes.CAUSES``
+    saves: float  # predicted share of the launch's time, 0 to 1: of the best of its variants
+    saves_low: float  # lower end of its 80 % interval
+    saves_high: float  # upper end of its 80 % interval
+    places: tuple[CodePlace, ...] = ()  # where it sits, heaviest first
+    evidence: tuple[Evidence, ...] = ()  # the numbers that it rests on
+    change: str = ""  # what to try, one sentence
+    variants: tuple[Rewrite, ...] = ()  # the ways to change it, the best first
+    # cause of a finding before it that saves the same loss, '' where it is a loss of its own
+    another_way_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,40 +373,30 @@ def _notable(loss: Sequence[Finding]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What to change first in one launch, and how far to trust that.
+    """What to change first in one launch, and how far to trust that."""
 
-    Attributes:
-        launch: position of the launch in its report.
-        report: path of the report as the user gave it.
-        name: the kernel's demangled name, untrusted text.
-        nvtx: NVTX ranges around it, outermost first, untrusted text.
-        duration_ns: under the profiler; None if not collected.
-        trust: what makes the numbers doubtful, a sentence each.
-        at_limit: set where no finding is worth its work and a resource does at least nine tenths of what it can.
-        findings: most saved first; behind each the other ways to the same.
-        together: predicted share of the time that is saved with all losses, each in one way; None for fewer than two.
-        limit: the resource that bounds the launch as it is, with its share, known or None.
-        traffic: the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
-            that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
-        other_arithmetic: what only another arithmetic or a lower precision would save, most saved first.
-        time: what the launch's time consists of: the resources that would need most of it alone, and the warps' waits
-            that nothing hides.
-        levers: what can be changed about the call besides, a sentence each: what it brings is not known from here.
-    """
-
-    launch: int
-    report: str
-    name: str
-    nvtx: tuple[str, ...]
-    duration_ns: float | None
-    trust: tuple[str, ...]
+    launch: int  # position of the launch in its report
+    report: str  # path of the report as the user gave it
+    name: str  # the kernel's demangled name, untrusted text
+    nvtx: tuple[str, ...]  # NVTX ranges around it, outermost first, untrusted text
+    duration_ns: float | None  # under the profiler; None if not collected
+    trust: tuple[str, ...]  # what makes the numbers doubtful, a sentence each
+    # set where no finding is worth its work and a resource does at least nine tenths of what it can
     at_limit: AtLimit | None
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # most saved first; behind each the other ways to the same
+    # predicted share of the time that is saved with all losses, each in one way; None for fewer than two
     together: float | None = None
+    # the resource that bounds the launch as it is, with its share, known or None
     limit: AtLimit | None = None
+    # the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
+    # that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
     traffic: AtLimit | None = None
+    # what only another arithmetic or a lower precision would save, most saved first
     other_arithmetic: tuple[Finding, ...] = ()
+    # what the launch's time consists of: the resources that would need most of it alone, and the warps' waits
+    # that nothing hides
     time: tuple[AtLimit, ...] = ()
+    # what can be changed about the call besides, a sentence each: what it brings is not known from here
     levers: tuple[str, ...] = ()
 
     @property

@@ -15,6 +15,7 @@ from gemmprof.model.ladder import Problem, Stage
 Seconds = Annotated[float, Meta(ge=1e-9, le=1e6)]
 # No run that gemmprof wrote comes near these ends; they hold for what is read from files.
 Size = Annotated[int, Meta(ge=0, le=1 << 24)]
+Version = Annotated[int, Meta(ge=0, le=99)]
 Position = Annotated[int, Meta(ge=0, le=10**7)]
 FileName = Annotated[str, Meta(pattern="[^/. ]")]
 
@@ -23,28 +24,26 @@ FileName = Annotated[str, Meta(pattern="[^/. ]")]
 class Verification:
     """Outcome of comparing a stage with a float64 reference on fresh random data."""
 
-    relative_error: Annotated[float, "Frobenius norm of the difference over the reference's; may be NaN"]
-    tolerance: Annotated[float, Meta(ge=0, le=float_info.max), "the largest error that passes"]
-    passed: Annotated[bool, "the error is no larger, and nothing else was wrong"]
-    detail: Annotated[str, "what was wrong, '' if nothing"] = ""
-    card: Annotated[Card | None, "where it was computed"] = None
+    relative_error: float  # Frobenius norm of the difference over the reference's; may be NaN
+    tolerance: Annotated[float, Meta(ge=0, le=float_info.max)]  # the largest error that passes
+    passed: bool  # the error is no larger, and nothing else was wrong
+    detail: str = ""  # what was wrong, '' if nothing
+    card: Card | None = None  # where it was computed
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick."""
 
-    median: Annotated[Seconds, "of the repetitions"]
-    minimum: Annotated[Seconds, "of the repetitions"]
-    p10: Annotated[Seconds, "a tenth of the repetitions took less"]
-    p90: Annotated[Seconds, "a tenth of the repetitions took more"]
-    repetitions: Annotated[int, Meta(ge=0, le=10**9), "how often it was timed"]
-    sm_clock_mhz: Annotated[Annotated[float, Meta(ge=0, le=1e5)] | None, "clock of the SMs meanwhile"] = None
-    yardstick_median: Annotated[
-        Seconds | None,
-        "median time of the yardstick in the repetitions that alternated with this stage's, in seconds",
-    ] = None
-    card: Annotated[Card | None, "where stage and yardstick were timed, both"] = None
+    median: Seconds  # of the repetitions
+    minimum: Seconds  # of the repetitions
+    p10: Seconds  # a tenth of the repetitions took less
+    p90: Seconds  # a tenth of the repetitions took more
+    repetitions: Annotated[int, Meta(ge=0, le=10**9)]  # how often it was timed
+    sm_clock_mhz: Annotated[float, Meta(ge=0, le=1e5)] | None = None  # clock of the SMs meanwhile
+    # median time of the yardstick in the repetitions that alternated with this stage's, in seconds
+    yardstick_median: Seconds | None = None
+    card: Card | None = None  # where stage and yardstick were timed, both
 
     @property
     def of_yardstick(self) -> float | None:
@@ -60,13 +59,13 @@ class Timing:
 class StageResult:
     """What a run knows of one stage on one problem. A part that was not asked for or failed is None."""
 
-    stage: Annotated[int, "its number in the ladder of the problem's type"]
-    problem: Annotated[Problem, "the matrix product"]
-    verification: Annotated[Verification | None, "whether it computes what it should"] = None
-    timing: Annotated[Timing | None, "how long it takes outside the profiler"] = None
-    report: Annotated[FileName | None, "report file in the run directory"] = None
-    launch_index: Annotated[Position | None, "position of the stage's launch in that report"] = None
-    failure: Annotated[str | None, "what went wrong, in one or more lines; None if nothing did"] = None
+    stage: int  # its number in the ladder of the problem's type
+    problem: Problem  # the matrix product
+    verification: Verification | None = None  # whether it computes what it should
+    timing: Timing | None = None  # how long it takes outside the profiler
+    report: FileName | None = None  # report file in the run directory
+    launch_index: Position | None = None  # position of the stage's launch in that report
+    failure: str | None = None  # what went wrong, in one or more lines; None if nothing did
 
     @property
     def key(self) -> tuple[int, Problem]:
@@ -78,37 +77,34 @@ class StageResult:
 class ReportRecord:
     """A report of a run as it was when the run was made."""
 
-    sha256: Annotated[str, "of its uncompressed bytes, in hexadecimal digits"]
-    launches: Annotated[int, "how many it holds"]
-    card: Annotated[Card | None, "what was profiled, None where that was not noted"] = None
+    sha256: str  # of its uncompressed bytes, in hexadecimal digits
+    launches: int  # how many it holds
+    card: Card | None = None  # what was profiled, None where that was not noted
 
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
     """A stage as it was when the run was made: the catalog entry, and what the build made of it."""
 
-    stage: Annotated[Stage, "the catalog entry"]
-    source_hash: Annotated[str, "of its source, headers and parameters"] = ""
-    registers_per_thread: Annotated[Size | None, "as compiled"] = None
-    static_shared_memory: Annotated[Size | None, "bytes a block, as compiled"] = None
-    spill_bytes: Annotated[Size | None, "bytes a thread, as compiled"] = None
-    sass: Annotated[str, "a digest of its machine code on the run's GPU; '' without cuobjdump"] = ""
+    stage: Stage  # the catalog entry
+    source_hash: str = ""  # of its source, headers and parameters
+    registers_per_thread: Size | None = None  # as compiled
+    static_shared_memory: Size | None = None  # bytes a block, as compiled
+    spill_bytes: Size | None = None  # bytes a thread, as compiled
+    sass: str = ""  # a digest of its machine code on the run's GPU; '' without cuobjdump
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """The facts of a run that hold for all its stages: ``run.json`` without stages and results."""
 
-    created: Annotated[str, "when it began, ISO 8601"]
-    device: Annotated[str, "name of the GPU, as the driver gives it"]
-    compute_capability: Annotated[
-        tuple[Annotated[int, Meta(ge=0, le=99)], Annotated[int, Meta(ge=0, le=99)]], "major and minor"
-    ]
-    versions: Annotated[Mapping[str, str], "of gemmprof, driver, cuda, torch, ncu, python, nvcc where known"]
-    clock_control: Annotated[str, "what ncu did about the clocks, ``base`` or ``none``"]
-    seed: Annotated[int, "of the random operands"]
-    metric_set: Annotated[str, "what was profiled, a set of ncu's or ``lean``"]
-    command: Annotated[str, "as it was typed"] = ""
-    notes: Annotated[Mapping[str, Any], "options, seconds of each part, and what else was noted"] = field(
-        default_factory=dict
-    )
+    created: str  # when it began, ISO 8601
+    device: str  # name of the GPU, as the driver gives it
+    compute_capability: tuple[Version, Version]  # major and minor
+    versions: Mapping[str, str]  # of gemmprof, driver, cuda, torch, ncu, python, nvcc where known
+    clock_control: str  # what ncu did about the clocks, ``base`` or ``none``
+    seed: int  # of the random operands
+    metric_set: str  # what was profiled, a set of ncu's or ``lean``
+    command: str = ""  # as it was typed
+    # options, seconds of each part, and what else was noted
+    notes: Mapping[str, Any] = field(default_factory=dict)

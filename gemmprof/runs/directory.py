@@ -51,10 +51,9 @@ class Run:
     stages: tuple[StageRecord, ...] = ()
     problems: tuple[Problem, ...] = ()
     results: tuple[StageResult, ...] = ()
+    # each report as it was when it was collected, by its name in the results
     reports: Mapping[str, ReportRecord] = field(default_factory=dict, repr=False)
-    """Each report as it was when it was collected, by its name in the results."""
-    recorded: bool = field(default=False, compare=False)
-    """True for the run that ships with the package."""
+    recorded: bool = field(default=False, compare=False)  # true for the run that ships with the package
 
     def __repr__(self) -> str:
         parts = (len(self.stages), "stages"), (len(self.problems), "problems"), (len(self.results), "results")

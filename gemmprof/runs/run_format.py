@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -30,14 +30,13 @@ MAX_TEXT = 1 << 20  # no run that gemmprof wrote comes near these
 class RunDocument:
     """What a ``run.json`` says."""
 
-    format_version: Annotated[int, "`FORMAT_VERSION` of the gemmprof that wrote it"]
-    info: Annotated[RunInfo, "what holds for the whole run"]
-    problems: Annotated[tuple[Problem, ...], "the matrix products"]
-    stages: Annotated[tuple[StageRecord, ...], "as they were when the run was made"]
-    results: Annotated[tuple[StageResult, ...], "of each stage on each problem"]
-    reports: Annotated[
-        Mapping[str, ReportRecord], "each report as it was when it was collected, by its name in the results"
-    ] = field(default_factory=dict)
+    format_version: int  # `FORMAT_VERSION` of the gemmprof that wrote it
+    info: RunInfo  # what holds for the whole run
+    problems: tuple[Problem, ...]  # the matrix products
+    stages: tuple[StageRecord, ...]  # as they were when the run was made
+    results: tuple[StageResult, ...]  # of each stage on each problem
+    # each report as it was when it was collected, by its name in the results
+    reports: Mapping[str, ReportRecord] = field(default_factory=dict)
 
 
 def written(document: RunDocument) -> str:

@@ -65,11 +65,11 @@ class Mark(Document, frozen=True, tag="gemmprof.dataset/2"):
 class Contents:
     """What a data set holds."""
 
-    reports: Annotated[dict[str, Entry], "by path"]
-    generation: Annotated[int, "the highest one"]
-    idle: Annotated[set[str], "names of manifests that hold nothing (any more)"]
-    other: Annotated[set[str], "reports that another gemmprof read, or nobody explained"]
-    explained: Annotated[bool, "every launch is"]
+    reports: dict[str, Entry]  # by path
+    generation: int  # the highest one
+    idle: set[str]  # names of manifests that hold nothing (any more)
+    other: set[str]  # reports that another gemmprof read, or nobody explained
+    explained: bool  # every launch is
 
     @property
     def launches(self) -> int:

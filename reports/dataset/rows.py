@@ -32,21 +32,15 @@ METRIC_ROWS = 1 << 15  # rows of a row group of metrics: a reader of one metric 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One report as it was when it was read.
+    """One report as it was when it was read."""
 
-    Attributes:
-        size, changed_ns: of the file; another size or time means that it is read again, -1 that the file system did not
-            give it.
-        part: name of the part with its rows, '' if it could not be read.
-        launches: its number of rows.
-        error: why it could not be read, '' if it could.
-    """
-
+    # size, changed_ns: of the file; another size or time means that it is read again, -1 that the file system
+    # did not give it
     size: int
     changed_ns: int
-    part: str = ""
-    launches: int = 0
-    error: str = ""
+    part: str = ""  # name of the part with its rows, '' if it could not be read
+    launches: int = 0  # its number of rows
+    error: str = ""  # why it could not be read, '' if it could
 
 
 class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):

@@ -90,18 +90,13 @@ class LaneDrawing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineDrawing:
-    """The launch over time: a row a counter, warps by what they wait for on top of each other, and the numbers below.
+    """The launch over time: a row a counter, warps by what they wait for on top of each other, and the numbers."""
 
-    Attributes:
-        columns: width of every box.
-        phases: each with the class that colours it.
-        data: for the script that sums over a stretch: nanoseconds, and of each row title, unit and values.
-    """
-
-    columns: int
+    columns: int  # width of every box
     lanes: Sequence[LaneDrawing]
     stalls: Sequence[LaneDrawing]
-    phases: Sequence[tuple[Phase, str]]
+    phases: Sequence[tuple[Phase, str]]  # each with the class that colours it
+    # for the script that sums over a stretch: nanoseconds, and of each row title, unit and values
     data: dict[str, Any]
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -42,10 +42,10 @@ class Drawn(NamedTuple):
 class RooflinePicture:
     """A roofline as drawn."""
 
-    figure: Annotated[Figure, "its first axes are logarithmic"]
-    points: Annotated[Mapping[str, tuple[float, float, str]], "FLOP/byte, FLOP/s and words, by gid"]
-    memories: Annotated[Sequence[MemoryRoof], "the roofs of the memories"]
-    peak: Annotated[float, "the highest compute roof, FLOP/s"]
+    figure: Figure  # its first axes are logarithmic
+    points: Mapping[str, tuple[float, float, str]]  # FLOP/byte, FLOP/s and words, by gid
+    memories: Sequence[MemoryRoof]  # the roofs of the memories
+    peak: float  # the highest compute roof, FLOP/s
 
     def drawn(self, *, identifier: str, title: str, description: str) -> Drawn:
         """As `svg.page_svg`; ``box`` are the axes in the units of the SVG: 1/72 inch, y downwards."""
@@ -326,8 +326,7 @@ class Step:
     mark: str
     label: str
     roofline: Roofline
-    yardstick: bool = False
-    """True for cuBLAS: drawn apart, the path does not pass through it."""
+    yardstick: bool = False  # true for cuBLAS: drawn apart, the path does not pass through it
 
 
 def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePicture | None:

@@ -224,15 +224,12 @@ class SeriesSummary:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files of a store that count.
+    """Files of a store that count."""
 
-    Attributes:
-        compacted, records: their paths; a compacted file that lost its index is read as the records are.
-        replaced: names of records that a compacted file holds too; they do not count, if they are there still.
-    """
-
+    # compacted, records: their paths; a compacted file that lost its index is read as the records are
     compacted: tuple[Path, ...]
     records: tuple[Path, ...]
+    # names of records that a compacted file holds too; they do not count, if they are there still
     replaced: frozenset[str] = frozenset()
 
     @classmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 from markupsafe import Markup
 
@@ -32,13 +31,13 @@ NOT_HELD_BACK = ("selected", "not_selected")
 class Column:
     """One metric that a reader may switch on."""
 
-    key: Annotated[str, "identifier"]
-    title: Annotated[str, "heading"]
-    tip: Annotated[str, "what it counts"]
-    of: Annotated[str, "the field of `Counters` that its cells show, None where that was not collected"]
-    on: Annotated[bool, "whether it is shown at first"] = False
-    sums: Annotated[str, "the field that is summed over instructions, where ``of`` is a ratio"] = ""
-    over: Annotated[str, "key of the column that the sum is divided by then"] = ""
+    key: str  # identifier
+    title: str  # heading
+    tip: str  # what it counts
+    of: str  # the field of `Counters` that its cells show, None where that was not collected
+    on: bool = False  # whether it is shown at first
+    sums: str = ""  # the field that is summed over instructions, where ``of`` is a ratio
+    over: str = ""  # key of the column that the sum is divided by then
 
     def value(self, counters: Counters) -> float | None:
         """What it counts."""

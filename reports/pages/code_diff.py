@@ -58,8 +58,7 @@ class DiffRow:
     after: Cost | None = None
     moved: bool = False
     left_out: int = 0
-    all_same: bool = True
-    """Of the rows left out: whether each is the same on both sides."""
+    all_same: bool = True  # of the rows left out: whether each is the same on both sides
 
     @property
     def change(self) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 
 from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
@@ -25,12 +24,12 @@ PAGE_LIMIT = 128  # most kernel pages of one report unless all are asked for
 class KernelPage:
     """One kernel page."""
 
-    key: Annotated[str, "safe in file names and fragments, unique in the report"]
-    analysis: Annotated[KernelAnalysis, "the launch and everything known of it"]
-    family: Annotated[Family | None, "the launches that it is one of; None outside a session"] = None
-    record: Annotated[StageRecord | None, "the stage where the launch belongs to a run"] = None
-    result: Annotated[StageResult | None, "the stage's"] = None
-    of_yardstick: Annotated[float | None, "speed as a share of the yardstick's (`Run.of_yardstick`)"] = None
+    key: str  # safe in file names and fragments, unique in the report
+    analysis: KernelAnalysis  # the launch and everything known of it
+    family: Family | None = None  # the launches that it is one of; None outside a session
+    record: StageRecord | None = None  # the stage where the launch belongs to a run
+    result: StageResult | None = None  # the stage's
+    of_yardstick: float | None = None  # speed as a share of the yardstick's (`Run.of_yardstick`)
 
     @property
     def title(self) -> str:
@@ -85,14 +84,12 @@ class Plan:
     """The pages of one report, and which launches of the session have one."""
 
     pages: tuple[KernelPage, ...]
-    by_launch: dict[int, KernelPage]
-    """Page by position of the launch in ``session.kernels``."""
-    left_out: int
-    """Launches without a page of their own."""
+    by_launch: dict[int, KernelPage]  # page by position of the launch in ``session.kernels``
+    left_out: int  # launches without a page of their own
+    # the launches that belong to no stage, grouped; those with the most time first
     families: tuple[Family, ...] = ()
-    """The launches that belong to no stage, grouped; those with the most time first."""
+    # page of the family's representative, by position of a launch without a page of its own
     stand_ins: Mapping[int, KernelPage] = field(default_factory=dict)
-    """Page of the family's representative, by position of a launch without a page of its own."""
 
 
 def plan(session: Session, *, every: bool = False) -> Plan:

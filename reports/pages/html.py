@@ -81,14 +81,10 @@ class Report:
     session: Session
     plan: Plan
     links: Links
-    baseline: KernelPage | None = None
-    """The kernel that all are compared with; None: the stage before."""
-    other: Plan | None = None
-    """Pages of another session, to compare each kernel with its twin there."""
-    outcome: Outcome | None = None
-    """The comparison with a baseline that the index leads with."""
-    earlier: Session | None = None
-    """The other session."""
+    baseline: KernelPage | None = None  # the kernel that all are compared with; None: the stage before
+    other: Plan | None = None  # pages of another session, to compare each kernel with its twin there
+    outcome: Outcome | None = None  # the comparison with a baseline that the index leads with
+    earlier: Session | None = None  # the other session
 
     @property
     def title(self) -> str:

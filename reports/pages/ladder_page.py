@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -42,10 +42,10 @@ class Column:
     """A figure of a launch in the tables of the index; where no launch has it, the column is left out."""
 
     title: str
-    text: Annotated[Callable[[Any], str], "of a value that is known, or of None"]
+    text: Callable[[Any], str]  # of a value that is known, or of None
     value: Callable[[KernelAnalysis], Any]
-    style: Annotated[str, "class of its cells"] = "n"
-    keyed: Annotated[bool, "whether a cell says its value to whoever sorts by it"] = False
+    style: str = "n"  # class of its cells
+    keyed: bool = False  # whether a cell says its value to whoever sorts by it
 
 
 def _process(one: KernelAnalysis) -> Markup | None:
@@ -87,11 +87,9 @@ class LaunchRow:
     """One launch in a table. Names are untrusted text."""
 
     analysis: KernelAnalysis
-    page: KernelPage | None
-    """The launch's own page, else that of its family's representative."""
+    page: KernelPage | None  # the launch's own page, else that of its family's representative
     family: Family | None = None
-    place: int = 0
-    """Position in the session."""
+    place: int = 0  # position in the session
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -106,10 +104,10 @@ class StageRow:
     record: StageRecord
     result: StageResult
     seconds: float | None
-    yardstick_seconds: Annotated[float | None, "time of the yardstick in turns with this stage"]
+    yardstick_seconds: float | None  # time of the yardstick in turns with this stage
     of_yardstick: float | None
-    step: Annotated[float | None, "speed over the stage before"]
-    share_of_best: Annotated[float, "speed as a share of the fastest row's, 0 to 1, for the bar"]
+    step: float | None  # speed over the stage before
+    share_of_best: float  # speed as a share of the fastest row's, 0 to 1, for the bar
     launch: LaunchRow | None
 
     @property
@@ -145,10 +143,10 @@ class ProblemGroup:
     problem: Problem
     rows: tuple[StageRow, ...]
     roofline: figures.Drawn | None
+    # what each stage was predicted to gain, beside what the next one brought
     steps: tuple[LadderStep, ...] = ()
-    """What each stage was predicted to gain, beside what the next one brought."""
+    # true where the page opens with the section closed, because another of its ladder stands above it
     folded: bool = False
-    """True where the page opens with the section closed, because another of its ladder stands above it."""
 
     @property
     def ladder(self) -> str:
@@ -200,9 +198,9 @@ class ProblemGroup:
 class SizeTable:
     """Every problem of one ladder beside the others."""
 
-    ladder: Annotated[str, "its name"]
-    groups: Annotated[Sequence[ProblemGroup], "the problems, the smallest first"]
-    prefix: Annotated[str, "of the figure's ids"]
+    ladder: str  # its name
+    groups: Sequence[ProblemGroup]  # the problems, the smallest first
+    prefix: str  # of the figure's ids
 
     @property
     def types(self) -> str:
@@ -257,55 +255,50 @@ OPEN = 0.5  # share of the time from which on a range shows what is inside
 class Piece:
     """A part of the program that a reader may choose."""
 
-    key: Annotated[str, "what the rows of its launches carry in ``data-in``"]
-    span: Annotated[Span, "its sums"]
-    inside: Annotated[tuple[Piece, ...], "the parts of it, of a tree"] = ()
-    open: Annotated[bool, "whether they are shown from the start"] = False
+    key: str  # what the rows of its launches carry in ``data-in``
+    span: Span  # its sums
+    inside: tuple[Piece, ...] = ()  # the parts of it, of a tree
+    open: bool = False  # whether they are shown from the start
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramCard:
     """What the index page shows of a program before its kernels."""
 
-    program: Annotated[Program, "the whole"]
-    owners: Annotated[tuple[Piece, ...], "by whose code it is, most time first"]
-    ranges: Annotated[tuple[Piece, ...], "its NVTX ranges, likewise"]
-    operators: Annotated[tuple[Piece, ...], "what the kernels do, likewise"]
-    left_out: Annotated[int, "ranges that are too short to be in the tree"]
-    of_launch: Annotated[Mapping[int, str], "keys of the parts that a launch is of, with blanks between"]
-    of_family: Annotated[Mapping[int, str], "the same of all launches of a family, by its number"]
-    pages: Annotated[Mapping[str, KernelPage], "the page of a family, by its id"]
-    came: Annotated[Came | None, "of the advice on the version that it is compared with"] = None
+    program: Program  # the whole
+    owners: tuple[Piece, ...]  # by whose code it is, most time first
+    ranges: tuple[Piece, ...]  # its NVTX ranges, likewise
+    operators: tuple[Piece, ...]  # what the kernels do, likewise
+    left_out: int  # ranges that are too short to be in the tree
+    of_launch: Mapping[int, str]  # keys of the parts that a launch is of, with blanks between
+    of_family: Mapping[int, str]  # the same of all launches of a family, by its number
+    pages: Mapping[str, KernelPage]  # the page of a family, by its id
+    came: Came | None = None  # of the advice on the version that it is compared with
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
     """One family in the table."""
 
-    family: Annotated[Family, "its launches; names are untrusted text"]
-    page: Annotated[KernelPage | None, "the page of its representative, None if it has none"]
-    reports: Annotated[tuple[str, ...], "names of the files that its launches are from"]
-    limited_by: Annotated[str, "what holds the representative back, '' if not known"]
+    family: Family  # its launches; names are untrusted text
+    page: KernelPage | None  # the page of its representative, None if it has none
+    reports: tuple[str, ...]  # names of the files that its launches are from
+    limited_by: str  # what holds the representative back, '' if not known
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """Everything on the index page."""
 
+    # the problems that are shown at length: those that were profiled, else the largest
     groups: tuple[ProblemGroup, ...]
-    """The problems that are shown at length: those that were profiled, else the largest."""
-    sizes: tuple[SizeTable, ...]
-    """All problems of each ladder that has more than one."""
-    launches: tuple[LaunchRow, ...]
-    """Launches that belong to no stage of the run."""
-    families: tuple[FamilyRow, ...] = ()
-    """The same launches, grouped."""
-    reports: tuple[str, ...] = ()
-    """File names of all reports."""
-    facts: Sequence[tuple[str, str]] = ()
-    """Where and how the launches were profiled."""
+    sizes: tuple[SizeTable, ...]  # all problems of each ladder that has more than one
+    launches: tuple[LaunchRow, ...]  # launches that belong to no stage of the run
+    families: tuple[FamilyRow, ...] = ()  # the same launches, grouped
+    reports: tuple[str, ...] = ()  # file names of all reports
+    facts: Sequence[tuple[str, str]] = ()  # where and how the launches were profiled
+    # where the time of all launches goes; of reports alone, a run's ladder has its own picture
     program: ProgramCard | None = None
-    """Where the time of all launches goes; of reports alone, a run's ladder has its own picture."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

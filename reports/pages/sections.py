@@ -55,8 +55,7 @@ class Section:
     title: str
     result: Any
     extra: Any = None
-    short: str = field(default="")
-    """Title in the table of contents."""
+    short: str = field(default="")  # title in the table of contents
 
 
 View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and the prefix of its ids

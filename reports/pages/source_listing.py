@@ -42,39 +42,25 @@ Item = TypeVar("Item")
 
 
 class Row(NamedTuple):
-    """One row of a listing; a tuple, because a page has thousands.
+    """One row of a listing; a tuple, because a page has thousands."""
 
-    Attributes:
-        anchor: id of the row, for permanent links and branches; '' for rows that nothing leads to.
-        number: line number or offset in the function.
-        code: the text, untrusted; of a branch what stands before its target.
-        share: per cent of the samples, None if nothing was sampled here; of a user's line with what was inlined there.
-        inlined: the part of ``share`` that code of headers inlined into this line makes, None if there is none.
-        cells: the cells of the listing's columns, as markup: a page has tens of thousands, and they are numbers.
-        mix: why it waits, None for rows with few samples.
-        flags: short remarks: conflicts, uncoalesced sectors, spills.
-        target: anchor of the instruction that a branch leads to, ''.
-        target_text: the branch's target as an offset in the function.
-        rest: what stands behind the target.
-        access: what an instruction does to memory, in words.
-        executed: how often, of a row among the hottest.
-        left_out: above 0 for a row that stands for this many left-out ones.
-    """
-
-    number: str
-    code: str
+    number: str  # line number or offset in the function
+    code: str  # the text, untrusted; of a branch what stands before its target
+    # per cent of the samples, None if nothing was sampled here; of a user's line with what was inlined there
     share: float | None = None
+    # the part of ``share`` that code of headers inlined into this line makes, None if there is none
     inlined: float | None = None
+    # the cells of the listing's columns, as markup: a page has tens of thousands, and they are numbers
     cells: Markup = NO_CELLS
-    mix: Mix | None = None
-    flags: tuple[str, ...] = ()
-    anchor: str = ""
-    target: str = ""
-    target_text: str = ""
-    rest: str = ""
-    access: str = ""
-    executed: int | None = None
-    left_out: int = 0
+    mix: Mix | None = None  # why it waits, None for rows with few samples
+    flags: tuple[str, ...] = ()  # short remarks: conflicts, uncoalesced sectors, spills
+    anchor: str = ""  # id of the row, for permanent links and branches; '' for rows that nothing leads to
+    target: str = ""  # anchor of the instruction that a branch leads to, ''
+    target_text: str = ""  # the branch's target as an offset in the function
+    rest: str = ""  # what stands behind the target
+    access: str = ""  # what an instruction does to memory, in words
+    executed: int | None = None  # how often, of a row among the hottest
+    left_out: int = 0  # above 0 for a row that stands for this many left-out ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +78,19 @@ class File:
 class Listing:
     """Everything that the section prints."""
 
+    # the lines with most samples, or instructions where there are no lines; numbered as ``file.cu:42``
     hottest: tuple[Row, ...]
-    """The lines with most samples, or instructions where there are no lines; numbered as ``file.cu:42``."""
     files: tuple[File, ...]
     sass: tuple[Row, ...]
     columns: tuple[Column, ...]
     instructions: int
     samples: int | None
     interval_cycles: int | None
+    # the same for the page's script, whole: the rows here are what is read without it, and printed
     data: CodeData
-    """The same for the page's script, whole: the rows here are what is read without it, and printed."""
-    by_line: bool
-    """False where the report has no line information: the hottest are instructions then."""
+    by_line: bool  # false where the report has no line information: the hottest are instructions then
+    # id of the row of a line (file, line) or of an instruction (absolute address)
     anchors: Mapping[tuple[str, int] | int, str] = field(default_factory=dict)
-    """Id of the row of a line (file, line) or of an instruction (absolute address)."""
 
     def anchor_of(self, place: CodePlace) -> str:
         """Id of the row of a finding's place, '' if the page does not show it."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -266,8 +266,8 @@ class PageError(ValueError):
 class Page:
     """One page."""
 
-    unpacked: Annotated[int, "bytes without compression"]
-    encoding: Annotated[int, "parquet.thrift's ``Encoding``"]
+    unpacked: int  # bytes without compression
+    encoding: int  # parquet.thrift's ``Encoding``
 
 
 def pages(file: BinaryIO, start: int, end: int) -> Iterator[Page]:

@@ -29,43 +29,30 @@ ABSENT = "–"
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One stage on one problem. What was not measured is None.
+    """One stage on one problem. What was not measured is None."""
 
-    Attributes:
-        stage, name: number and name of the stage.
-        problem: the matrix product.
-        seconds: median time outside the profiler; of cuBLAS, the median of its times in turns with the stages.
-        seconds_p10, seconds_p90: the times that a tenth of the repetitions were below, and above.
-        repetitions: how often it was timed.
-        tflops: TFLOP/s in these seconds.
-        cublas_tflops: cuBLAS's in alternating repetitions.
-        of_cublas: speed as a share of that, 0 to 1 and above.
-        peak_percent: rate of the main arithmetic under the profiler, in per cent of its peak at the same clocks.
-        achieved_occupancy: per cent, under the profiler.
-        limited_by: what holds the kernel back, in a few words.
-        relative_error: of the verification.
-        failure: what went wrong.
-        change_first: the first finding, what it saves and where; None where nothing is left to gain.
-        card: the GPU that it was timed on, else verified on; None where that was not noted.
-    """
-
+    # stage, name: number and name of the stage
     stage: int
     name: str
-    problem: Problem
+    problem: Problem  # the matrix product
+    # median time outside the profiler; of cuBLAS, the median of its times in turns with the stages
     seconds: float | None = None
+    # seconds_p10, seconds_p90: the times that a tenth of the repetitions were below, and above
     seconds_p10: float | None = None
     seconds_p90: float | None = None
-    repetitions: int | None = None
-    tflops: float | None = None
-    cublas_tflops: float | None = None
-    of_cublas: float | None = None
+    repetitions: int | None = None  # how often it was timed
+    tflops: float | None = None  # TFLOP/s in these seconds
+    cublas_tflops: float | None = None  # cuBLAS's in alternating repetitions
+    of_cublas: float | None = None  # speed as a share of that, 0 to 1 and above
+    # rate of the main arithmetic under the profiler, in per cent of its peak at the same clocks
     peak_percent: float | None = None
-    achieved_occupancy: float | None = None
-    limited_by: str | None = None
-    relative_error: float | None = None
-    failure: str | None = None
+    achieved_occupancy: float | None = None  # per cent, under the profiler
+    limited_by: str | None = None  # what holds the kernel back, in a few words
+    relative_error: float | None = None  # of the verification
+    failure: str | None = None  # what went wrong
+    # the first finding, what it saves and where; None where nothing is left to gain
     change_first: str | None = None
-    card: Card | None = None
+    card: Card | None = None  # the GPU that it was timed on, else verified on; None where that was not noted
 
 
 class CollectDocument(Document, frozen=True, tag="gemmprof.collect/1"):
