@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept import own_cache
 from recorded_data import DATA
 from reports_in_bytes import content_of
 from scale import few
@@ -176,6 +177,7 @@ def test_paths_of_windows_are_names_here(command: list[str], wanted: str, tmp_pa
     """A drive letter is no URL and a backslash no separator; both come back as they were given."""
     name = "C:\\reports\\mine.ncu-rep"
     (tmp_path / name).write_bytes(content_of("flaws_cluster"))
+    own_cache(tmp_path / "cache")
     answer = run(tmp_path, [name if word == "{}" else word for word in (*command, "{}")], HIDDEN)
     assert answer.returncode == 0, answer.stderr
     assert wanted in answer.stdout or (tmp_path / wanted).is_file(), answer.stdout

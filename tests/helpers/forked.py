@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -140,12 +140,9 @@ class Subprocess:
 
     PIPE, TimeoutExpired = subprocess.PIPE, subprocess.TimeoutExpired
 
-    def __init__(self, begins_anew: Callable[[], bool]) -> None:
-        self._begins_anew = begins_anew
-
     def Popen(self, command: Sequence[str], **more: Any) -> Any:
         """The process."""
-        if command[-1] not in READERS or self._begins_anew():
+        if command[-1] not in READERS:
             return subprocess.Popen(command, **more)
         return Reader(command[-1], more["stderr"], more["env"])
 

@@ -31,7 +31,7 @@ from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.explanation import engine
-from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading import lookup, unpack
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.children import line_worker
 from gemmprof.model import Explanation, KernelProfile
@@ -50,6 +50,19 @@ UNPACKED = "GEMMPROF_TESTS_UNPACKED"
 
 _shared: list[Path] = []
 
+_KNOWN = lookup.entries_directory()
+
+
+def own_cache(folder: Path) -> Path:
+    """A new cache, in which nothing is but what NVIDIA's library said of code and units: it takes each process that
+    asks it half a second.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if _KNOWN is not None and not (folder / _KNOWN.name).exists():
+        _KNOWN.mkdir(parents=True, exist_ok=True)
+        (folder / _KNOWN.name).symlink_to(_KNOWN)
+    return folder
+
 
 def keep_recorded(stack: ExitStack) -> None:
     """Keep what is read of the recorded reports until the stack is closed."""
@@ -63,7 +76,7 @@ def keep_recorded(stack: ExitStack) -> None:
     engine.explain = _kept_explanations(engine.explain)
     sides._of_report = _kept_records(sides._of_report)
     kernel_analysis.Results.__init__ = _kept_results(kernel_analysis.Results.__init__)  # type: ignore[method-assign]
-    line_worker.subprocess = forked.Subprocess(lambda: bool(_anew))  # type: ignore[attr-defined]
+    line_worker.subprocess = forked.Subprocess()  # type: ignore[attr-defined]
     score_studies._unpacked = cache(_kept_studies(score_studies._unpacked))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import in_process
 import pyarrow.parquet as pq
 import pytest
+from kept import own_cache
 from recorded_data import DATA, ROOT
 from scale import CAMPAIGN, few
 
@@ -382,7 +383,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[dic
     """What `find` says of the launches of a report, with the savings of every cause; asked once for all of them."""
     condition = " or ".join(["time > 0", *(f"{cause} >= 0" for cause in CAUSES if cause not in ALIASES)])
     # What another version of the code kept is no answer of this one.
-    own = {**os.environ, "GEMMPROF_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    own = {**os.environ, "GEMMPROF_CACHE": str(own_cache(tmp_path_factory.mktemp("cache")))}
     done = in_process.run(
         ["gemmprof", "find", condition, *map(str, REPORTS if CAMPAIGN else REPORTS[:-1]), "--json"],
         env=own,

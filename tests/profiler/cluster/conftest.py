@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from kept import own_cache
 from profiler_fakes import real_report
 from recorded_data import ROOT
 
@@ -76,7 +77,7 @@ class Farm:
             "dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "2",
             "--local-directory", str(self.folder / f"work-{self.started}"),
             *(("--resources", resources) if resources else ()),
-            CUDA_VISIBLE_DEVICES=f"GPU-{gpu}", GEMMPROF_CACHE=str(self.folder / f"cache-{gpu}"),
+            CUDA_VISIBLE_DEVICES=f"GPU-{gpu}", GEMMPROF_CACHE=str(own_cache(self.folder / f"cache-{gpu}")),
         )  # fmt: skip
 
     def have(self, *gpus: int) -> None:

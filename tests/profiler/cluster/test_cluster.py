@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from fake_cluster import LIBRARY
 from json_formats import violations
+from kept import own_cache
 from recorded_data import ROOT
 from tiny_ladder import TINY
 
@@ -56,7 +57,7 @@ def played(monkeypatch, plan, tmp_path):
     monkeypatch.setattr(remote, "build_extension", fake_cluster.build_extension)
     monkeypatch.setattr(remote, "compile_library", fake_cluster.compile_library)
     monkeypatch.setattr(catalog, "LADDERS", (catalog.SINGLE, TINY))
-    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GEMMPROF_CACHE", str(own_cache(tmp_path / "cache")))
 
 
 def collected(farm, directory: Path, problems=PROBLEMS, **more) -> Any:

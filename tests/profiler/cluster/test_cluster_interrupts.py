@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kept import own_cache
 from recorded_data import ROOT
 
 pytest.importorskip("distributed")
@@ -33,7 +34,7 @@ def begin(farm, cache: Path, *arguments: str, delay: float = 0.0) -> subprocess.
     return subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "helpers" / "on_farm.py"), *arguments, "--cluster", farm.address],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": paths, "GEMMPROF_CACHE": str(cache), "ON_FARM_DELAY": str(delay)},
+        env={**os.environ, "PYTHONPATH": paths, "GEMMPROF_CACHE": str(own_cache(cache)), "ON_FARM_DELAY": str(delay)},
     )  # fmt: skip
 
 

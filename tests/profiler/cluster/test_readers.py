@@ -19,6 +19,7 @@ import forked
 import pyarrow.parquet as pq
 import pytest
 from bucket import buckets
+from kept import own_cache
 from recorded_data import DATA, ROOT
 from scale import few, inputs
 
@@ -75,7 +76,7 @@ class Scheduler:
         )  # fmt: skip
         module, log = f"distributed.cli.{arguments[0]}", self.folder / f"{name}.log"
         variables = {
-            **os.environ, "PYTHONPATH": str(self.code), "GEMMPROF_CACHE": str(self.folder / "cache")
+            **os.environ, "PYTHONPATH": str(self.code), "GEMMPROF_CACHE": str(own_cache(self.folder / "cache"))
         }  # fmt: skip
         if self.code == ROOT:
             self.processes[name] = forked.begin(
@@ -116,12 +117,12 @@ def begin(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[bytes]
     with (folder / "errors").open("wb") as errors:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "gemmprof", *arguments], stdout=subprocess.PIPE, stderr=errors, cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(cache), "COLUMNS": "120"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(own_cache(cache)), "COLUMNS": "120"},
         )  # fmt: skip
 
 
 def answer(folder: Path, cache: Path, *arguments: str) -> tuple[int, bytes]:
-    variables = {**os.environ, "GEMMPROF_CACHE": str(cache), "COLUMNS": "120"}
+    variables = {**os.environ, "GEMMPROF_CACHE": str(own_cache(cache)), "COLUMNS": "120"}
     ended = forked.run(*arguments, cwd=folder, env=variables, load=["distributed"])
     (folder / "errors").write_text(ended.stderr)
     return ended.returncode, ended.stdout.encode()

@@ -18,6 +18,7 @@ import forked
 import in_process
 import pytest
 from bucket import buckets
+from kept import own_cache
 from recorded_data import DATA, ROOT
 from scale import inputs
 
@@ -296,7 +297,7 @@ def test_foreign_and_older_folders(tree: Path, tmp_path: Path) -> None:
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(cwd / "cache")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(own_cache(cwd / "cache"))}
     return in_process.run(
         [sys.executable, "-m", "gemmprof", *arguments],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,
@@ -324,7 +325,7 @@ def test_the_command(tree: Path, tmp_path: Path) -> None:
 def test_reports_in_a_bucket_are_read_as_those_on_disk(tree: Path, tmp_path: Path) -> None:
     shutil.copytree(tree, tmp_path / "bucket" / "nightly")
     names = [str(path.relative_to(tree)) for path in reports(tree)]
-    environment = {**os.environ, "GEMMPROF_CACHE": str(tmp_path / "cache")}
+    environment = {**os.environ, "GEMMPROF_CACHE": str(own_cache(tmp_path / "cache"))}
 
     def said(*arguments: str) -> tuple[int, str, str]:
         done = forked.run(*arguments, cwd=tmp_path, env=environment)
