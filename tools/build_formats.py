@@ -87,9 +87,9 @@ def members(kind: Any) -> dict[str, tuple[Any, str, bool]]:
     """Type, words and whether it is always there, by name of the field."""
     hints = get_type_hints(kind, include_extras=True)
     found = {}
-    told = attributes(kind)
-    for source in getattr(kind, "SOURCES", ()):
-        told = {**attributes(source), **told}
+    told: dict[str, str] = {}
+    for home in (*getattr(kind, "SOURCES", ())[::-1], *filter(is_object, kind.__mro__[::-1])):
+        told |= attributes(home)
     optional = set()
     if issubclass(kind, Part):
         optional = {field.name for field in msgspec.structs.fields(kind) if not field.required}

@@ -1,8 +1,8 @@
 """Documents: every JSON that gemmprof prints, writes or reads back is one typed class, declared once.
 
 The class is what the code builds, what is encoded, what is decoded, and what the schema and the page of documentation
-are generated from (tools/build_formats.py). A field says what it is in ``Annotated[type, "words"]``, or has the words
-of the analysis that it repeats (`Part.SOURCES`).
+are generated from (tools/build_formats.py). A comment beside a field says what it is, else that beside the field of the
+analysis that it repeats (`Part.SOURCES`).
 
 Who wrote a file is not known when it is read: another version, a disk that filled up, a hand. What is read becomes a
 value of a typed class or an error; nothing in between reaches a division, a file name or a command line.
@@ -107,10 +107,10 @@ class Document(Part, frozen=True, tag_field="format"):
 class ErrorDocument(Document, frozen=True, tag="gemmprof.error/1"):
     """Any command that failed with exit code 2."""
 
-    command: Annotated[str, "which"]
-    message: Annotated[str, "what went wrong, one sentence"]
-    found: Annotated[str, "what was found, '' where nothing is to be said"]
-    remedies: Annotated[tuple[str, ...], "what to do, best first"]
+    command: str  # which
+    message: str  # what went wrong, one sentence
+    found: str  # what was found, '' where nothing is to be said
+    remedies: tuple[str, ...]  # what to do, best first
 
 
 def json_text(value: object, indent: int = 2) -> str:

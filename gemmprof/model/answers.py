@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from gemmprof.base.documents import Document
 from gemmprof.model.gpu import Card
@@ -18,7 +17,7 @@ from gemmprof.model.ladder import Parameters, Problem, Stage, Variant
 class StagesDocument(Document, frozen=True, tag="gemmprof.stages/1"):
     """``gemmprof stages``."""
 
-    stages: Annotated[tuple[Stage, ...], "in the order of the ladders, yardsticks among them"]
+    stages: tuple[Stage, ...]  # in the order of the ladders, yardsticks among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class Check:
 class DoctorDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
     """``gemmprof doctor``."""
 
-    can_collect: Annotated[bool, "nothing that is needed is missing"]
-    checks: Annotated[tuple[Check, ...], "everything that was looked for"]
+    can_collect: bool  # nothing that is needed is missing
+    checks: tuple[Check, ...]  # everything that was looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ class WorkerReport:
 class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
     """``gemmprof doctor --cluster``."""
 
-    can_collect: Annotated[bool, "there are workers, and none lacks what is needed"]
-    workers: Annotated[tuple[WorkerReport, ...], "every worker, in the order of their machines"]
+    can_collect: bool  # there are workers, and none lacks what is needed
+    workers: tuple[WorkerReport, ...]  # every worker, in the order of their machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +97,17 @@ class Outcome:
 class TuneDocument(Document, frozen=True, tag="gemmprof.tune/1"):
     """``gemmprof tune``."""
 
-    search: Annotated[Search, "what was asked"]
-    device: Annotated[str, "name of the GPU"]
-    outcomes: Annotated[tuple[Outcome, ...], "every set that was tried, also earlier with the same key"]
-    default: Annotated[float, "score of the catalog's parameters among the finalists"]
-    best: Annotated[float, "score of the winner"]
-    winner: Annotated[Parameters, "its parameters"]
-    tried: Annotated[int, "sets tried in this call"]
-    seconds: Annotated[float, "wall time of this call"]
-    kept: Annotated[Path | None, "the file with the winner; null if the catalog's parameters won"]
-    search_seconds: Annotated[float, "wall time without start and finals"]
-    cards: Annotated[tuple[Card, ...], "the GPUs that took part to the end"]
+    search: Search  # what was asked
+    device: str  # name of the GPU
+    outcomes: tuple[Outcome, ...]  # every set that was tried, also earlier with the same key
+    default: float  # score of the catalog's parameters among the finalists
+    best: float  # score of the winner
+    winner: Parameters  # its parameters
+    tried: int  # sets tried in this call
+    seconds: float  # wall time of this call
+    kept: Path | None  # the file with the winner; null if the catalog's parameters won
+    search_seconds: float  # wall time without start and finals
+    cards: tuple[Card, ...]  # the GPUs that took part to the end
 
     @property
     def gain(self) -> float:
@@ -119,6 +118,6 @@ class TuneDocument(Document, frozen=True, tag="gemmprof.tune/1"):
 class TuneConstraintsDocument(Document, frozen=True, tag="gemmprof.tune/1"):
     """``gemmprof tune --constraints``."""
 
-    stage: Annotated[str, "the kernel"]
-    constraints: Annotated[tuple[str, ...], "the conditions on its parameters, a sentence each"]
-    parameter_sets: Annotated[int, "how many sets satisfy them"]
+    stage: str  # the kernel
+    constraints: tuple[str, ...]  # the conditions on its parameters, a sentence each
+    parameter_sets: int  # how many sets satisfy them

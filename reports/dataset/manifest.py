@@ -24,7 +24,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 from gemmprof import __version__
 from gemmprof.base.buckets import below, content, is_there, listed, remove, written
@@ -58,7 +57,7 @@ class DatasetError(GemmprofError):
 class Mark(Document, frozen=True, tag="gemmprof.dataset/2"):
     """``dataset.json``."""
 
-    version: Annotated[str, "of the gemmprof that began the data set"]
+    version: str  # of the gemmprof that began the data set
 
 
 @dataclass(frozen=True, slots=True)

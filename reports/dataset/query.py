@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,25 +41,25 @@ IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "
 class FoundLaunch(Part, frozen=True):
     """A launch that meets the condition."""
 
-    report: Annotated[str, "path of its report"]
-    launch: Annotated[int, "position in it, from 0"]
-    family: Annotated[str, "id of its family in its report (`#3`)"]
-    label: Annotated[str, "the name as every door spells it"]
-    name: Annotated[str, "demangled name of the kernel; untrusted text"]
-    nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
-    device: Annotated[str, "name of the GPU"]
-    owner: Annotated[str, "whose code the kernel is: `own`, `cublas` …"]
-    duration_ns: Annotated[float | None, "under the profiler"]
-    values: Annotated[Mapping[str, float | None], "figures, findings and metrics that the condition names"]
+    report: str  # path of its report
+    launch: int  # position in it, from 0
+    family: str  # id of its family in its report (`#3`)
+    label: str  # the name as every door spells it
+    name: str  # demangled name of the kernel; untrusted text
+    nvtx: str  # NVTX ranges around it, joined by /
+    device: str  # name of the GPU
+    owner: str  # whose code the kernel is: `own`, `cublas` …
+    duration_ns: float | None  # under the profiler
+    values: Mapping[str, float | None]  # figures, findings and metrics that the condition names
 
 
 class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
     """``gemmprof find``."""
 
-    condition: Annotated[str, "as it was asked"]
-    matches: Annotated[int, "launches that meet it"]
-    launches: Annotated[int, "launches that were looked at"]
-    found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
+    condition: str  # as it was asked
+    matches: int  # launches that meet it
+    launches: int  # launches that were looked at
+    found: tuple[FoundLaunch, ...]  # the longest of them, at most --limit
 
 
 def search(

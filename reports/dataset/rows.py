@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from gemmprof import __version__
 from gemmprof.base.buckets import below, written
@@ -46,11 +46,11 @@ class Entry:
 class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
     """``manifests/*.json``: what one part holds, or which reports are gone. Written once, by whoever wrote the part."""
 
-    version: Annotated[str, "of the gemmprof that wrote it"]
-    explained: Annotated[bool, "its part holds what to change in each launch"]
-    generation: Annotated[int, "of two that name a report the higher one holds"]
-    reports: Annotated[dict[str, Entry], "by path"]
-    gone: Annotated[list[str], "paths of reports that manifests of lower generations name in vain"]
+    version: str  # of the gemmprof that wrote it
+    explained: bool  # its part holds what to change in each launch
+    generation: int  # of two that name a report the higher one holds
+    reports: dict[str, Entry]  # by path
+    gone: list[str]  # paths of reports that manifests of lower generations name in vain
 
 
 def keep(folder: Path, name: str, manifest: Manifest) -> None:

@@ -18,15 +18,15 @@ CHANGED = ("code", "counters", "clocks", "tools")
 class DiffKernel(Part, frozen=True):
     """What became of one kernel: the contract of the format."""
 
-    name: Annotated[str, From("record.name"), "full demangled name; untrusted text"]
-    grid: Annotated[str, From("record.grid_text"), "`64x32x1`"]
-    launches_before: Annotated[int, "repetitions of the side before"]
-    launches_after: Annotated[int, "repetitions of the side after"]
-    verdict: Annotated[str, "same, faster, slower, unclear, new or gone"]
-    time_change: Annotated[float | None, From("judgement.change"), "time after over time before, minus 1"]
-    low: Annotated[float | None, From("judgement.low"), "lower end, corrected for the number of kernels"]
-    high: Annotated[float | None, From("judgement.high"), "upper end"]
-    changed: Annotated[tuple[str, ...], "what differs between the sides: code, counters, clocks, tools"]
+    name: Annotated[str, From("record.name")]  # full demangled name; untrusted text
+    grid: Annotated[str, From("record.grid_text")]  # `64x32x1`
+    launches_before: int  # repetitions of the side before
+    launches_after: int  # repetitions of the side after
+    verdict: str  # same, faster, slower, unclear, new or gone
+    time_change: Annotated[float | None, From("judgement.change")]  # time after over time before, minus 1
+    low: Annotated[float | None, From("judgement.low")]  # lower end, corrected for the number of kernels
+    high: Annotated[float | None, From("judgement.high")]  # upper end
+    changed: tuple[str, ...]  # what differs between the sides: code, counters, clocks, tools
 
 
 class QuantityChange(Part, frozen=True):
@@ -49,60 +49,60 @@ class QuantityChange(Part, frozen=True):
 class DiffDetails(Part, frozen=True):
     """More of the same kernel; as many entries as ``kernels``, in the same order."""
 
-    label: Annotated[str, From("match.label"), "the name as every door spells it"]
-    apart: Annotated[str, "what tells it from others of that name: grid, block, range …; '' for nothing"]
-    family: Annotated[str | None, "id of its family in the later report (`#3`); null where it has none"]
-    before: Annotated[str | None, From("match.before.name"), "name before, null for a new kernel"]
-    after: Annotated[str | None, From("match.after.name"), "name after, null for one that is gone"]
-    block: Annotated[str, "`256x1x1`"]
-    paired_by: Annotated[str, From("match.how"), "how the two were recognised as one kernel"]
-    seconds_before: Annotated[float | None, "median time"]
-    seconds_after: Annotated[float | None, "median time"]
-    timed_without_profiler: Annotated[bool, From("timed"), "whether the times are from outside the profiler"]
-    cycles_change: Annotated[float | None, From("cycles"), "elapsed cycles after over before, minus 1"]
-    detectable: Annotated[float | None, "the smallest change that these data could have shown"]
-    probability: Annotated[float | None, "of seeing such a difference where nothing changed"]
-    noise_class: Annotated[str, From("noise"), "which kernels it was compared with for its usual noise"]
-    reasons: Annotated[tuple[Reason, ...], "what differs, a sentence each"]
-    note: Annotated[str, "a remark, '' without one"]
-    changes: Annotated[tuple[QuantityChange, ...], "every quantity that both sides have"]
+    label: Annotated[str, From("match.label")]  # the name as every door spells it
+    apart: str  # what tells it from others of that name: grid, block, range …; '' for nothing
+    family: str | None  # id of its family in the later report (`#3`); null where it has none
+    before: Annotated[str | None, From("match.before.name")]  # name before, null for a new kernel
+    after: Annotated[str | None, From("match.after.name")]  # name after, null for one that is gone
+    block: str  # `256x1x1`
+    paired_by: Annotated[str, From("match.how")]  # how the two were recognised as one kernel
+    seconds_before: float | None  # median time
+    seconds_after: float | None  # median time
+    timed_without_profiler: Annotated[bool, From("timed")]  # whether the times are from outside the profiler
+    cycles_change: Annotated[float | None, From("cycles")]  # elapsed cycles after over before, minus 1
+    detectable: float | None  # the smallest change that these data could have shown
+    probability: float | None  # of seeing such a difference where nothing changed
+    noise_class: Annotated[str, From("noise")]  # which kernels it was compared with for its usual noise
+    reasons: tuple[Reason, ...]  # what differs, a sentence each
+    note: str  # a remark, '' without one
+    changes: tuple[QuantityChange, ...]  # every quantity that both sides have
 
 
 class BrokenCondition(Part, frozen=True):
     """A condition that does not hold."""
 
-    kernel: Annotated[str, From("kernel.record.name"), "full demangled name"]
-    condition: Annotated[str, "as it was written"]
-    text: Annotated[str, "in words"]
-    waived: Annotated[str | None, From("waiver.reason"), "the waiver's reason, null without one"]
+    kernel: Annotated[str, From("kernel.record.name")]  # full demangled name
+    condition: str  # as it was written
+    text: str  # in words
+    waived: Annotated[str | None, From("waiver.reason")]  # the waiver's reason, null without one
 
 
 class Undecided(Part, frozen=True):
     """A condition that the data cannot decide."""
 
-    kernel: Annotated[str, "full demangled name"]
-    text: Annotated[str, "in words"]
+    kernel: str  # full demangled name
+    text: str  # in words
 
 
 class Gate(Part, frozen=True):
     """What the gate says."""
 
-    holds: Annotated[bool, "no condition is broken without a waiver"]
-    conditions: Annotated[tuple[str, ...], "as they were written"]
-    checked: Annotated[int, "kernels that were looked at"]
-    broken: Annotated[tuple[BrokenCondition, ...], "conditions that do not hold"]
-    undecided: Annotated[tuple[Undecided, ...], "conditions that cannot be decided"]
+    holds: bool  # no condition is broken without a waiver
+    conditions: tuple[str, ...]  # as they were written
+    checked: int  # kernels that were looked at
+    broken: tuple[BrokenCondition, ...]  # conditions that do not hold
+    undecided: tuple[Undecided, ...]  # conditions that cannot be decided
 
 
 class DiffDocument(Document, frozen=True, tag="gemmprof.diff/1"):
     """``gemmprof diff``."""
 
-    kernels: Annotated[tuple[DiffKernel, ...], "a kernel and grid each"]
-    details: Annotated[tuple[DiffDetails, ...], "more of each"]
-    before: Annotated[str, "what was read as before"]
-    after: Annotated[str, "what was read as after"]
-    notes: Annotated[tuple[str, ...], "what makes the comparison doubtful"]
-    gate: Annotated[Gate | None, "with conditions only"] = None
+    kernels: tuple[DiffKernel, ...]  # a kernel and grid each
+    details: tuple[DiffDetails, ...]  # more of each
+    before: str  # what was read as before
+    after: str  # what was read as after
+    notes: tuple[str, ...]  # what makes the comparison doubtful
+    gate: Gate | None = None  # with conditions only
 
 
 def compared(outcome: Outcome, gate: GateResult | None) -> DiffDocument:

@@ -34,9 +34,9 @@ class Fact(Part, frozen=True):
 
     SOURCES = (Evidence,)
 
-    metric: Annotated[str, "Nsight Compute's name, or what was computed"]
-    value: Annotated[float | None, "in base units"]
-    unit: Annotated[str, "its unit"]
+    metric: str  # Nsight Compute's name, or what was computed
+    value: float | None  # in base units
+    unit: str  # its unit
 
 
 class VariantPart(Part, frozen=True):
@@ -56,7 +56,7 @@ class FindingPart(Part, frozen=True):
 
     SOURCES = (Finding,)
 
-    cause: Annotated[CauseKey, "key of the cause; the page of causes explains each"]
+    cause: CauseKey  # key of the cause; the page of causes explains each
     saves: Share
     saves_low: Share
     saves_high: Share
@@ -72,8 +72,8 @@ class LimitPart(Part, frozen=True):
 
     SOURCES = (AtLimit,)
 
-    resource: Annotated[str, "what it is called"]
-    share: Annotated[Share, "share of its practical rate that is in use, 0 to 1"]
+    resource: str  # what it is called
+    share: Share  # share of its practical rate that is in use, 0 to 1
 
 
 class Explained(Part, frozen=True):
@@ -83,11 +83,11 @@ class Explained(Part, frozen=True):
 
     launch: Position
     report: str
-    family: Annotated[str, "id of its family (`#3`), which every door takes"]
-    label: Annotated[str, "the name as every door spells it; untrusted text"]
+    family: str  # id of its family (`#3`), which every door takes
+    label: str  # the name as every door spells it; untrusted text
     name: str
     nvtx: tuple[str, ...]
-    owner: Annotated[str, "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
+    owner: str  # whose code the kernel is: `own`, `triton`, `torch`, `cublas` …
     duration_ns: float | None
     trust: tuple[str, ...]
     at_limit: LimitPart | None
@@ -102,8 +102,8 @@ class Explained(Part, frozen=True):
 class ExplainDocument(Document, frozen=True, tag="gemmprof.explain/1"):
     """``gemmprof explain``."""
 
-    families: Annotated[tuple[str, ...], "ids of the families, the most to gain first"]
-    kernels: Annotated[tuple[Explained, ...], "every launch, in the order of the reports"]
+    families: tuple[str, ...]  # ids of the families, the most to gain first
+    kernels: tuple[Explained, ...]  # every launch, in the order of the reports
 
 
 def explain_document(session: Session) -> ExplainDocument:

@@ -29,31 +29,31 @@ class SeriesKey(Part, frozen=True):
 class Predictions(Part, frozen=True):
     """What came of the last predictions whose findings are gone."""
 
-    scored: Annotated[int, "how many, 40 at most"]
-    inside: Annotated[int, "those whose measured saving lay in the predicted interval"]
+    scored: int  # how many, 40 at most
+    inside: int  # those whose measured saving lay in the predicted interval
 
 
 class HistoryRecordDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history record``."""
 
-    file: Annotated[Path, "the record that was written"]
-    points: Annotated[int, "kernels and grids in it"]
-    predictions: Annotated[Predictions, "what came of earlier ones"]
+    file: Path  # the record that was written
+    points: int  # kernels and grids in it
+    predictions: Predictions  # what came of earlier ones
 
 
 class ListedSeries(SeriesKey, frozen=True):
     """One series of a history."""
 
-    runs: Annotated[int, From("count"), "how many runs it has"]
-    first: Annotated[str, "when the first was recorded, ISO 8601"]
-    last: Annotated[str, "when the last was recorded, ISO 8601"]
-    last_ns: Annotated[float, "its time"]
+    runs: Annotated[int, From("count")]  # how many runs it has
+    first: str  # when the first was recorded, ISO 8601
+    last: str  # when the last was recorded, ISO 8601
+    last_ns: float  # its time
 
 
 class HistoryListDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history list``."""
 
-    series: Annotated[tuple[ListedSeries, ...], "longest last time first"]
+    series: tuple[ListedSeries, ...]  # longest last time first
 
 
 class HistoryPoint(Part, frozen=True):
@@ -61,12 +61,12 @@ class HistoryPoint(Part, frozen=True):
 
     SOURCES = (Point, Origin)
 
-    recorded_at: Annotated[str, From("origin.recorded_at"), "when, ISO 8601"]
-    commit: Annotated[str, From("origin.commit"), "what was measured, '' if not said"]
+    recorded_at: Annotated[str, From("origin.recorded_at")]  # when, ISO 8601
+    commit: Annotated[str, From("origin.commit")]  # what was measured, '' if not said
     time_ns: float
     low_ns: float
     high_ns: float
-    repetitions: Annotated[int, "how many"]
+    repetitions: int  # how many
 
 
 class HistoryStep(Part, frozen=True):
@@ -74,8 +74,8 @@ class HistoryStep(Part, frozen=True):
 
     SOURCES = (Point, Change, Step)
 
-    since: Annotated[str, From("after.origin.recorded_at"), "when the first run behind it was, ISO 8601"]
-    commit: Annotated[str, From("after.origin.commit"), "of that run"]
+    since: Annotated[str, From("after.origin.recorded_at")]  # when the first run behind it was, ISO 8601
+    commit: Annotated[str, From("after.origin.commit")]  # of that run
     ratio: Annotated[float, From("step.ratio")]
     noise: Annotated[float, From("step.noise")]
     causes: tuple[str, ...]
@@ -85,14 +85,14 @@ class HistoryStep(Part, frozen=True):
 class ShownSeries(SeriesKey, frozen=True):
     """One series with its runs."""
 
-    points: Annotated[tuple[HistoryPoint, ...], "oldest first"]
-    steps: Annotated[tuple[HistoryStep, ...], "oldest first"]
+    points: tuple[HistoryPoint, ...]  # oldest first
+    steps: tuple[HistoryStep, ...]  # oldest first
 
 
 class HistoryShowDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history show``."""
 
-    series: Annotated[tuple[ShownSeries, ...], "the kernels that match"]
+    series: tuple[ShownSeries, ...]  # the kernels that match
 
 
 def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> HistoryShowDocument:
@@ -114,37 +114,37 @@ class FoundStep(HistoryStep, frozen=True):
 class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history check``."""
 
-    kernels: Annotated[int, "series that were looked at"]
-    too_short: Annotated[int, "those with too few runs for a step to be found in them"]
-    steps: Annotated[tuple[FoundStep, ...], "largest slow-down first"]
-    predictions: Annotated[Predictions, "what came of earlier ones"]
+    kernels: int  # series that were looked at
+    too_short: int  # those with too few runs for a step to be found in them
+    steps: tuple[FoundStep, ...]  # largest slow-down first
+    predictions: Predictions  # what came of earlier ones
 
 
 class BaselineKernel(Part, frozen=True):
     """One kernel of a baseline."""
 
-    name: Annotated[str, "full demangled name; untrusted text"]
-    grid: Annotated[str, From("grid_text"), "`64x32x1`"]
-    launches: Annotated[int, "how many were measured"]
-    seconds: Annotated[float | None, "median time"]
-    device: Annotated[str, From("origin.device"), "name of the GPU"]
-    code: Annotated[str, "fingerprint of its instructions, '' where the report does not hold them"]
+    name: str  # full demangled name; untrusted text
+    grid: Annotated[str, From("grid_text")]  # `64x32x1`
+    launches: int  # how many were measured
+    seconds: float | None  # median time
+    device: Annotated[str, From("origin.device")]  # name of the GPU
+    code: str  # fingerprint of its instructions, '' where the report does not hold them
 
 
 class KeptBaseline(Part, frozen=True):
     """One baseline."""
 
-    name: Annotated[str, "by which `diff --against` takes it"]
-    saved: Annotated[str, "when, ISO 8601"]
-    title: Annotated[str, "what it was made from"]
-    processes: Annotated[int, "processes that were measured"]
-    kernels: Annotated[tuple[BaselineKernel, ...], "its kernels"]
+    name: str  # by which `diff --against` takes it
+    saved: str  # when, ISO 8601
+    title: str  # what it was made from
+    processes: int  # processes that were measured
+    kernels: tuple[BaselineKernel, ...]  # its kernels
 
 
 class BaselineDocument(Document, frozen=True, tag="gemmprof.baseline/1"):
     """``gemmprof baseline list`` and ``gemmprof baseline show``."""
 
-    baselines: Annotated[tuple[KeptBaseline, ...], "all of the folder, or the one that was named"]
+    baselines: tuple[KeptBaseline, ...]  # all of the folder, or the one that was named
 
 
 def baselines(found: Sequence[tuple[str, Baseline]]) -> BaselineDocument:

@@ -29,8 +29,8 @@ from gemmprof.reports.terminal.section_tables import rows
 class LaunchPlace(Part, frozen=True):
     """Which launch."""
 
-    report: Annotated[str, "the report, as it was named"]
-    launch: Annotated[Position, From("index"), "position in it, from 0"]
+    report: str  # the report, as it was named
+    launch: Annotated[Position, From("index")]  # position in it, from 0
 
 
 class FamilyPart(Part, frozen=True):
@@ -45,7 +45,7 @@ class FamilyPart(Part, frozen=True):
     block: tuple[int, ...]
     shared_memory: int
     nvtx: tuple[str, ...]
-    owner: Annotated[str, From("owner.key"), "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
+    owner: Annotated[str, From("owner.key")]  # whose code the kernel is: `own`, `triton`, `torch`, `cublas` …
     total_ns: float | None
     share: float | None
     shortest_ns: float | None
@@ -56,22 +56,22 @@ class FamilyPart(Part, frozen=True):
     spread: float | None
     saves_ns: float | None
     representative: LaunchPlace
-    launches: Annotated[tuple[LaunchPlace, ...], "all launches, in the order of profiling"]
+    launches: tuple[LaunchPlace, ...]  # all launches, in the order of profiling
 
 
 class RowPart(Part, frozen=True):
     """A line of a section."""
 
-    name: Annotated[str, "what it is"]
-    value: Annotated[str, "the value as the terminal shows it, with its unit"]
-    remark: Annotated[str, "a remark, '' without one"]
+    name: str  # what it is
+    value: str  # the value as the terminal shows it, with its unit
+    remark: str  # a remark, '' without one
 
 
 class SectionPart(Part, frozen=True):
     """One analysis of a launch."""
 
-    title: Annotated[str, "heading"]
-    rows: Annotated[tuple[RowPart, ...], "its lines"]
+    title: str  # heading
+    rows: tuple[RowPart, ...]  # its lines
 
 
 class KernelPart(Part, frozen=True):
@@ -80,39 +80,35 @@ class KernelPart(Part, frozen=True):
     SOURCES = (KernelProfile,)
 
     report: str
-    launch: Annotated[Position, From("index"), "position in it, from 0"]
-    family: Annotated[str, "id of its family"]
+    launch: Annotated[Position, From("index")]  # position in it, from 0
+    family: str  # id of its family
     name: str
     nvtx: tuple[str, ...]
-    grid: Annotated[tuple[int, ...], From("launch.grid"), "blocks in x, y, z"]
-    block: Annotated[tuple[int, ...], From("launch.block"), "threads in x, y, z"]
-    verdict: Annotated[Verdict, "what a performance engineer would say first"]
-    sections: Annotated[Mapping[str, SectionPart], "the analyses by name (`warp_states`, `roofline` …)"]
+    grid: Annotated[tuple[int, ...], From("launch.grid")]  # blocks in x, y, z
+    block: Annotated[tuple[int, ...], From("launch.block")]  # threads in x, y, z
+    verdict: Verdict  # what a performance engineer would say first
+    sections: Mapping[str, SectionPart]  # the analyses by name (`warp_states`, `roofline` …)
 
 
 class ProcessPart(Part, frozen=True):
     """What one process launched, on one GPU."""
 
-    process: Annotated[int | None, "its id"]
-    gpu: Annotated[int | None, "CUDA's index of the GPU in that process; null if not collected"]
-    launches: Annotated[tuple[LaunchPlace, ...], "in the order of profiling"]
-    rank: Annotated[int | UnsetType | None, "of ``profile``: as the launcher told it, null without one"] = (
-        UNSET
-    )
+    process: int | None  # its id
+    gpu: int | None  # CUDA's index of the GPU in that process; null if not collected
+    launches: tuple[LaunchPlace, ...]  # in the order of profiling
+    rank: int | UnsetType | None = UNSET  # of ``profile``: as the launcher told it, null without one
 
 
 class Overview(Document, frozen=True):
     """What ``show``, ``report`` and ``profile`` say of their input."""
 
-    title: Annotated[str, "what was read"]
-    launches: Annotated[int, "number of profiled launches"]
-    not_read: Annotated[tuple[str, ...], "inputs that could not be read, and why"]
-    processes: Annotated[
-        tuple[ProcessPart, ...], "whose launches these are, where there are several; else empty"
-    ]
-    program: Annotated[ProgramPart | None, "where the time goes, what to change first; null without times"]
-    families: Annotated[tuple[FamilyPart, ...], "the most to gain first"]
-    kernels: Annotated[tuple[KernelPart, ...], "a family each; the first five without --section and --all"]
+    title: str  # what was read
+    launches: int  # number of profiled launches
+    not_read: tuple[str, ...]  # inputs that could not be read, and why
+    processes: tuple[ProcessPart, ...]  # whose launches these are, where there are several; else empty
+    program: ProgramPart | None  # where the time goes, what to change first; null without times
+    families: tuple[FamilyPart, ...]  # the most to gain first
+    kernels: tuple[KernelPart, ...]  # a family each; the first five without --section and --all
 
     @classmethod
     def of_session(
@@ -157,15 +153,15 @@ class ShowDocument(Overview, frozen=True, tag="gemmprof.show/1"):
 class ReportDocument(Overview, frozen=True, tag="gemmprof.report/1"):
     """``gemmprof report``."""
 
-    index: Annotated[Path, "the page to open first"]
+    index: Path  # the page to open first
 
 
 class ProfileDocument(Overview, frozen=True, tag="gemmprof.profile/1"):
     """``gemmprof profile``."""
 
-    reports: Annotated[tuple[Path, ...], "the reports that were written"]
-    pages: Annotated[Path | None, "the page to open first; null with --no-pages, or if rendering failed"]
-    seconds: Annotated[tuple[float, ...], "how long the profiling of each report took"]
+    reports: tuple[Path, ...]  # the reports that were written
+    pages: Path | None  # the page to open first; null with --no-pages, or if rendering failed
+    seconds: tuple[float, ...]  # how long the profiling of each report took
 
 
 def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[ProcessPart, ...]:
@@ -205,36 +201,36 @@ class PointPart(Part, frozen=True):
 
     SOURCES = (RooflinePoint,)
 
-    arithmetic: Annotated[str, From("compute.key"), "which arithmetic (`fp32`, `tensor_fp16` …)"]
-    level: Annotated[str, From("memory.level"), "memory level: dram, l2, l1, shared"]
+    arithmetic: Annotated[str, From("compute.key")]  # which arithmetic (`fp32`, `tensor_fp16` …)
+    level: Annotated[str, From("memory.level")]  # memory level: dram, l2, l1, shared
     intensity: float
     ridge: float
-    achieved_flops: Annotated[float, From("achieved"), "FLOP a second"]
-    attainable_flops: Annotated[float, From("attainable"), "what the roofs allow there, FLOP a second"]
-    peak_flops: Annotated[float, From("compute.peak"), "of the arithmetic at these clocks, FLOP a second"]
-    achieved_bandwidth: Annotated[float | None, From("memory.achieved"), "bytes a second"]
-    peak_bandwidth: Annotated[float, From("memory.peak"), "of the level, bytes a second"]
+    achieved_flops: Annotated[float, From("achieved")]  # FLOP a second
+    attainable_flops: Annotated[float, From("attainable")]  # what the roofs allow there, FLOP a second
+    peak_flops: Annotated[float, From("compute.peak")]  # of the arithmetic at these clocks, FLOP a second
+    achieved_bandwidth: Annotated[float | None, From("memory.achieved")]  # bytes a second
+    peak_bandwidth: Annotated[float, From("memory.peak")]  # of the level, bytes a second
     percent: float
-    bound: Annotated[str, "`memory` left of the ridge, `compute` right of it"]
+    bound: str  # `memory` left of the ridge, `compute` right of it
 
 
 class RooflinePart(Part, frozen=True):
     """One launch under its roofs."""
 
-    kernel: Annotated[str, From("page.analysis.profile.name"), "full demangled name; untrusted text"]
-    stage: Annotated[int | None, From("page.record.stage.number"), "of the ladder; null for another kernel"]
-    problem: Annotated[str | None, From("page.problem.key"), "the matrix product (`4096`), null without"]
-    report: Annotated[str, From("page.analysis.profile.report"), "the report, as it was named"]
-    launch: Annotated[Position, From("page.analysis.profile.index"), "position in it, from 0"]
-    family: Annotated[str | None, From("page.family.id"), "id of its family (`#3`), as everywhere"]
-    not_collected: Annotated[str | None, "the ncu option that collects what is missing, null for nothing"]
-    points: Annotated[tuple[PointPart, ...], "one a memory level, for the kernel's arithmetic"]
+    kernel: Annotated[str, From("page.analysis.profile.name")]  # full demangled name; untrusted text
+    stage: Annotated[int | None, From("page.record.stage.number")]  # of the ladder; null for another kernel
+    problem: Annotated[str | None, From("page.problem.key")]  # the matrix product (`4096`), null without
+    report: Annotated[str, From("page.analysis.profile.report")]  # the report, as it was named
+    launch: Annotated[Position, From("page.analysis.profile.index")]  # position in it, from 0
+    family: Annotated[str | None, From("page.family.id")]  # id of its family (`#3`), as everywhere
+    not_collected: str | None  # the ncu option that collects what is missing, null for nothing
+    points: tuple[PointPart, ...]  # one a memory level, for the kernel's arithmetic
 
 
 class RooflineDocument(Document, frozen=True, tag="gemmprof.roofline/1"):
     """``gemmprof roofline``."""
 
-    kernels: Annotated[tuple[RooflinePart, ...], "in the order of the reports"]
+    kernels: tuple[RooflinePart, ...]  # in the order of the reports
 
 
 class SpanPart(Part, frozen=True):
@@ -245,8 +241,8 @@ class SpanPart(Part, frozen=True):
     name: str
     time_ns: float
     share: Share
-    launches: Annotated[int, "how many"]
-    launching: Annotated[Share | None, "share of its time in which no SM works; null if not collected"]
+    launches: int  # how many
+    launching: Share | None  # share of its time in which no SM works; null if not collected
 
 
 class RangePart(SpanPart, frozen=True):
@@ -254,7 +250,7 @@ class RangePart(SpanPart, frozen=True):
 
     SOURCES = (Span,)
 
-    path: Annotated[tuple[str, ...], "the ranges down to this one, outermost first; untrusted texts"]
+    path: tuple[str, ...]  # the ranges down to this one, outermost first; untrusted texts
 
 
 class ProposalPart(Part, frozen=True):
@@ -262,13 +258,13 @@ class ProposalPart(Part, frozen=True):
 
     SOURCES = (Proposal,)
 
-    cause: Annotated[str, "key of the advice (`optimizer`, `compile`, `graph` …) or of a kernel's cause"]
-    title: Annotated[str, "heading"]
+    cause: str  # key of the advice (`optimizer`, `compile`, `graph` …) or of a kernel's cause
+    title: str  # heading
     says: str
     change: str
     saves: Share
-    low: Annotated[Share, "lower end of its 80 % interval"]
-    high: Annotated[Share, "upper end of it"]
+    low: Share  # lower end of its 80 % interval
+    high: Share  # upper end of it
     share_of: str
     families: tuple[str, ...]
 
@@ -276,8 +272,8 @@ class ProposalPart(Part, frozen=True):
 class GapPart(Part, frozen=True):
     """Time in which the GPU had nothing to do."""
 
-    operator: Annotated[str, "what ended it: the operator of the next launch; '' where that is not known"]
-    time_ns: Annotated[float, "in all"]
+    operator: str  # what ended it: the operator of the next launch; '' where that is not known
+    time_ns: float  # in all
 
 
 class TracePart(Part, frozen=True):
@@ -287,10 +283,10 @@ class TracePart(Part, frozen=True):
 
     source: str
     path: str
-    tied: Annotated[int, "launches of the report that the trace shows"]
+    tied: int  # launches of the report that the trace shows
     span_ns: float
     busy_ns: float
-    gaps: Annotated[tuple[GapPart, ...], "most time first, ten at most"]
+    gaps: tuple[GapPart, ...]  # most time first, ten at most
 
 
 class ProgramPart(Part, frozen=True):
@@ -298,18 +294,16 @@ class ProgramPart(Part, frozen=True):
 
     SOURCES = (Program,)
 
-    launching: Annotated[Share | None, From("whole.launching"), "the same of all of it"]
-    owners: Annotated[tuple[SpanPart, ...], "by whose code it is, most time first"]
-    ranges: Annotated[tuple[RangePart, ...], "the NVTX ranges, each before those inside it"]
+    launching: Annotated[Share | None, From("whole.launching")]  # the same of all of it
+    owners: tuple[SpanPart, ...]  # by whose code it is, most time first
+    ranges: tuple[RangePart, ...]  # the NVTX ranges, each before those inside it
     operators: tuple[SpanPart, ...]
     told_from: str
-    proposals: Annotated[
-        tuple[ProposalPart, ...], From("advice.proposals"), "what to change, most saved first"
-    ]
-    together: Annotated[Share | None, "what all of them save of the kernels' time; null for fewer than two"]
-    sampled: Annotated[
-        bool, From("advice.sampled"), "chosen launches alone, so that their order is not known"
-    ]
+    # what to change, most saved first
+    proposals: Annotated[tuple[ProposalPart, ...], From("advice.proposals")]
+    together: Share | None  # what all of them save of the kernels' time; null for fewer than two
+    # chosen launches alone, so that their order is not known
+    sampled: Annotated[bool, From("advice.sampled")]
     looked_into: Annotated[Share, From("looked_into")]
     trace: TracePart | None
 

@@ -21,7 +21,7 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
 
     SOURCES = (Occupancy,)
 
-    compute_capability: Annotated[str, From("limits.label"), "`9.0`"]
+    compute_capability: Annotated[str, From("limits.label")]  # `9.0`
     threads_per_block: int
     registers_per_thread: int
     shared_memory_per_block: int
@@ -30,10 +30,9 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
     cluster_size: int
     blocks_per_sm: int
     active_warps_per_sm: int
-    max_warps_per_sm: Annotated[int, From("limits.max_warps_per_sm"), "the SM's warp slots"]
-    theoretical_occupancy_percent: Annotated[
-        float, From("theoretical_percent"), "of the warp slots, 0 to 100"
-    ]
+    max_warps_per_sm: Annotated[int, From("limits.max_warps_per_sm")]  # the SM's warp slots
+    # of the warp slots, 0 to 100
+    theoretical_occupancy_percent: Annotated[float, From("theoretical_percent")]
     limiters: tuple[str, ...]
     binding: tuple[str, ...]
     block_limits: Mapping[str, int]
@@ -51,32 +50,32 @@ class Helps(Part, frozen=True):
 
     change: str
     blocks_per_sm: Annotated[int, From("occupancy.blocks_per_sm")]
-    theoretical_occupancy_percent: Annotated[float, From("occupancy.theoretical_percent"), "0 to 100"]
+    theoretical_occupancy_percent: Annotated[float, From("occupancy.theoretical_percent")]  # 0 to 100
 
 
 class GpuAnswer(OccupancyAnswer, frozen=True, kw_only=True):
     """The same for a GPU, with its reasoning."""
 
-    gpu: Annotated[str | None, "its name; null for an architecture"]
-    sm_count: Annotated[int | None, "SMs of the GPU, where it is known"] = None
-    blocks_per_gpu: Annotated[int | None, "resident blocks on the whole GPU"] = None
-    max_active_clusters_bound: Annotated[int | None, "clusters that fit at most"] = None
-    reasoning: Annotated[tuple[str, ...], "the arithmetic, a sentence a step"]
-    what_would_help: Annotated[tuple[Helps, ...], "the nearest changes that raise occupancy"]
+    gpu: str | None  # its name; null for an architecture
+    sm_count: int | None = None  # SMs of the GPU, where it is known
+    blocks_per_gpu: int | None = None  # resident blocks on the whole GPU
+    max_active_clusters_bound: int | None = None  # clusters that fit at most
+    reasoning: tuple[str, ...]  # the arithmetic, a sentence a step
+    what_would_help: tuple[Helps, ...]  # the nearest changes that raise occupancy
 
 
 class Refused(Part, frozen=True):
     """A configuration that a GPU cannot launch."""
 
-    gpu: Annotated[str | None, "its name; null for an architecture"]
-    compute_capability: Annotated[str, "`9.0`"]
-    error: Annotated[str, "why"]
+    gpu: str | None  # its name; null for an architecture
+    compute_capability: str  # `9.0`
+    error: str  # why
 
 
 class CalculatorDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
     """``gemmprof occupancy --regs … --threads …``."""
 
-    answers: Annotated[tuple[GpuAnswer | Refused, ...], "one a GPU"]
+    answers: tuple[GpuAnswer | Refused, ...]  # one a GPU
 
 
 class BuiltPart(Part, frozen=True, kw_only=True):
@@ -84,7 +83,7 @@ class BuiltPart(Part, frozen=True, kw_only=True):
 
     SOURCES = (KernelResources,)
 
-    kernel: Annotated[str, From("name"), "the kernel as the tool names it; untrusted text"]
+    kernel: Annotated[str, From("name")]  # the kernel as the tool names it; untrusted text
     architecture: str
     registers_per_thread: int
     static_shared_memory: int
@@ -92,24 +91,24 @@ class BuiltPart(Part, frozen=True, kw_only=True):
     stack_bytes: int
     spill_store_bytes: int | None
     spill_load_bytes: int | None
-    warning: Annotated[str | None, "what the compiler said"]
-    occupancy: Annotated[OccupancyAnswer | None, "null where it cannot be computed"]
-    error: Annotated[str | None, "why not"]
+    warning: str | None  # what the compiler said
+    occupancy: OccupancyAnswer | None  # null where it cannot be computed
+    error: str | None  # why not
 
 
 class BuildDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
     """``gemmprof occupancy --ptxas`` and ``--cubin``."""
 
-    kernels: Annotated[tuple[BuiltPart, ...], "every kernel of the build"]
+    kernels: tuple[BuiltPart, ...]  # every kernel of the build
 
 
 class LaunchHead(Part, frozen=True, kw_only=True):
     """Which launch."""
 
-    report: Annotated[str, "the report, as it was named"]
-    launch: Annotated[int, "position in it, from 0"]
-    kernel: Annotated[str, "full demangled name; untrusted text"]
-    gpu: Annotated[str, "name of the GPU"]
+    report: str  # the report, as it was named
+    launch: int  # position in it, from 0
+    kernel: str  # full demangled name; untrusted text
+    gpu: str  # name of the GPU
 
 
 class LaunchPart(LaunchHead, frozen=True, kw_only=True):
@@ -117,30 +116,30 @@ class LaunchPart(LaunchHead, frozen=True, kw_only=True):
 
     SOURCES = (LaunchOccupancy,)
 
-    theoretical_occupancy_percent: Annotated[float | None, From("theoretical_percent"), "0 to 100"]
-    achieved_occupancy_percent: Annotated[float | None, From("achieved_percent"), "mean over time and SMs"]
-    even_occupancy_percent: Annotated[float | None, From("even_percent"), "with blocks spread evenly"]
-    blocks_per_sm: Annotated[int | None, "resident blocks on an SM"]
-    block_limits: Annotated[Mapping[str, int | None], "blocks that each resource admits; null for any number"]
+    theoretical_occupancy_percent: Annotated[float | None, From("theoretical_percent")]  # 0 to 100
+    achieved_occupancy_percent: Annotated[float | None, From("achieved_percent")]  # mean over time and SMs
+    even_occupancy_percent: Annotated[float | None, From("even_percent")]  # with blocks spread evenly
+    blocks_per_sm: int | None  # resident blocks on an SM
+    block_limits: Mapping[str, int | None]  # blocks that each resource admits; null for any number
     limited_by: tuple[str, ...]
     waves: float | None
-    full_waves: Annotated[int | None, "whole waves"]
-    last_wave_blocks: Annotated[int | None, "blocks of the last wave, 0 if it is whole"]
+    full_waves: int | None  # whole waves
+    last_wave_blocks: int | None  # blocks of the last wave, 0 if it is whole
     losses: tuple[Loss, ...]
-    what_would_help: Annotated[tuple[str, ...], "changes that raise it, a sentence each"]
+    what_would_help: tuple[str, ...]  # changes that raise it, a sentence each
 
 
 class NotCollectedPart(LaunchHead, frozen=True, kw_only=True):
     """A launch whose report lacks what is needed."""
 
-    not_collected: Annotated[tuple[str, ...], From("metrics"), "metrics that are missing"]
-    collect_with: Annotated[str, From("remedy"), "the ncu option that collects them"]
+    not_collected: Annotated[tuple[str, ...], From("metrics")]  # metrics that are missing
+    collect_with: Annotated[str, From("remedy")]  # the ncu option that collects them
 
 
 class LaunchesDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
     """``gemmprof occupancy REPORT``."""
 
-    launches: Annotated[tuple[LaunchPart | NotCollectedPart, ...], "in the order of the reports"]
+    launches: tuple[LaunchPart | NotCollectedPart, ...]  # in the order of the reports
 
 
 def calculated(answers: Sequence[tuple[Product, Occupancy | OccupancyError]]) -> CalculatorDocument:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -285,13 +285,13 @@ WHOLE_FILE = 4000
 class HeatData(Part, frozen=True):
     """A counter that the code may be coloured by."""
 
-    key: Annotated[str, "identifier, ``stall:REASON`` for samples of one stall reason"]
-    title: Annotated[str, "heading"]
-    tip: Annotated[str, "what it counts, and its formula"]
-    values: Annotated[str, "of each instruction, packed"]
-    over: Annotated[str, "the counter that it is divided by, '' for none"] = ""
-    most: Annotated[bool, "of several instructions the largest counts, not the sum"] = False
-    colour: Annotated[str, "of a stall reason: its group's colour"] = ""
+    key: str  # identifier, ``stall:REASON`` for samples of one stall reason
+    title: str  # heading
+    tip: str  # what it counts, and its formula
+    values: str  # of each instruction, packed
+    over: str = ""  # the counter that it is divided by, '' for none
+    most: bool = False  # of several instructions the largest counts, not the sum
+    colour: str = ""  # of a stall reason: its group's colour
 
 
 class FileData(Part, frozen=True):
@@ -299,10 +299,10 @@ class FileData(Part, frozen=True):
 
     name: str
     path: str
-    anchor: Annotated[str, "what the ids of its lines begin with"]
-    own: Annotated[bool, "the user's own, not a toolkit's header"]
+    anchor: str  # what the ids of its lines begin with
+    own: bool  # the user's own, not a toolkit's header
     with_text: bool
-    numbers: Annotated[str, "line numbers, packed; each less the one before"]
+    numbers: str  # line numbers, packed; each less the one before
     code: tuple[str, ...]
 
 
@@ -311,24 +311,20 @@ class CodeData(Part, frozen=True):
 
     heats: tuple[HeatData, ...]
     files: tuple[FileData, ...]
-    sass: Annotated[tuple[str, ...], "text of each instruction; of a branch the target is an offset"]
-    offsets: Annotated[str, "in the function, packed; each less the one before"]
-    file: Annotated[str, "index of each instruction's file, -1 for none, packed"]
-    line: Annotated[str, "its line, packed"]
-    own_file: Annotated[str, "the user's file that it counts against, packed"]
-    own_line: Annotated[str, "its line there, packed"]
-    jumps: Annotated[tuple[tuple[int, int], ...], "branches: index of the instruction and of its target"]
-    access: Annotated[tuple[str, ...], "what an instruction may do to memory"]
-    accesses: Annotated[str, "which of them each does, packed"]
+    sass: tuple[str, ...]  # text of each instruction; of a branch the target is an offset
+    offsets: str  # in the function, packed; each less the one before
+    file: str  # index of each instruction's file, -1 for none, packed
+    line: str  # its line, packed
+    own_file: str  # the user's file that it counts against, packed
+    own_line: str  # its line there, packed
+    jumps: tuple[tuple[int, int], ...]  # branches: index of the instruction and of its target
+    access: tuple[str, ...]  # what an instruction may do to memory
+    accesses: str  # which of them each does, packed
     samples: int | None
-    inlined: Annotated[
-        tuple[tuple[tuple[int, int, str], ...], ...],
-        "calls that were inlined into one another, innermost first: file, line, and the function that was called",
-    ]
-    chain: Annotated[str, "which of them each instruction came through, packed"]
-    ptx: Annotated[str, "line of each instruction in the PTX, which is the last file; packed, '' without"] = (
-        ""
-    )
+    # calls that were inlined into one another, innermost first: file, line, and the function that was called
+    inlined: tuple[tuple[tuple[int, int, str], ...], ...]
+    chain: str  # which of them each instruction came through, packed
+    ptx: str = ""  # line of each instruction in the PTX, which is the last file; packed, '' without
 
 
 def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -58,10 +58,10 @@ class SummaryRow:
 class CollectDocument(Document, frozen=True, tag="gemmprof.collect/1"):
     """``gemmprof collect``."""
 
-    run: Annotated[Path, "the run directory"]
-    pages: Annotated[Path | None, "the page to open first; null with --no-report, or if rendering failed"]
-    info: Annotated[RunInfo, "what holds for the whole run"]
-    rows: Annotated[tuple[SummaryRow, ...], "a row a stage and problem"]
+    run: Path  # the run directory
+    pages: Path | None  # the page to open first; null with --no-report, or if rendering failed
+    info: RunInfo  # what holds for the whole run
+    rows: tuple[SummaryRow, ...]  # a row a stage and problem
 
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
