@@ -216,19 +216,14 @@ class _Answer(NamedTuple):
 
 
 class _Gate:
-    """What is found while kernel after kernel is held against the conditions.
-
-    Attributes:
-        broken, undecided, checked: see `GateResult`.
-        known: parts of conditions whose figure at least one kernel has.
-    """
+    """What is found while kernel after kernel is held against the conditions, as `GateResult` has it."""
 
     def __init__(self, asked: Sequence[tuple[str, language.Condition]], waivers: Sequence[Waiver]) -> None:
         self._asked, self._waivers = asked, waivers
         self.broken: list[Break] = []
         self.undecided: list[tuple[Compared, str]] = []
         self.checked = 0
-        self.known: set[language.Condition] = set()
+        self.known: set[language.Condition] = set()  # parts whose figure at least one kernel has
 
     def breaks(self, kernel: Compared, condition: str, text: str, names: Iterable[str] = ()) -> None:
         """The kernel meets a condition; the first waiver that covers it lets it pass."""

@@ -61,19 +61,15 @@ class Selection:
 
     def __str__(self) -> str:
         """The options that say the same."""
-        parts = []
-        if self.kernel is not None:
-            parts.append(f"--kernel '{self.kernel.pattern}'")
-        if self.families:
-            parts.append(f"--kernel '{','.join(f'#{number}' for number in self.families)}'")
-        if self.launches:
-            parts.append(f"--launch {','.join(map(_span, self.launches))}")
-        if self.nvtx is not None:
-            parts.append(f"--nvtx '{self.nvtx.pattern}'")
-        if self.owner is not None:
-            parts.append(f"--owner '{self.owner.pattern}'")
-        if self.top is not None:
-            parts.append(f"--top {self.top}")
+        given = (
+            ("kernel", self.kernel and f"'{self.kernel.pattern}'"),
+            ("kernel", self.families and f"'{','.join(f'#{number}' for number in self.families)}'"),
+            ("launch", ",".join(map(_span, self.launches))),
+            ("nvtx", self.nvtx and f"'{self.nvtx.pattern}'"),
+            ("owner", self.owner and f"'{self.owner.pattern}'"),
+            ("top", self.top),
+        )
+        parts = [f"--{option} {value}" for option, value in given if value]
         return " ".join([str(self.within), *parts] if self.within else parts)
 
 

@@ -193,7 +193,6 @@ class TensorCopy:
 
     One thread starts it, and the copy engine moves the box straight from L2: no warp loads or stores anything, so it
     counts in no request, sector or wavefront of a warp.
-
     """
 
     matrix: str  # ``A`` or ``B``

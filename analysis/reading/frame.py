@@ -32,7 +32,6 @@ class Frame:
     """A report whose frame has been walked to the end. Close it when done: it keeps the file open.
 
     The file is read piece by piece and not mapped: a mapped file that somebody overwrites kills the reader.
-
     """
 
     path: Path  # the report as the user named it

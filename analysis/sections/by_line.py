@@ -50,7 +50,6 @@ class Counted:
     """What was counted at one instruction, or at one line with all its instructions: metrics by address.
 
     A figure whose type has no None was counted wherever there is a row at all.
-
     """
 
     place: Place

@@ -32,7 +32,6 @@ class Counters(NamedTuple):
 
     A counter that was not collected is None; one that was collected and has no entry for an address is 0. A tuple,
     because a frozen dataclass takes three times as long to make, and a report has a hundred thousand instructions.
-
     """
 
     executed: int | None = None  # warp-level executions

@@ -64,16 +64,12 @@ def do(
     if code != code_digest():
         raise OtherCode(f"gemmprof {gemmprof.__version__}")
     be_for_others()
-    with _one:
+    with _one, ExitStack() as there:
         try:
-            there = chdir(folder)
-            there.__enter__()
+            there.enter_context(chdir(folder))
         except OSError as error:
             raise unseen(folder, error) from None
-        try:
-            return job(*common, *arguments)
-        finally:
-            there.__exit__(None, None, None)
+        return job(*common, *arguments)
 
 
 @contextmanager

@@ -35,7 +35,6 @@ from gemmprof.profiler.site import VISIBLE, NotBegun
 SHARES_PER_HOST = 2
 
 POLL_SECONDS = 0.5
-POLL_SECONDS = 0.5
 REPORT_SECONDS = 300.0  # how long a report of hundreds of megabytes may take to arrive
 LONGEST_TEXT = 256 << 10  # bytes of a log that come along
 

@@ -31,19 +31,12 @@ _NAME = re.compile(r"profile-(\d+)")
 
 
 class PassFiles:
-    """The files of one pass in a run directory.
-
-    Attributes:
-        report: what ncu writes.
-        log: ncu's own messages.
-        output: standard output and error of ncu and the program.
-        job: the tasks of the pass.
-        events: what the program reported.
-    """
+    """The files of one pass in a run directory."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.directory, self.name = directory, name
         self.report = directory / REPORTS / f"{name}.ncu-rep"
+        # ncu's own messages, what ncu and the program print, the tasks of the pass, what the program reported.
         self.log, self.output, self.job, self.events = (
             directory / LOGS / f"{name}.{end}" for end in ("ncu.log", "out.log", "job.json", "events.jsonl")
         )

@@ -55,7 +55,6 @@ class Ranks:
 
     ncu's report knows processes by their ids, their users by their ranks, which a launcher puts into the environment of
     what it starts; Linux shows that as long as the process lives.
-
     """
 
     known: dict[int, int] = field(default_factory=dict)  # rank by process; those without one are left out
