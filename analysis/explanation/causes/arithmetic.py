@@ -51,14 +51,16 @@ HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
 # against 64 a cycle and SM (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions",
 # 9.0).
 WIDE_CONVERSIONS = 4.0
+# Cycles until another instruction may read a result: what nvcc 13.0 writes beside each FFMA and DFMA for 9.0 and 10.0.
+READY, READY_DOUBLE = 4.0, 8.0
 
 
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
-    Fixed: each FP64 instruction becomes one FP32 instruction, conversions between the two are gone, what moves the
-    halves of FP64 values is gone or half, they take half the registers, and where the loads feed FP64 half their bytes
-    are gone, too.
+    Fixed: each FP64 instruction becomes one FP32 instruction, whose result is read after half the cycles, conversions
+    between the two are gone, what moves the halves of FP64 values is gone or half, they take half the registers, and
+    where the loads feed FP64 half their bytes are gone, too.
     """
     doubles = work.where(lambda line: line.opcode in FLOATS)
     doubles &= work.executed > 0
@@ -71,6 +73,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     resources, added = _single_resources(work, doubles, keep)
     # Conversions and FP64 results come after several times the cycles of an FP32 instruction.
     latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
+    waits = keep * work.attributed.get(flow.WAIT, np.zeros(len(keep)))
+    sooner = share(float(waits @ np.where(doubles, READY / READY_DOUBLE, 1.0)), float(waits.sum())) or 1.0
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
     pairs = {name for at in np.flatnonzero(doubles) for name in work.sass[int(at)].writes if name[0] == "R"}
@@ -82,6 +86,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                 Fix(
                     keep=keep,
                     latency=latency,
+                    reasons={flow.WAIT: sooner},
                     resources=resources,
                     added=added,
                     registers=-(len(pairs) // 2),

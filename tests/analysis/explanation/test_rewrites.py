@@ -19,7 +19,7 @@ from recorded_data import DATA, ROOT, one_launch
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
 from gemmprof.analysis.explanation.causes.access import narrow_access
-from gemmprof.analysis.explanation.causes.arithmetic import expensive_math, repeated
+from gemmprof.analysis.explanation.causes.arithmetic import double_precision, expensive_math, repeated
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
@@ -770,6 +770,18 @@ def test_records_that_no_vector_fits_are_padded() -> None:
     assert finding.saves_low <= came["padded"] <= finding.saves_high
     fixed, _ = study("colour_cube_three_floats", "padded")
     assert all("pad them" not in one.change for one in explain(fixed).findings)
+
+
+def test_results_in_single_precision_are_read_sooner() -> None:
+    """What waits for the result of an FP64 instruction waits half as long for that of an FP32 one."""
+    launch = work(study("resize_bilinear_double")[0])
+    (found,) = double_precision(launch)
+    waits = launch.attributed["wait"]
+    doubles = launch.where(lambda line: line.opcode in ("DADD", "DMUL", "DFMA", "DSETP"))
+    assert found.fix.keep is not None
+    waits = waits * found.fix.keep
+    assert found.fix.reasons["wait"] * waits.sum() == pytest.approx(waits @ np.where(doubles, 0.5, 1.0))
+    assert found.fix.reasons["wait"] < 0.9
 
 
 def test_fp64_divisions_by_what_divided_before_become_products() -> None:
