@@ -14,7 +14,8 @@ from gemmprof.analysis.comparison.gate import Break, GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.sides import source_place
 from gemmprof.base.documents import json_text
-from gemmprof.base.printable import json_safe, one_line, printable
+from gemmprof.base.printable import one_line, printable
+from gemmprof.base.spread import grouped
 from gemmprof.reports import sentences
 from gemmprof.reports.pages.environment import filled_text
 
@@ -29,17 +30,13 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
     """JUnit XML by its strict schema, a test a kernel: those that break the gate failed, waived and undecided ones are
     skipped.
     """
-    broken: dict[tuple[str, ...], list[str]] = {}
-    skipped: dict[tuple[str, ...], list[str]] = {}
-    if gate is not None:
-        for item in gate.broken:
-            if item.waiver is None:
-                broken.setdefault(item.kernel.record.key, []).append(item.text)
-            else:
-                text = f"{item.text}; {sentences.waiver_words(item.waiver)}"
-                skipped.setdefault(item.kernel.record.key, []).append(text)
-        for kernel, text in gate.undecided:
-            skipped.setdefault(kernel.record.key, []).append(text)
+    items = gate.broken if gate is not None else ()
+    waived = (
+        (item.kernel, f"{item.text}; {sentences.waiver_words(item.waiver)}") for item in items if item.waiver
+    )
+    undecided = gate.undecided if gate is not None else ()
+    skipped = grouped((kernel.record.key, text) for kernel, text in (*waived, *undecided))
+    broken = grouped((item.kernel.record.key, item.text) for item in items if item.waiver is None)
     return filled_text(
         "junit.xml.jinja",
         outcome=outcome,
@@ -110,7 +107,7 @@ def sarif_text(outcome: Outcome, gate: GateResult | None, settings: str = "") ->
             }
         ],
     }
-    return json_safe(json_text(log))
+    return json_text(log)
 
 
 def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
@@ -148,23 +145,21 @@ def github_annotations(
     outcome: Outcome, gate: GateResult | None, settings: str = ""
 ) -> list[tuple[str, str, str, tuple[str, int] | None]]:
     """Kind, title, text and place of each annotation for GitHub; the undecided kernels are one together."""
-    slower = [] if gate is not None else [kernel for kernel in outcome.kernels if kernel.verdict == "slower"]
-    placed = [("warning", f"{one.match.title}: SLOWER {sentences.change(one)}", one) for one in slower]
-    others = [("notice", sentences.tally(outcome))]
-    if gate is not None:
-        placed = [
-            ("error" if item.waiver is None else "warning", sentences.break_words(item), item.kernel)
-            for item in gate.broken
-        ]
-        others = [("warning", sentences.expired_words(waiver)) for waiver in gate.expired]
+    lines: list[sentences.GateLine] = []
+    if gate is None:
+        slower = (kernel for kernel in outcome.kernels if kernel.verdict == "slower")
+        lines += [("warning", f"{one.match.title}: SLOWER {sentences.change(one)}", one) for one in slower]
+        lines.append(("notice", sentences.tally(outcome), None))
+    else:
+        lines += [line for line in sentences.gate_lines(gate) if line[0] != "notice"]
         if gate.undecided:
             kernels = dict.fromkeys(kernel.match.title for kernel, _ in gate.undecided)
             shown = "; ".join(list(kernels)[:UNDECIDED])
             more = f" and {len(kernels) - UNDECIDED} more" if len(kernels) > UNDECIDED else ""
             text = f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}"
-            others.append(("notice", text))
-        others.append(("notice", sentences.gate_summary(gate, outcome)))
+            lines.append(("notice", text, None))
+        lines.append(("notice", sentences.gate_summary(gate, outcome), None))
     return [
-        *((kind, TITLE, text, place_of(kernel, settings)) for kind, text, kernel in placed),
-        *((kind, TITLE, text, None) for kind, text in others),
+        (kind, TITLE, text, None if kernel is None else place_of(kernel, settings))
+        for kind, text, kernel in lines
     ]

@@ -102,14 +102,19 @@ def tally(outcome: Outcome, words: Mapping[str, str] = VERDICTS) -> str:
     return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
 
 
-def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:
-    """What a gate has to say: (``error``, ``warning`` or ``notice``; the sentence), the breaks first."""
+# ``error``, ``warning`` or ``notice``; a sentence; the kernel that it is of
+GateLine = tuple[str, str, Compared | None]
+
+
+def gate_lines(gate: GateResult) -> Iterator[GateLine]:
+    """What a gate has to say, the breaks first."""
     for item in gate.broken:
-        yield "error" if item.waiver is None else "warning", break_words(item)
+        yield "error" if item.waiver is None else "warning", break_words(item), item.kernel
     for waiver in gate.expired:
-        yield "warning", expired_words(waiver)
+        said = f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
+        yield "warning", said, None
     for kernel, text in gate.undecided:
-        yield "notice", f"{kernel.match.title}: not decided: {text}"
+        yield "notice", f"{kernel.match.title}: not decided: {text}", kernel
 
 
 def break_words(item: Break) -> str:
@@ -121,11 +126,6 @@ def break_words(item: Break) -> str:
 def waiver_words(waiver: Waiver) -> str:
     """Until when and why a break passes."""
     return f"waived until {waiver.until}: {waiver.reason}"
-
-
-def expired_words(waiver: Waiver) -> str:
-    """A waiver whose day has passed."""
-    return f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
 
 
 def gate_summary(gate: GateResult, outcome: Outcome) -> str:

@@ -22,6 +22,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -288,46 +289,40 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     kind = "json" if options.json else options.format
     # What stands for a kernel without line information: where the gate is written down, else what was compared.
     settings = str(options.waivers or (options.other or options.inputs or [""])[-1])
-    makers: dict[str, Callable[[Outcome, GateResult | None], str]] = {
-        "json": lambda found, held: json_safe(json_text(compared(found, held))),
-        "junit": interchange.junit_text,
-        "sarif": lambda found, held: interchange.sarif_text(found, held, settings),
-        "markdown": interchange.markdown_text,
-        "html": lambda found, _: diff_page(found),
-        "github": lambda found, held: "\n".join(
-            github_command(*item) for item in interchange.github_annotations(found, held, settings)
-        ),
+    annotations = partial(interchange.github_annotations, outcome, gate, settings)
+    makers: dict[str, Callable[[], str]] = {
+        "json": lambda: json_text(compared(outcome, gate)),
+        "junit": lambda: interchange.junit_text(outcome, gate),
+        "sarif": lambda: interchange.sarif_text(outcome, gate, settings),
+        "markdown": lambda: interchange.markdown_text(outcome, gate),
+        "html": lambda: diff_page(outcome),
+        "github": lambda: "\n".join(github_command(*item) for item in annotations()),
     }
     if options.output:
         target = common.new_output(options.output, force=options.force)
-        write_new(target, makers[kind](outcome, gate) + "\n")
+        write_new(target, _encodable(makers[kind](), kind, "utf-8") + "\n")
         common.announce(target)
-    elif kind == "github":
-        for item in interchange.github_annotations(outcome, gate, settings):
-            if isinstance(sys.stdout, GuardedStream):
-                sys.stdout.write_command(*item)
-            else:
-                print(github_command(*item))
+    elif kind == "github" and isinstance(sys.stdout, GuardedStream):
+        for item in annotations():
+            sys.stdout.write_command(*item)
     elif kind != "text":
-        print(_encodable(makers[kind](outcome, gate), kind))
+        print(_encodable(makers[kind](), kind, encoding_of(sys.stdout)))
     elif options.build:
         outcome_tables.print_builds(common.console(), outcome)
+    elif len(outcome.kernels) == 1 and not options.details:
+        outcome_tables.print_pair(common.console(), outcome)
     else:
-        if len(outcome.kernels) == 1 and not options.details:
-            outcome_tables.print_pair(common.console(), outcome)
-        else:
-            outcome_tables.print_outcome(common.console(), outcome, details=options.details)
+        outcome_tables.print_outcome(common.console(), outcome, details=options.details)
     if gate is None or (kind == "github" and not options.output):
         return
-    for severity, text in sentences.gate_lines(gate):
+    for severity, text, _ in sentences.gate_lines(gate):
         if severity != "notice" or kind == "text":
             print(f"gemmprof diff: {text}", file=sys.stderr)
     print(f"gemmprof diff: {sentences.gate_summary(gate, outcome)}", file=sys.stderr)
 
 
-def _encodable(text: str, kind: str) -> str:
-    """A document in characters that standard output knows, saying the same."""
-    encoding = encoding_of(sys.stdout)
+def _encodable(text: str, kind: str, encoding: str) -> str:
+    """A document in characters of the encoding, saying the same."""
     if kind in ("json", "sarif"):
         return json_safe(text, encoding)
     return text if kind != "junit" else text.encode(encoding, "xmlcharrefreplace").decode(encoding)

@@ -97,9 +97,8 @@ def _row(
 ) -> Text:
     cell = percent(share) if share is not None and share >= 0.05 else ""
     heat = "bold red" if (share or 0.0) >= HOT else "yellow" if (share or 0.0) >= WARM else ""
-    row = Text(f"{cell:>8}", style=heat, no_wrap=True, end="")
     made = Text(no_wrap=True, overflow="ellipsis")
-    made.append_text(row)
+    made.append(f"{cell:>8}", style=heat)
     made.append(f" {live:>5} {place:>6}  ", style="dim")
     # What stands in a source file is somebody else's text.
     made.append(visible(code.rstrip())[: max(width - FRONT, 20)], style="dim" if without else style)

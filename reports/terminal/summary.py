@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.base.amounts import DASH
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, Stage, StageResult
 from gemmprof.model.answers import Check, TuneDocument, WorkerReport
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
     from gemmprof.runs.directory import Run
-
-ABSENT = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +116,19 @@ def table(rows: Sequence[SummaryRow]) -> Table:
         if len(problems) > 1:
             cells.append(row.problem.label)
         if several:
-            cells.append(row.card.label.removeprefix("GPU ") if row.card else ABSENT)
+            cells.append(row.card.label.removeprefix("GPU ") if row.card else DASH)
         cells += [
             _text(row.seconds, 1e3, "{:.3f}"),
             f"{row.seconds_p10 * 1e3:.3f}–{row.seconds_p90 * 1e3:.3f}"
             if row.seconds_p10 is not None and row.seconds_p90 is not None
-            else ABSENT,
+            else DASH,
             _text(row.tflops, 1, "{:.2f}"),
             _text(row.cublas_tflops, 1, "{:.2f}"),
             _text(row.of_cublas, 100, "{:.1f}"),
             _text(row.peak_percent, 1, "{:.1f}"),
             _text(row.achieved_occupancy, 1, "{:.1f}"),
             _text(row.relative_error, 1, "{:.1e}"),
-            f"FAILED: {row.failure.splitlines()[0]}" if row.failure else row.limited_by or ABSENT,
+            f"FAILED: {row.failure.splitlines()[0]}" if row.failure else row.limited_by or DASH,
         ]
         result.add_row(*cells)
     return result
@@ -154,7 +153,7 @@ def print_run(console: Console, rows: Sequence[SummaryRow], seconds: Mapping[str
 
 
 def _text(value: float | None, factor: float, form: str) -> str:
-    return ABSENT if value is None else form.format(value * factor)
+    return DASH if value is None else form.format(value * factor)
 
 
 _MARKS = {True: "ok", False: "MISSING", None: "unsure"}
