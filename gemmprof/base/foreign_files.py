@@ -333,9 +333,5 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
 
 
 def facts(code: str, name: str) -> list[list[str]]:
-    """The rows of a table of facts, which comes as CSV beside the code that reads it, without its heading.
-
-    Args:
-        code: ``__file__`` of that module.
-    """
+    """The rows of a table of facts without its heading: CSV beside the code (a module's ``__file__``) that reads it."""
     return list(csv.reader(Path(code).with_name(name).read_text("utf-8").splitlines()))[1:]

@@ -33,11 +33,7 @@ class Regex:
 
 
 def regex(pattern: str, *, ignore_case: bool = True) -> Regex:
-    """An expression to search names with.
-
-    Raises:
-        RegexError: if it is none.
-    """
+    """An expression to search names with; RegexError if it is none."""
     _compiled(pattern, ignore_case)
     return Regex(pattern, ignore_case)
 

@@ -36,11 +36,7 @@ def register(kind: type[Any], view: View) -> None:
 
 
 def view_of(value: object) -> View:
-    """The view that was registered for the value's type.
-
-    Raises:
-        LookupError: if none was.
-    """
+    """The view that was registered for the value's type; LookupError if none was."""
     while type(value) not in _views and _providers:
         _providers.pop(0)()
     try:

@@ -45,9 +45,5 @@ def name_of(torch_type: object) -> str:
 
 
 def element_type(name: str) -> ElementType:
-    """The type of this name.
-
-    Raises:
-        KeyError: there is none.
-    """
+    """The type of this name; KeyError if there is none."""
     return ELEMENT_TYPES[name]

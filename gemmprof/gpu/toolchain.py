@@ -95,11 +95,7 @@ def _cuobjdump_candidates() -> Iterator[str | Path]:
 
 
 def sass_functions(text: str, architecture: str = "") -> Iterator[tuple[str, str, list[str]]]:
-    """Architecture, mangled name and lines of every function in what ``cuobjdump --dump-sass`` printed.
-
-    Args:
-        architecture: of a bare cubin, whose functions stand under no heading.
-    """
+    """Architecture (given for a bare cubin), mangled name and lines of each function that ``--dump-sass`` printed."""
     name, lines = "", list[str]()
     for line in [*text.splitlines(), "\t\tFunction : "]:
         heading = line.startswith("\tcode for ")
@@ -119,11 +115,7 @@ def sass_encodings(lines: Iterable[str]) -> bytes:
 
 
 def ncu_installation(ncu: Path | None = None) -> Path | None:
-    """The folder of an Nsight Compute installation (the one that holds ``extras/python``), or None.
-
-    Args:
-        ncu: the executable whose installation is meant; by default the one that `find_ncu` finds.
-    """
+    """The installation (it holds ``extras/python``) of this executable, else of the one that `find_ncu` finds."""
     executable = ncu if ncu is not None else _ncu_path()
     if executable is None:
         return None

@@ -198,11 +198,7 @@ SAMPLES_NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_*_not_issued"
 
 
 def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[str, str]:
-    """Sampling counter of each stall reason that a report holds.
-
-    Args:
-        not_issued: those counters that count only samples in whose cycle the scheduler issued nothing.
-    """
+    """Sampling counter of each stall reason in a report; ``not_issued``: of samples in cycles that issue nothing."""
     names = [name for name in present if name.startswith("smsp__pcsamp_warp")]
     matches = filter(None, map(_STALL_SAMPLES.fullmatch, names))
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}

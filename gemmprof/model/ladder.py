@@ -147,20 +147,12 @@ class Ladder:
 
     @property
     def yardstick(self) -> Stage:
-        """The stage that the others are measured against.
-
-        Raises:
-            KeyError: none is marked as such.
-        """
+        """The stage that the others are measured against; KeyError if none is marked as such."""
         for stage in self.stages:
             if stage.yardstick:
                 return stage
         raise KeyError(f"ladder {self.name} has no yardstick")
 
     def stage(self, number: int) -> Stage:
-        """The rung with this number.
-
-        Raises:
-            KeyError: if there is none.
-        """
+        """The rung with this number; KeyError if there is none."""
         return {stage.number: stage for stage in self.stages}[number]

@@ -68,11 +68,7 @@ def decode(kind: type[M], data: bytes, *, most: int = SMALL_BYTES) -> M:
 
 
 def decode_strictly(kind: type[M], data: bytes, *, most: int = SMALL_BYTES) -> M:
-    """As `decode`, with `check_types` on the message itself.
-
-    Raises:
-        WireError: if the bytes are no such message.
-    """
+    """As `decode`, with `check_types` on the message itself; WireError if the bytes are no such message."""
     message = decode(kind, data, most=most)
     check_types(message)
     return message

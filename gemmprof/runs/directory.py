@@ -83,11 +83,7 @@ class Run:
         raise self._no_stage(str(number))
 
     def record_of(self, result: StageResult) -> StageRecord:
-        """The stage that a result is of.
-
-        Raises:
-            RunError: if the run does not hold it.
-        """
+        """The stage that a result is of; RunError if the run does not hold it."""
         return self.record(result.stage, result.problem)
 
     def yardstick(self, problem: Problem) -> StageResult | None:
@@ -285,11 +281,7 @@ def report_record(report: Path) -> ReportRecord:
 
 
 def record_of(read: ncu_frame.Read, size: int) -> ReportRecord:
-    """The record of a report of ``size`` uncompressed bytes.
-
-    Raises:
-        WireError: if its blocks do not hold.
-    """
+    """The record of a report of ``size`` uncompressed bytes; WireError if its blocks do not hold."""
     digest = hashlib.sha256()
     for start in range(0, size, _CHUNK):
         digest.update(read(start, min(size, start + _CHUNK)))

@@ -131,11 +131,7 @@ def _damaged(path: Path, error: ValueError) -> DatasetError:
 
 
 def load_contents(folder: Path) -> Contents:
-    """What a data set holds.
-
-    Raises:
-        DatasetError: if there is none, or it cannot be read.
-    """
+    """What a data set holds; DatasetError if there is none, or it cannot be read."""
     _check_mark(folder)
     manifests: dict[str, Manifest] = {}
     try:

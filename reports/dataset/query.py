@@ -253,11 +253,7 @@ def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str
 
 
 def column(name: str, known: set[str]) -> str:
-    """The column of a name.
-
-    Raises:
-        UsageError: if there is none, with the closest names.
-    """
+    """The column of a name; UsageError if there is none, with the closest names."""
     for candidate in _candidates(name):
         if candidate in known:
             return candidate

@@ -80,11 +80,7 @@ def sections(
     other_report: bool = False,
     only: Collection[str] | None = None,
 ) -> tuple[list[Section], list[tuple[str, NotCollected]]]:
-    """The sections that this page shows, and titles of those without data, with what collects it.
-
-    Args:
-        only: of these names.
-    """
+    """The sections (``only`` these) that a page shows, and titles of those without data, with what collects it."""
     shown, absent = [], []
     for name, title, result in _results(page, before, other_report=other_report):
         if only is not None and name not in only:

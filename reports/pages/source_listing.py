@@ -328,11 +328,7 @@ class CodeData(Part, frozen=True):
 
 
 def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
-    """Pack a view.
-
-    Args:
-        anchors: what the ids of each file's lines begin with, by path; files come in this order.
-    """
+    """Pack a view, its files in the order of ``anchors``: what the ids of each one's lines begin with, by path."""
     index = {path: place for place, path in enumerate(anchors)}
     own = view.own_lines
     at = {item.offset: item.index for item in view.sass}

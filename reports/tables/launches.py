@@ -36,13 +36,9 @@ LINE_KEYS = ("report", "launch", "file", "line")
 
 @dataclass(slots=True)
 class Columns:
-    """Rows as lists, one a column; a column that some rows lack is None there.
+    """Rows as lists, one a column; a column that some rows lack is None there."""
 
-    Args:
-        kinds: the columns that are there in any case, with their types.
-    """
-
-    kinds: Mapping[str, type]
+    kinds: Mapping[str, type]  # the columns that are there in any case, with their types
     rows: int = 0
     _values: dict[str, list[Any]] = field(default_factory=dict)
 
@@ -199,11 +195,7 @@ class MetricRows:
 
 
 def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Table:
-    """The long table of one report with the unit of each metric beside its name.
-
-    Args:
-        units: unit by metric, by report: another GPU or ncu may know another one, or none.
-    """
+    """The long table of one report with the unit of each metric, which another GPU or ncu may not know."""
     of_report = next(iter(table["report"].combine_chunks().dictionary.to_pylist()), "")
     known = units.get(of_report, {})
     metric = table["metric"].combine_chunks()

@@ -271,11 +271,7 @@ class Page:
 
 
 def pages(file: BinaryIO, start: int, end: int) -> Iterator[Page]:
-    """The pages between two places of a file.
-
-    Raises:
-        PageError: it is damaged.
-    """
+    """The pages between two places of a file; PageError if it is damaged."""
     while start < end:
         file.seek(start)
         head = _Head(file.read(min(_LONGEST_HEAD, end - start)))
