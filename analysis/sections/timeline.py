@@ -566,6 +566,9 @@ def _cuts(
             )
         columns = np.arange(begins[0], last)
     for part in parts.values():
+        lowest, highest = np.nanmin(part, initial=np.inf), np.nanmax(part, initial=-np.inf)
+        if highest - lowest < LEAST_CHANGE or highest + 1.0 < LEAST_RATIO * (lowest + 1.0):
+            continue  # no two levels of it can be far enough apart
         # One per cent of the peak is added: below, a ratio says nothing.
         positions = [
             step.position for step in find_steps(part + 1.0) if apart < step.position < len(part) - apart
