@@ -6,7 +6,7 @@ import compiled_resources
 
 from gemmprof.gpu.toolchain import Tool
 
-CALLED = ("naive", "block2d", "vectorized", "hgemm_wgmma")
+CALLED = ("naive", "vectorized", "hgemm_wgmma")
 """Stages whose operators tests call without a GPU: of 32 and 16 bits (one of 8 bits takes twice as long as these)."""
 
 

@@ -171,10 +171,10 @@ def test_traced_graph_keeps_the_operator(extension):
     """torch.compile's tracer sees one node a call, with the right shape, and knows that the out form writes."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    graph = make_fx(lambda a, b: torch.ops.gemmprof.block2d(a, b) * 2, tracing_mode="fake")(
+    graph = make_fx(lambda a, b: torch.ops.gemmprof.vectorized(a, b) * 2, tracing_mode="fake")(
         torch.empty(3, 4, device="meta"), torch.empty(4, 5, device="meta")
     )
-    assert "gemmprof.block2d" in graph.code
+    assert "gemmprof.vectorized" in graph.code
     schema = torch.ops.gemmprof.block2d_out.default._schema
     assert schema.is_mutable
     assert [argument.name for argument in schema.arguments if argument.is_write] == ["out"]

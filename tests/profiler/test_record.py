@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Run:
     """A run of three stages over a recorded report of theirs."""
     report = tmp_path / "run" / "reports" / "profile-01.ncu-rep"
     report.parent.mkdir(parents=True)
-    report.write_bytes(lzma.decompress((ROOT / "tests" / "data" / "ladder_simple.ncu-rep.xz").read_bytes()))
+    report.write_bytes(lzma.decompress((ROOT / "tests" / "data" / "launches_same_kernel.ncu-rep.xz").read_bytes()))
     info = RunInfo(
         "2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "full", "gemmprof collect -o /home/me"
     )

@@ -99,8 +99,12 @@ def test_nothing_is_denied_that_was_not_collected(
     true = said(analyse(profile))
     false = {}
     count = 0
+    tried = set()
     for name, names in subsets(profile, recorded, alone=alone):
         count += 1
+        if frozenset(names) in tried:
+            continue
+        tried.add(frozenset(names))
         for sentence in said(analyse(only(profile, names))) - true:
             false.setdefault(sentence, name)
     assert count > (150 if alone else 20)
