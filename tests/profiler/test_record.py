@@ -37,7 +37,9 @@ def run(tmp_path: Path) -> Run:
     """A run of three stages over a recorded report of theirs."""
     report = tmp_path / "run" / "reports" / "profile-01.ncu-rep"
     report.parent.mkdir(parents=True)
-    report.write_bytes(lzma.decompress((ROOT / "tests" / "data" / "launches_same_kernel.ncu-rep.xz").read_bytes()))
+    report.write_bytes(
+        lzma.decompress((ROOT / "tests" / "data" / "launches_same_kernel.ncu-rep.xz").read_bytes())
+    )
     info = RunInfo(
         "2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "full", "gemmprof collect -o /home/me"
     )
@@ -64,14 +66,9 @@ def test_a_packed_run_reads_back_small_and_without_the_command_line(
     assert [kernel.profile.index for kernel in kernels if kernel is not None] == [0, 1, 2]
 
 
-def publish(run: Path, output: Path) -> subprocess.CompletedProcess[str]:
+def arguments(run: Path, output: Path) -> list[str]:
     script = str(ROOT / "tools" / "record.py")
-    return subprocess.run(
-        [sys.executable, script, "-o", str(output), "--shape", "1024", "--from-run", str(run)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return [script, "-o", str(output), "--shape", "1024", "--from-run", str(run)]
 
 
 @pytest.mark.parametrize(
@@ -84,16 +81,23 @@ def publish(run: Path, output: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_an_incomplete_run_is_not_published(
-    run: Run, tmp_path: Path, change: dict[str, object], complaint: str
+    run: Run,
+    tmp_path: Path,
+    change: dict[str, object],
+    complaint: str,
+    record: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     result = dataclasses.replace(run.results[1], **change)  # type: ignore[arg-type]
     save_run(run.with_result(result))
     output = tmp_path / "recorded"
     output.mkdir()
     (output / "run.json").write_text("the old one")
-    done = publish(run.directory, output)
-    assert done.returncode == 1
-    assert f"{SINGLE.stages[2].name} {CUBE.key}" in done.stderr and complaint in done.stderr
+    monkeypatch.setattr(sys, "argv", arguments(run.directory, output))
+    assert record.main() == 1
+    said = capsys.readouterr().err
+    assert f"{SINGLE.stages[2].name} {CUBE.key}" in said and complaint in said
     assert (output / "run.json").read_text() == "the old one"
 
 
@@ -101,7 +105,8 @@ def test_a_complete_run_is_published(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "recorded"
     (output / "reports").mkdir(parents=True)
     (output / "reports" / "stale.ncu-rep.xz").touch()
-    done = publish(run.directory, output)
+    command = [sys.executable, *arguments(run.directory, output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in (output / "reports").iterdir()] == ["profile-01.ncu-rep.xz"]
     assert load_run(output).results == run.results

@@ -277,9 +277,7 @@ def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Pat
         assert "has had no worker for 1 s" in (reports / "errors").read_text()
         scheduler.kill("scheduler")
         scheduler.revive()
-        code, said = answer(
-            reports, reports / "cache", *arguments[:-2], "60", "--cluster", scheduler.address
-        )
+        code, said = answer(reports, reports / "cache", *arguments[:-2], "60", "--cluster", scheduler.address)
         assert said and code == 2
     finally:
         scheduler.revive()
