@@ -175,7 +175,7 @@ def test_traced_graph_keeps_the_operator(extension):
         torch.empty(3, 4, device="meta"), torch.empty(4, 5, device="meta")
     )
     assert "gemmprof.vectorized" in graph.code
-    schema = torch.ops.gemmprof.block2d_out.default._schema
+    schema = torch.ops.gemmprof.vectorized_out.default._schema
     assert schema.is_mutable
     assert [argument.name for argument in schema.arguments if argument.is_write] == ["out"]
 
