@@ -138,7 +138,10 @@ def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_pa
         browser.console_errors()
 
 
-def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any) -> None:
+def test_pages_ask_nobody_for_anything_and_are_interactive_within_a_second(
+    pages: Path, one_file: Path, browser: Any
+) -> None:
+    interactive = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
     cut = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     browser.driver.execute_cdp_cmd("Network.enable", {})
     browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", cut)
@@ -151,6 +154,11 @@ def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any
                 browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)")
                 == []
             )
+            times = [browser.script(interactive)]
+            while times[-1] > 1000 and len(times) < 3:  # the machine may be busy with something else
+                browser.open(file)
+                times.append(browser.script(interactive))
+            assert min(times) <= 1000, f"{file.name}: {times} ms"
     finally:
         online = cut | {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
         browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", online)
@@ -373,7 +381,11 @@ def test_heat_columns_and_order_are_chosen(pages: Path, browser: Any) -> None:
     assert browser.console_errors() == []
 
 
-def test_the_panes_agree_with_the_analysis(ladder: Session, pages: Path, browser: Any) -> None:  # noqa: F811
+def test_the_panes_agree_with_the_analysis_and_are_searched(
+    ladder: Session,  # noqa: F811
+    pages: Path,
+    browser: Any,
+) -> None:
     """Lines' shares are summed by the script: they are those that Python counts."""
     browser.open(pages / KERNEL)
     view = next(kernel for kernel in ladder.kernels if "shared" in kernel.profile.name).get(SourceView)
@@ -388,10 +400,30 @@ def test_the_panes_agree_with_the_analysis(ladder: Session, pages: Path, browser
         share = view.share(line.counters)
         if share is not None and share >= 0.1:
             assert told[str(line.line)] == f"{share:.1f} %"
+    # Text is found in both of them.
+    field = browser.find("[data-part=find]")
+    field.send_keys("syncthreads\ue007")
+    assert browser.find("[data-part=found]").text == "1 of 2"
+    field.send_keys("\ue007")
+    assert browser.find("[data-part=found]").text == "2 of 2"
+    assert "__syncthreads" in browser.find(".code-row.found .code-text").text
+    field.clear()
+    field.send_keys("no such thing\ue007")
+    assert browser.find("[data-part=found]").text == "nowhere" and not browser.find_all(".code-row.found")
 
 
-def test_keys_move_through_the_code(pages: Path, browser: Any) -> None:
+def test_the_keyboard_reaches_what_scrolls_and_what_acts_and_moves_through_the_code(
+    pages: Path, browser: Any
+) -> None:
     browser.open(pages / KERNEL)
+    unreachable = browser.script(
+        "return [...document.querySelectorAll('.scroll, .listing, .code-pane')]"
+        ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert unreachable == []
+    browser.find("body").send_keys("\ue004")
+    assert browser.script("return document.activeElement.className") == "skip"
     pane = browser.find(SOURCE)
     chosen = f"return document.querySelector('{SOURCE} .chosen').firstChild.textContent"
     hottest = browser.script(chosen)
@@ -484,19 +516,6 @@ def test_a_kernel_of_many_instructions_scrolls(recorded: ReadRecorded, browser: 
     assert browser.script(f"return document.querySelector('{SASS} .chosen').firstChild.textContent") == place
 
 
-def test_text_is_found_in_source_and_sass(pages: Path, browser: Any) -> None:
-    browser.open(pages / KERNEL)
-    field = browser.find("[data-part=find]")
-    field.send_keys("syncthreads\ue007")
-    assert browser.find("[data-part=found]").text == "1 of 2"
-    field.send_keys("\ue007")
-    assert browser.find("[data-part=found]").text == "2 of 2"
-    assert "__syncthreads" in browser.find(".code-row.found .code-text").text
-    field.clear()
-    field.send_keys("no such thing\ue007")
-    assert browser.find("[data-part=found]").text == "nowhere" and not browser.find_all(".code-row.found")
-
-
 def test_the_findings_are_copied_as_markdown(pages: Path, browser: Any) -> None:
     browser.open(pages / "01-naive-1024x1024x1024.html")
     browser.script(
@@ -576,31 +595,6 @@ def test_everything_is_readable_without_scripts(
         assert browser.script("return document.documentElement.dataset.ready ?? ''") == ""
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-
-
-def test_the_keyboard_reaches_what_scrolls_and_what_acts(pages: Path, browser: Any) -> None:
-    browser.open(pages / KERNEL)
-    unreachable = browser.script(
-        "return [...document.querySelectorAll('.scroll, .listing, .code-pane')]"
-        ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
-        ".map(e => e.outerHTML.slice(0, 80))"
-    )
-    assert unreachable == []
-    browser.find("body").send_keys("\ue004")
-    assert browser.script("return document.activeElement.className") == "skip"
-
-
-def test_pages_are_interactive_within_a_second(pages: Path, one_file: Path, browser: Any) -> None:
-    ready = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-    for file in (pages / "index.html", pages / KERNEL, one_file):
-        times = []
-        for _ in range(3):  # the machine may be busy with something else
-            browser.open(file)
-            assert browser.script("return document.documentElement.dataset.ready") == "true"
-            times.append(browser.script(ready))
-            if times[-1] <= 1000:
-                break
-        assert min(times) <= 1000, f"{file.name}: {times} ms"
 
 
 def test_a_kernel_page_prints_on_a_few_sheets(pages: Path, browser: Any) -> None:

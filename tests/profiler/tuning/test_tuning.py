@@ -112,9 +112,9 @@ KERNEL = KernelResources("k", "sm_90", 64)
 
 def test_two_gpus_find_the_winner_that_one_finds(searched, cards, monkeypatch) -> None:
     monkeypatch.setenv("FAKE_GPU_SECONDS", "0.001")
-    alone = searched("block2d", "", cache="one")
-    both = searched("block2d", "0,1", cache="two")
-    size = len(search_space(VARIANTS["block2d"]))
+    alone = searched("hgemm_mma", "", cache="one")
+    both = searched("hgemm_mma", "0,1", cache="two")
+    size = len(search_space(VARIANTS["hgemm_mma"]))
     assert (alone.tried, both.tried) == (size, size)
     assert {identity(o.parameters): o.score for o in alone.outcomes} == {
         identity(o.parameters): o.score for o in both.outcomes
