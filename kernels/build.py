@@ -182,7 +182,7 @@ class _Plan:
         hosts = (binding, compiler.host_unit("include/runtime.cu", nvcc))
         stages = {v.name: compiler.stage_units(v, nvcc, numbers) for v in variants}
         # The longest calls first, so that none is left alone at the end: the binding, then stages by their source,
-        # which parts divide (of 15 a part takes half as long as the whole of a stage with two thirds of the source).
+        # which parts divide (of 16 a part takes half as long as the whole of a stage with two thirds of the source).
         longest_first = sorted(stages.items(), key=lambda item: -item[1][0].length / (7 + len(item[1])))
         units = {unit.name: (unit,) for unit in hosts} | dict(longest_first)
         keys = [unit.key for calls in units.values() for unit in calls]

@@ -9,7 +9,8 @@ namespace GEMMPROF_STAGE {
 // catalog's parameters give the large one. The others are for problems that it would leave SMs idle in, or store too
 // much in. In turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those
 // from Narrow on are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 96
-// to 192 rows of C; of 32 rows where there are few tiles. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
+// to 192 rows of C, alone or as a pair that reads its rows' operand once; of 32 rows where there are few tiles. A tile's
+// number is its place in the list; fastest_choice.cuh knows what each costs.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
@@ -21,7 +22,6 @@ namespace GEMMPROF_STAGE {
     X(Medium, 128, 128, 6, 1, Consumers::kTogether, false)    \
     X(Small, 64, 128, 8, 1, Consumers::kTogether, false)      \
     X(Tiny, 64, 64, 12, 1, Consumers::kTogether, false)       \
-    X(Lone192, 128, 192, 5, 1, Consumers::kInTurn, false)     \
     X(Lone128, 128, 128, 6, 1, Consumers::kInTurn, false)     \
     X(Lone64, 64, 128, 8, 1, Consumers::kInTurn, false)       \
     X(Lone16, 16, 128, 11, 1, Consumers::kInTurn, false)      \
@@ -32,7 +32,8 @@ namespace GEMMPROF_STAGE {
     X(Tall96, 128, 96, 7, 1, Consumers::kTogether, true)      \
     X(Tall176, 128, 176, 5, 1, Consumers::kTogether, true)    \
     X(Slim160, 64, 160, 7, 1, Consumers::kTogether, true)     \
-    X(Slim32, 64, 32, 16, 1, Consumers::kTogether, true)
+    X(Slim32, 64, 32, 16, 1, Consumers::kTogether, true)      \
+    X(TallPair192, 128, 192, 5, 2, Consumers::kTogether, true)
 
 #define GEMMPROF_TILE(NAME, ...) \
     struct NAME : Tile<__VA_ARGS__> {};
@@ -43,8 +44,10 @@ GEMMPROF_TILES(GEMMPROF_TILE)
 enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 #undef GEMMPROF_TILE
 
-// Those that also take a transposed A.
-#define GEMMPROF_TRANSPOSED_TILES(X) X(Large) X(Turn192) X(Medium) X(Small) X(Tiny) X(Lone128)
+// Those that also take a transposed A; of four a pair reads one operand once, because rows that begin within a sector
+// come slowly (docs/fastest_hgemm.md).
+#define GEMMPROF_TRANSPOSED_TILES(X) \
+    X(Large) X(LargePair) X(Turn128) X(Turn192) X(Medium) X(Small) X(Tiny) X(TallPair192)
 
 #define GEMMPROF_TILE(NAME) k##NAME,
 constexpr int transposed_tiles[] = {GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)};

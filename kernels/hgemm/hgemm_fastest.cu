@@ -47,7 +47,7 @@
 #include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
-constexpr int PARTS = 15;
+constexpr int PARTS = 16;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
@@ -385,10 +385,11 @@ __global__ void __launch_bounds__(THREADS, 1)
 // A row of four kernels, by type of the operands and storage of B, for each tile; then for those that take a transposed
 // A. The first that is listed for bfloat16 and row-major operands is what large problems run.
 //
-// A swapped tile's A is a row-major or transposed B, its B the other operand.
+// A swapped tile's A is a row-major or transposed B, its B the other operand. A transposed A has K across its rows: then
+// the tile is of whole blocks of 64 columns, and each consumer reads all of them.
 template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 gemmprof::KernelFacts kernel_facts() {
-    constexpr bool A = TILE::swapped ? !B_TRANSPOSED : A_TRANSPOSED, B = TILE::swapped || B_TRANSPOSED;
+    constexpr bool A = TILE::swapped ? !B_TRANSPOSED : A_TRANSPOSED, B = TILE::swapped ? !A_TRANSPOSED : B_TRANSPOSED;
     return {labels[__is_same(T, __nv_bfloat16)][2 * A_TRANSPOSED + B_TRANSPOSED],
             gemmprof::address(hgemm_fastest<T, TILE, A, B>), THREADS, TILE::shared_bytes};
 }
