@@ -77,9 +77,8 @@ class Job:
         record: dict[str, Any] = {"event": event, "clock": round(time.monotonic(), 4)}
         if task is not None:
             record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
-        with self.events.open(
-            "a", encoding="utf-8"
-        ) as file:  # at once: one that is killed afterwards loses none
+        # At once: one that is killed afterwards loses none.
+        with self.events.open("a", encoding="utf-8") as file:
             file.write(json_text({**record, **facts}, 0) + "\n")
 
 

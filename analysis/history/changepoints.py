@@ -144,9 +144,8 @@ def _beside_drift(
     both, smooth_of_both = fitted(chosen)
     while chosen:
         weakest = _weakest_first(logs - smooth_of_both, chosen)
-        if (
-            len(chosen) > FEW_STEPS
-        ):  # a stair: each fit must take many away, or there are as many fits as steps
+        if len(chosen) > FEW_STEPS:
+            # A stair: each fit must take many away, or there are as many fits as steps.
             leave = [weakest[: len(chosen) // 8], weakest[: len(chosen) // FEW_STEPS]]
         else:
             leave = [[cut] for cut in weakest[:LEFT_OUT]]

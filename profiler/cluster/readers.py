@@ -37,9 +37,7 @@ FEWEST_AHEAD = 16
 JOB_SECONDS = 1800.0  # a job is a batch of reports or launches: what takes longer hangs
 RESULT_SECONDS = 300.0
 FETCH_SECONDS = 5.0
-TRIES = (
-    8  # how often a job is begun anew whose workers are killed: after as many it is taken for what kills them
-)
+TRIES = 8  # how often a job is begun anew whose workers are killed: then it is taken for what kills them
 POLL_SECONDS = 0.5
 
 START_READER = "dask worker ADDRESS --nthreads 1 --nworkers auto"
