@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived,
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.demands.distinct import evaluations
+from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -33,6 +34,10 @@ ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
+# What order does not matter to: sums, extremes and bits, and what carries them from lane to lane.
+COMBINES = frozenset(
+    "FADD DADD HADD2 IADD3 IMAD.IADD FMNMX FMNMX3 HMNMX2 IMNMX VIMNMX VIMNMX3 LOP3 MOV SEL SHFL LDS STS".split()
+)
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
 
@@ -68,7 +73,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-    meanwhile. Where threads work with one another's values round by round, a warp does the block's work: values in
+    meanwhile. Sums over the block that a loop only adds up are taken once, behind it.
+    Where threads work with one another's values round by round, a warp does the block's work: values in
     registers, a shuffle for each that another thread has, and what depends on no thread once for all values.
     """
     found = _waits(work)
@@ -81,9 +87,10 @@ def barriers(work: Work) -> Iterator[Candidate]:
         if not specialised(work):
             yield _late_warps(work, found)
         return
-    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) > SHUFFLES * found.count:
-        return  # the warps already reduce by themselves, and meet for the rest
-    yield _meetings(work, found)
+    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
+        yield _meetings(work, found)
+    elif (after := _after_loop(work, found)) is not None:
+        yield after  # otherwise the warps reduce by themselves, and meet for the rest
 
 
 def _waits(work: Work) -> _Waits | None:
@@ -184,6 +191,55 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
         attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
     )
+
+
+def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
+    """Sums or extremes over a block in every round of a loop that only the next rounds' are added to: each lane keeps
+    its own, and the block puts them together once, behind the loop.
+    """
+    code = work.code
+    keep = keep_of(work)
+    exchanges = np.zeros(len(keep), dtype=bool)
+    for loop in code.loops:
+        inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+        exchange = _only_summed(code, loop, inside)
+        if exchange and not exchanges[inside].any():
+            mine = sorted(exchange - set(code.carried(loop)))
+            exchanges[mine] = True
+            keep[mine] = min(1.0, 1.0 / rounds(work, loop))
+    met = share(float((work.executed * keep)[waits.bars].sum()), waits.count)
+    if not (exchanges & waits.bars).any():
+        return None
+    stays = share(float((waits.at * keep).sum()), waits.part)
+    return Candidate(
+        cause="barriers",
+        variants=(
+            Variant("one sum behind the loop", Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(stays)})),
+        ),
+        change=(
+            "Let each lane add up its own values in the loop, and put the block's together once, behind it: every round "
+            f"meets at barriers now, {share(1.0, met):.0f} times as often."
+        ),
+        evidence=waits.evidence,
+        attributed=waits.at + np.where(exchanges, work.attributed_total, 0.0),
+        least=0.03,
+    )
+
+
+def _only_summed(code: Program, loop: Loop, inside: Sequence[int]) -> set[int]:
+    """What a loop's lanes exchange, with the barriers between, where all that comes of it is a sum or an extreme that
+    is carried on; empty where anything else needs it within the loop.
+    """
+    lines = {at: code.sass[at] for at in inside}
+    meetings = {at for at, line in lines.items() if line.opcode == "BAR"}
+    shuffles = {at for at, line in lines.items() if line.opcode == "SHFL"}
+    if not meetings or not shuffles:
+        return set()
+    loads = {at for at, line in lines.items() if _reads_shared(line)}
+    found = flow.reached(shuffles | loads, lambda at: [use for use in code.readers[at] if use in loop])
+    summed = all(lines[at].opcode in COMBINES for at in found if at in lines)
+    stored = all(at in found for at, line in lines.items() if line.is_store)
+    return found | meetings if summed and stored else set()
 
 
 def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Variant]:

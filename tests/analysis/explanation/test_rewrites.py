@@ -52,7 +52,9 @@ from gemmprof.gpu.arch import WARP
 from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
-SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6"))
+SETS = tuple(
+    DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind8")
+)
 
 
 class ModelAlone(prediction.Calibration):
@@ -140,6 +142,8 @@ def found(name: str, cause: str) -> Finding:
         # A tree over a row in shared memory, in every warp of its block: a warp a row.
         ("cross_entropy_tree", "barriers", "warp_per_row"),
         ("qk_norm_block_per_head", "barriers", "warp"),
+        # Three sums over the block in each round, which only later rounds' are added to: once, behind the loop.
+        ("triton_cosine_summed_each_piece", "barriers", "kept_apart"),
         # A row a thread on four warps an SM: with lanes along the row as many warps as fit.
         ("integral_rows_thread", "uncoalesced_access", "warp_per_row"),
         # Records of five values: what DRAM takes beyond its ceiling, that of whole sectors, goes with the rest of them.
