@@ -35,9 +35,10 @@ ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile
 EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
 # What order does not matter to: sums, extremes and bits, and what carries them from lane to lane.
-COMBINES = frozenset(
-    "FADD DADD HADD2 IADD3 IMAD.IADD FMNMX FMNMX3 HMNMX2 IMNMX VIMNMX VIMNMX3 LOP3 MOV SEL SHFL LDS STS".split()
-)
+COMBINES = {
+    *("FADD", "DADD", "HADD2", "IADD3", "LOP3", "FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
+    *("MOV", "SEL", "SHFL", "LDS", "STS"),
+}
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
 
@@ -217,8 +218,8 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
             Variant("one sum behind the loop", Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(stays)})),
         ),
         change=(
-            "Let each lane add up its own values in the loop, and put the block's together once, behind it: every round "
-            f"meets at barriers now, {share(1.0, met):.0f} times as often."
+            "Let each lane add up its own values in the loop, and put the block's together once, behind it: "
+            f"rounds meet at barriers now, {share(1.0, met):.0f} times as often."
         ),
         evidence=waits.evidence,
         attributed=waits.at + np.where(exchanges, work.attributed_total, 0.0),
