@@ -30,6 +30,7 @@ from gemmprof.analysis.comparison.records import (
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
+from gemmprof.reports.sentences import gate_lines
 
 METRIC = "sm__made_up.sum"
 
@@ -413,6 +414,10 @@ class TestWaivers:
             waiver = Waiver(regex("kernel"), name, "agreed", day)
             found = check(outcome, condition, waivers=[waiver], today=today)
             assert found.holds is holds and bool(found.expired) is (today > day)
+            if found.expired:
+                assert ("warning", "the waiver for kernel ended on 2027-03-31: agreed", None) in gate_lines(
+                    found
+                )
 
     def test_cannot_tell_alone_breaks_where_it_must_not_stand(self) -> None:
         one = compared(record(nanoseconds=((1e5,) * 9,)), record(nanoseconds=((1e5,) * 9,)))
