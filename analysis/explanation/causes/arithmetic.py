@@ -59,8 +59,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
     Fixed: each FP64 instruction becomes one FP32 instruction, whose result is read after half the cycles, conversions
-    between the two are gone, what moves the halves of FP64 values is gone or half, they take half the registers, and
-    where the loads feed FP64 half their bytes are gone, too.
+    between the two are gone, a division takes as much as one of FP32, what moves the halves of FP64 values is gone or
+    half, they take half the registers, and where the loads feed FP64 half their bytes are gone, too.
     """
     doubles = work.where(lambda line: line.opcode in FLOATS)
     doubles &= work.executed > 0
@@ -113,7 +113,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
 
 
 def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
-    """What stays of each instruction in FP32: library functions are shorter, conversions gone."""
+    """What stays of each instruction in FP32: library functions and divisions are shorter, conversions gone."""
     keep = keep_of(work)
     keep[narrowing] = 0.0
     halves = _halves(work, doubles)
@@ -121,6 +121,8 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
     keep[halves] = np.where(work.where(lambda line: line.opcode == "SHFL"), 0.5, 0.0)[halves]
     library = sequences.double_functions(work)
     keep[library] = np.minimum(keep[library], LIBRARY)
+    divisions = sequences.double_divisions(work)
+    keep[divisions] = np.minimum(keep[divisions], sequences.SINGLE_DIVISION)
     return keep
 
 

@@ -64,6 +64,8 @@ FUNCTIONS = tuple(
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature})" for function in FUNCTIONS))
 
+# Instructions of an FP32 division for each of an FP64 one.
+SINGLE_DIVISION = next(one.instructions for one in FUNCTIONS if one.name == "division") / DIVISION
 PARTS = ("powf of one base", "erfcf", "coshf")  # in `powf`, `normcdff` and `sinhf` as well
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
@@ -407,6 +409,18 @@ def _division_of_doubles(work: Work, index: int) -> _Slice:
         at for at in low if not inside.issuperset(use for use in code.readers[at] if work.executed[use])
     }
     return [*sorted(inside - {steps[-1]}), steps[-1]], sorted(guards - inside)
+
+
+def double_divisions(work: Work) -> list[int]:
+    """Instructions of FP64 divisions, with the function that is called for awkward arguments."""
+    code = work.code
+    begins = [at for at, line in enumerate(code.sass) if line.full == RECIPROCAL and work.executed[at]]
+    found = {at for begin in begins for at in _division_of_doubles(work, begin)[0]}
+    for first, last in code.functions:
+        steps = sum(code.sass[at].opcode == "DFMA" for at in range(first, last + 1) if work.executed[at])
+        if steps < LONG_FUNCTION and any(first <= begin <= last for begin in begins):
+            found.update(range(first, last + 1))
+    return sorted(found)
 
 
 def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> bool:

@@ -788,6 +788,16 @@ def test_results_in_single_precision_are_read_sooner() -> None:
     assert found.fix.reasons["wait"] < 0.9
 
 
+def test_fp64_divisions_become_divisions_of_fp32() -> None:
+    """A Newton step divides doubles, most often by the way for awkward arguments: in FP32 both are shorter."""
+    launch = work(study("kepler_one_double_literal")[0])
+    (found,) = double_precision(launch)
+    keep = found.fix.keep
+    assert keep is not None
+    starts = launch.where(lambda line: line.full == "MUFU.RCP64H") & (launch.executed > 0)
+    assert np.count_nonzero(starts) == 2 and (keep[starts] == 7 / 16).all()
+
+
 def test_fp64_divisions_by_what_divided_before_become_products() -> None:
     """Six values are divided by the same root, and two by a constant: a reciprocal serves them all."""
     flawed, _ = study("principal_stresses_in_double")
