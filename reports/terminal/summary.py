@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.base.amounts import DASH
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, Stage, StageResult
 from gemmprof.model.answers import Check, TuneDocument, WorkerReport
-from gemmprof.reports import words
-from gemmprof.reports.facts import achieved_occupancy, limited_by
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
@@ -69,6 +66,10 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
 
 
 def _row(run: Run, result: StageResult, kernel: KernelAnalysis | None) -> SummaryRow:
+    # What explains kernels takes half of the start of `stages`, `doctor` and `tune`, which have none.
+    from gemmprof.analysis.sections.roofline import Roofline
+    from gemmprof.reports.facts import achieved_occupancy, limited_by
+
     timing, verification = result.timing, result.verification
     seconds, cublas = run.seconds(result), run.yardstick_seconds(result)
     return SummaryRow(
@@ -95,6 +96,8 @@ def _row(run: Run, result: StageResult, kernel: KernelAnalysis | None) -> Summar
 def _change_first(kernel: KernelAnalysis) -> str | None:
     if not kernel.explanation.losses:
         return None
+    from gemmprof.reports import words
+
     first = kernel.explanation.losses[0][0]
     where = f", at {words.place(first.places[0])}" if first.places else ""
     return f"{words.title(first)}, saves {words.saved(first)}{where}"
