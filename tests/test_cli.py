@@ -337,7 +337,7 @@ def test_fish_completes_commands_options_and_choices(tmp_path: Path) -> None:
 def test_no_home_to_write_to_is_no_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": "/proc", "XDG_CONFIG_HOME": "/proc/none"}
     environment.pop("MPLCONFIGDIR", None)
-    report, picture = str(DATA / "ladder_simple.ncu-rep.xz"), str(tmp_path / "r.svg")
+    report, picture = str(DATA / "flaws_cluster.ncu-rep.xz"), str(tmp_path / "r.svg")
     result = subprocess.run(
         [sys.executable, "-m", "gemmprof", "roofline", report, "-o", picture],
         capture_output=True, text=True, check=False, env=environment,

@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from recorded_data import DATA
 from scale import few
@@ -100,12 +101,12 @@ def test_the_build_workflows(name: str, new: str, code: int, place: Path) -> Non
 )
 def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> None:
     noise = DATA / "noise"
-    saved = run(place, name, [f"gemmprof baseline save main {noise / 'code_base.ncu-rep.xz'}"])
-    assert saved.returncode == 0, saved.stderr
+    save = ["gemmprof", "baseline", "save", "main", str(noise / "code_base.ncu-rep.xz")]
+    in_process.run(save, cwd=place, check=True)
     lines = commands(name, "profile")
     # Here ends what goes without a GPU: the profile itself is a recorded one.
     profiled = next(line for line in lines if line.startswith("gemmprof profile"))
-    help_text = run(place, name, ["gemmprof profile --help"]).stdout
+    help_text = in_process.run(["gemmprof", "profile", "--help"], check=True).stdout
     assert all(option in help_text for option in re.findall(r" (--[a-z-]+) ", profiled))
     (place / "profiles" / "after").mkdir(parents=True)
     shutil.copy(noise / f"code_{after}.ncu-rep.xz", place / "profiles" / "after" / "kernels.ncu-rep.xz")

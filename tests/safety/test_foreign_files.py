@@ -487,7 +487,7 @@ AMBIENT = {
 
 
 def test_a_hostile_environment_changes_no_answer(folder: Path) -> None:
-    report = DATA / "ladder_simple.ncu-rep.xz"
+    report = DATA / "flaws_cluster.ncu-rep.xz"
     for line in (["show", report], ["roofline", report, "-o"])[: inputs(1, 2)]:
         plain, hostile = (
             subprocess.run(
