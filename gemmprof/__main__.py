@@ -19,16 +19,23 @@ def entry() -> int:
     code = main()
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
-    buckets = sys.modules.get("gemmprof.base.buckets")
-    if buckets is not None and buckets.under_way:
-        import os
-        from contextlib import suppress
-
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
+    if "pyarrow" in sys.modules:
+        # Arrow's threads may be ended while they still read or write, and end the process as if it had failed.
+        _end_without_threads(code)
     return code
+
+
+def _end_without_threads(code: int) -> None:
+    """End this process once all that Python itself would do then is done; libraries end nothing of their own."""
+    import atexit
+    import os
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
