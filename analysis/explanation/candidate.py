@@ -29,6 +29,7 @@ class Variant:
         up_to: the change may bring less, down to nothing: the interval begins at 0.
         most: share of the time that has no reason to stay where it is changed: the warps' time in what it touches.
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
+        plain: the sentence says what Triton's programmers change, too.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Variant:
     known: tuple[float, float, float] | None = None
     up_to: bool = False
     most: float = 1.0
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,6 @@ class Candidate:
             more specific one, as another way to the same.
         yields: ... where that one saves this share of it.
         another_arithmetic: whatever is written instead computes something else, or less precisely: a list of its own.
-        plain: the sentence says what Triton's programmers change, too.
     """
 
     cause: str
@@ -67,7 +68,6 @@ class Candidate:
     rank: int = SPECIFIC
     yields: float = 0.55
     another_arithmetic: bool = False
-    plain: bool = False
 
     @property
     def fix(self) -> Fix:

@@ -87,7 +87,7 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             continue  # what was timed says more than a model
         if path is not None and not path.search(work.profile.name):
             continue
-        if candidate.plain and owner.editable:
+        if owner.editable and all(way.plain for way in candidate.variants):
             yield candidate
         elif said is not None and owner.key == "cutlass":
             yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
@@ -136,7 +136,7 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
     name, change = said
     ways = candidate.variants
     if owner.editable and len(ways) > 1:
-        variants = tuple(replace(way, change="") for way in ways)
+        variants = tuple(way if way.plain else replace(way, change="") for way in ways)
     else:
         up_to = not owner.editable and candidate.cause not in SURE
         variants = (replace(ways[0], name=name, up_to=up_to, change=""),)

@@ -109,6 +109,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                         float(work.global_sectors[wasteful].sum()), float(work.global_sectors.sum())
                     ),
                 ),
+                most=within(work, np.where(wasteful, 0.0, waits)),
             ),
             *_turned(work, wasteful),
         ),
@@ -142,9 +143,16 @@ def _wasteful(work: Work) -> Mask:
     wasteful = (excess / executed > MISALIGNED_SECTORS) & (excess > 0.2 * work.global_sectors)
     wasteful &= ~work.where(lambda line: line.is_atomic)
     for index, one in checked_forms(work).items():
-        if wasteful[index] and one.verdict in ("exact", "agrees"):
+        if wasteful[index] and (one.verdict in ("exact", "agrees") or _out_of_step(work, one.form)):
             wasteful[index] = not (_begins_off_a_border(one.form) or _shares_its_sectors(work, one.form))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
+
+
+def _out_of_step(work: Work, form: Form) -> bool:
+    """Whether lanes may be in different rounds of their loops: of some warps not all lanes are active, and where they
+    are a round apart, they touch other rows. That is divergence, no matter how the rows lie.
+    """
+    return bool(form.loops) and not work.whole_warps[form.index]
 
 
 def _begins_off_a_border(form: Form) -> bool:
@@ -386,9 +394,13 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
             "hold the bytes, and the warps wait for it. Let lanes exchange values (__shfl_sync) until each has "
             "8 or 16 bytes of a row, or go through shared memory."
         )
+    along = work.profile.launch.block[0]
+    # Of a narrow block a warp has threads of several rows, and touches no more sectors than they lie in.
+    by_rows = along < WARP and each <= WARP / along * (along * line.access_bytes / SECTOR + 1.0)
+    turned = f"Give blocks more threads along x ({along} now), swap" if by_rows else "Swap"
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
-        f"sectors where {max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as "
+        f"sectors where {max(1.0, ideal):.0f} would hold the bytes. {turned} the loop order, store structures as "
         "arrays, or go through shared memory."
     )
 
@@ -435,6 +447,19 @@ def _bytes_each(work: Work, rows: Mask) -> float:
 _FROM_MEMORY = ("", "constant", "global")
 
 
+def _over_rows(work: Work, narrow: Mask) -> bool:
+    """Whether a loop of these accesses goes from row to row, whose length the launch tells: each thread has columns of
+    its own, so that wider accesses are fewer threads, not fewer rounds.
+    """
+    forms = checked_forms(work)
+    return any(
+        len(factors) > 1 and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
+        for at in map(int, np.flatnonzero(narrow))
+        if at in forms and (loop := work.code.loop_of(at)) is not None
+        for factors in forms[at].form.address.terms
+    )
+
+
 def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     """A thread takes as many neighbouring elements as make its accesses wide."""
     if not narrow.any():
@@ -454,10 +479,12 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     if loops == {None}:
         # A thread does one access and ends: wider ones need fewer threads.
         fewer["block_launch"] = ratio
-        # They leave places empty where a grid of so few threads no longer fills the GPU.
-        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[added_up(work)] = ratio
+    waves = work.profile.launch.waves_per_sm or math.inf
+    if loops == {None} or (waves < 1.0 and _over_rows(work, narrow)):
+        # They leave places empty where a grid of so few threads no longer fills the GPU.
+        warps = min(1.0, max(1.0, waves) * ratio)
     # What neighbours compute or load alike, a thread does once for all of its elements.
     alike = neighbours_alike(work)
     same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)

@@ -228,7 +228,7 @@ def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candida
         ),
         change=(
             f"Launch as many blocks as the GPU holds ({fewest:,.0f}) and let them loop over the work: each of "
-            f"{blocks:,.0f} blocks updates the same word once."
+            f"{blocks:,.0f} blocks updates a word that others update, too."
         ),
         evidence=(
             derived("global atomics", executed),

@@ -215,7 +215,11 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     return Candidate(
         cause="barriers",
         variants=(
-            Variant("one sum behind the loop", Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(stays)})),
+            Variant(
+                "one sum behind the loop",
+                Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(stays)}),
+                plain=True,
+            ),
         ),
         change=(
             "Let each lane add up its own values in the loop, and put the block's together once, behind it: "

@@ -214,7 +214,7 @@ def _too_few(
     (things, have), (places, there_are) = launched, units
     return Candidate(
         cause="small_grid",
-        variants=(Variant(f"as many {things} as {places}", fix),),
+        variants=(Variant(f"{things} for all {places}", fix),),
         change=(
             f"Launch more {things}: {have:,.0f} leave{'s' if have == 1 else ''} {there_are - have:,.0f} of "
             f"{there_are:,.0f} {places} without work. Cut the work finer, or split the longest dimension over several "
@@ -260,18 +260,17 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
 
 def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     """Blocks, or the warps within them, that take longer than others."""
+    if _equal_shares(work):
+        return  # nobody has more to do: memory answers some later than others
     imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
     lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
     warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
-    if _equal_shares(work):
-        # Nobody ends early for want of work: what leaves warps out is another cause's.
-        warps = 1.0
     # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
     even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
     seen = _even_end(work)
-    if seen is not None and (imbalance >= SPREAD_OF_EQUALS or not _equal_shares(work)):
+    if seen is not None:
         even = seen
     if even > imbalance / UNEVEN and warps <= 1.0:
         return

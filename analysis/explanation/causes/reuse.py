@@ -95,7 +95,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             Variant(
                 "loaded before the loop",
                 Fix(keep=keep, resources=stays),
-                change="Load it before the loop and keep it in a register: its address does not change there.",
+                change="Load it before the loop, into registers or shared memory: its address does not change there.",
+                plain=True,
             )
         )
     if told:
@@ -110,6 +111,12 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     for one in known:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
+    if not attributed.any():
+        # Shared with other blocks' threads, or computed again rather than loaded.
+        fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
+        attributed = (
+            np.where(loads, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0) if fewest else attributed
+        )
     copies = work.where(lambda line: line.opcode == "LDGSTS")
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
@@ -174,6 +181,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 f"Load it once and keep it: a thread loads the same {values:.0f} words "
                 f"{1.0 / stays:.0f} times over. Registers hold them between the passes."
             ),
+            plain=True,
         )
     size = sum(one.block * one.width for one in mine)
     if values > MOST_REGISTERS and size > MOST_SHARED:
@@ -184,6 +192,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, "
                 "more than registers or shared memory hold. Sums and largest values can be had in one pass (online)."
             ),
+            plain=True,
         )
     elif size <= MOST_SHARED:
         # The first pass stores each, those behind it load it.
@@ -487,7 +496,8 @@ def _in_order(work: Work, flows: Traffic) -> float:
             loop = work.code.loop_of(at)
             looked_up[at] |= one.form.kind == LOOK_UP or loop is None or one.form.step(loop) == 0
     sectors = work.global_sectors
-    return flows.missed * (1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum())))
+    stays = 1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum()))
+    return stays * (flows.missed - flows.local_read)
 
 
 def _as_records(work: Work, flows: Traffic) -> Candidate | None:

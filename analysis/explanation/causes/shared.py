@@ -40,7 +40,7 @@ from gemmprof.analysis.explanation.demands.work import (
     constant_turns,
     indexed_constants,
 )
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
 FEWER_BLOCKS = 4.0
@@ -173,9 +173,17 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     keep = np.minimum(keep, again)
     spilled = float(work.executed[local & ~indexed].sum())
     by_index = float(work.executed[indexed].sum())
+    # A block gets all of its threads' registers at once.
+    most = int(REGISTERS_PER_SM / work.warps_of_block // REGISTER_UNIT * REGISTER_UNIT / WARP)
+    at_most = (work.profile.launch.registers_per_thread or 0) >= min(REGISTERS_PER_THREAD, most)
     what = (
-        "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), "
-        "or keep fewer values alive at once."
+        (
+            f"The compiler ran out of registers and spills them: a block of {work.profile.launch.threads_per_block:,} "
+            f"threads leaves no more than {most} to each. Use smaller blocks, or keep fewer values alive at once."
+            if at_most and most < REGISTERS_PER_THREAD
+            else "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), "
+            "or keep fewer values alive at once."
+        )
         if spilled > by_index
         else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
         "a constant, or put "

@@ -170,11 +170,11 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     if half and tensor_rates(work, "bf16")[0]:
         fix = _by_mma(work, _Products(rows, SCALAR_MACS * products, converts, sixteen_bit=True))
         assert fix.keep is not None
-        variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)))
+        variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)), plain=True)
     else:
         # Both operands of a product come from shared memory for as many as each is used in.
         keep = np.where(sums, 0.0, 1.0)
-        variant = Variant("sums within a thread", Fix(keep=keep, passes=2.0 * products / REUSED))
+        variant = Variant("sums within a thread", Fix(keep=keep, passes=2.0 * products / REUSED), plain=True)
     yield Candidate(
         cause="tensor_cores_idle",
         variants=(variant,),
@@ -188,7 +188,6 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["lsu"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(rows | sums, work.executed, 0.0),
-        plain=True,
     )
 
 
