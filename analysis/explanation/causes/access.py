@@ -59,6 +59,7 @@ coalescing.
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
+SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
@@ -76,10 +77,13 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
 
     Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
     no more than what is asked for then; loads wait for one line instead of many. Where such stores hold their warps
-    behind the work, the sectors' share of that time is gone, too.
+    behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
+    or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array.
     """
-    wasteful = _wasteful(work)
+    wasteful, records = _wasteful(work), as_records(work)
     if not wasteful.any():
+        if records is not None:
+            yield records
         return
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
@@ -95,6 +99,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     # So much less has the queue to take.
     gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
     waits = _coalesced_waits(work, wasteful, hit)
+    lost = (np.where(wasteful, excess, 0.0), records.attributed if records is not None else None)
 
     yield Candidate(
         cause="uncoalesced_access",
@@ -112,6 +117,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 most=within(work, np.where(wasteful, 0.0, waits)),
             ),
             *_turned(work, wasteful),
+            *(records.variants if records is not None else ()),
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
@@ -129,7 +135,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
             derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
-        attributed=np.where(wasteful, excess, 0.0),
+        attributed=np.maximum.reduce([one for one in lost if one is not None]),
     )
 
 
@@ -184,6 +190,78 @@ def _shares_its_sectors(work: Work, form: Form) -> bool:
 def _lanes(form: Form) -> bytes:
     """What two accesses share whose lanes lie alike; a look-up's lie where its base says."""
     return b"" if form.offsets is None else form.offsets.tobytes()
+
+
+@once
+def as_records(work: Work) -> Candidate | None:
+    """Look-ups at one place in several arrays, or planes of one: each fetches a sector for a few bytes, a record brings
+    all in one.
+    """
+    groups: dict[tuple[object, int, object], list[Form]] = {}
+    for form in (one.form for one in checked_forms(work).values()):
+        at = form.index
+        if form.space != "global" or form.kind != LOOK_UP or not work.sass[at].is_load or not form.parameters:
+            continue
+        if work.global_sectors[at] < SCATTERED * work.global_ideal[at]:
+            continue
+        place = frozenset(term for term in form.base if any(symbol.looked_up for symbol in term[0]))
+        groups.setdefault((place, form.width, work.code.loop_of(at)), []).append(form)
+    keep = keep_of(work)
+    asked = left = 0.0
+    widest, arrays_of_it = 0, 0
+    for (_, width, _), forms in groups.items():
+        # Fields lie apart by parameters (another array, or its next plane), neighbours by numbers, too.
+        planes = len({constant(form) for form in forms}) == 1
+        by_array: dict[object, list[Form]] = {}
+        for form in forms:
+            by_array.setdefault(form.base if planes else form.parameters, []).append(form)
+        several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
+        count = len(several)
+        if count < 2:
+            continue
+        record = 1 << (count * width - 1).bit_length()
+        rows = [form.index for one in several for form in one]
+        asked += float(work.global_sectors[rows].sum())
+        left += float(work.global_sectors[rows].sum()) * max(1.0, record / SECTOR) / count
+        keep[rows] = max(1.0, record / WIDE) / count
+        if record > widest:
+            widest, arrays_of_it = record, count
+    if not asked:
+        return None
+    flows = traffic(work)
+    looked_up = keep < 1.0
+    loads = work.global_loads
+    # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
+    lookups = float(work.global_sectors[looked_up].sum())
+    others = max(flows.missed - lookups, float(work.global_ideal[loads & ~looked_up].sum()))
+    stays = share(left + others, asked + others)
+    factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
+    passes = work.data_passes
+    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
+    change = (
+        f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
+        f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
+    )
+    return Candidate(
+        cause="uncoalesced_access",
+        variants=(
+            Variant(
+                f"{arrays_of_it} arrays as one of records of {widest} bytes",
+                # They are under way together, as the record is: what they wait for it, they wait once already.
+                Fix(keep=keep, latency=1.0 / keep, resources=factors),
+                change=change,
+            ),
+        ),
+        change=change,
+        evidence=(
+            derived(
+                "look-ups at the same index in several arrays / global loads' sectors",
+                share(asked, asked + others),
+            ),
+            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
+        ),
+        attributed=np.where(looked_up, work.global_sectors, 0.0),
+    )
 
 
 def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:

@@ -20,13 +20,12 @@ from gemmprof.analysis.explanation.candidate import (
     of_the_instructions,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, idle_share, multiplies_on
+from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
     RUNS,
-    Form,
     checked_forms,
     constant,
 )
@@ -56,7 +55,6 @@ SUMS = frozenset({"FADD", "FFMA"})
 OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
-SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
 FULL_L2 = 0.75  # busy share of L2 from which on that matters
 
 
@@ -461,7 +459,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     several arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
-    records = _as_records(work, flows)
+    records = as_records(work)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None
     found = None
@@ -480,8 +478,10 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
             found = _fetched_again(work, flows)
     if found is not None and records is not None:
         yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
-    elif found is not None or records is not None:
-        yield found or records  # type: ignore[misc]
+    elif found is not None:
+        yield found
+    elif records is not None:
+        yield replace(records, cause="cache_locality")
 
 
 def _in_order(work: Work, flows: Traffic) -> float:
@@ -498,72 +498,6 @@ def _in_order(work: Work, flows: Traffic) -> float:
     sectors = work.global_sectors
     stays = 1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum()))
     return stays * (flows.missed - flows.local_read)
-
-
-def _as_records(work: Work, flows: Traffic) -> Candidate | None:
-    """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record brings all in one."""
-    groups: dict[tuple[object, int, object], dict[frozenset[object], list[Form]]] = {}
-    for index, one in checked_forms(work).items():
-        form = one.form
-        line = work.sass[index]
-        if form.space != "global" or form.kind != LOOK_UP or not line.is_load or not form.parameters:
-            continue
-        if work.global_sectors[index] < SCATTERED * work.global_ideal[index]:
-            continue
-        place = frozenset(
-            (factors, number if isinstance(number, int) else number.tobytes())
-            for factors, number in form.address.terms.items()
-            if factors and not (len(factors) == 1 and factors[0].name in form.parameters)
-        )
-        loop = work.code.loop_of(index) if work.program is not None else None
-        groups.setdefault((place, form.width, loop), {}).setdefault(form.parameters, []).append(form)
-    keep = keep_of(work)
-    asked = left = 0.0
-    widest, arrays_of_it = 0, 0
-    for (_, width, _), by_array in groups.items():
-        several = [forms for forms in by_array.values() if len(forms) == len(next(iter(by_array.values())))]
-        count = len(several)
-        if count < 2:
-            continue
-        record = 1 << (count * width - 1).bit_length()
-        rows = [form.index for forms in several for form in forms]
-        asked += float(work.global_sectors[rows].sum())
-        left += float(work.global_sectors[rows].sum()) * max(1.0, record / SECTOR) / count
-        keep[rows] = max(1.0, record / WIDE) / count
-        if record > widest:
-            widest, arrays_of_it = record, count
-    if not asked:
-        return None
-    looked_up = keep < 1.0
-    loads = work.global_loads
-    # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
-    lookups = float(work.global_sectors[looked_up].sum())
-    others = max(flows.missed - lookups, float(work.global_ideal[loads & ~looked_up].sum()))
-    stays = share(left + others, asked + others)
-    factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
-    passes = work.data_passes
-    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
-    return Candidate(
-        cause="cache_locality",
-        variants=(
-            Variant(
-                f"{arrays_of_it} arrays as one of records of {widest} bytes",
-                Fix(keep=keep, resources=factors),
-            ),
-        ),
-        change=(
-            f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
-            f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
-        ),
-        evidence=(
-            derived(
-                "look-ups at the same index in several arrays / global loads' sectors",
-                share(asked, asked + others),
-            ),
-            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
-        ),
-        attributed=np.where(looked_up, work.global_sectors, 0.0),
-    )
 
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:

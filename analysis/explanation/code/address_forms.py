@@ -84,7 +84,7 @@ class Form:
         return np.asarray(found - found[0], dtype=np.int64)
 
     @cached_property
-    def base(self) -> frozenset[object]:
+    def base(self) -> frozenset[tuple[tuple[Symbol, ...], int | bytes]]:
         """The terms without numbers that all threads share or not: what two accesses to one array have in common."""
         return frozenset(
             (factors, one if isinstance(one, int) else one.tobytes())

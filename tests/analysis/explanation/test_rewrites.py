@@ -175,6 +175,9 @@ def found(name: str, cause: str) -> Finding:
         ("gradient_votes_shared_float_atomics", "shared_atomics", "fixed_point"),
         # Links as records: coalesced, each sector is fetched once, though threads share them.
         ("su3_links_as_records", "uncoalesced_access", "planes"),
+        # Look-ups at one index in several planes: a record brings all in one sector.
+        ("mesh_cells_numbered_as_read", "uncoalesced_access", "records"),
+        ("source_sets_in_planes", "uncoalesced_access", "rows"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
