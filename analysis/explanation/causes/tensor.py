@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,16 +20,19 @@ from gemmprof.analysis.explanation.candidate import (
     of_the_instructions,
     share,
 )
+from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HFMA2 do
 MMA_MACS, TF32_MACS = 2048.0, 1024.0  # the same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``
+MMA_ROWS = 16.0  # rows of an ``mma.sync``
 # Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results.
 FRAGMENTS = 0.5
 # Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
@@ -65,9 +68,9 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where each product, or square of
-    a difference, was exchanged between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic
-    and read operands from shared memory.
+    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where products, or squares of
+    differences, were exchanged between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic
+    and read operands from shared memory. Where a loop takes a row a round, its rounds are taken 16 at a time.
     """
     if not work.total_executed:
         return
@@ -89,7 +92,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="tensor_cores_idle",
-        variants=(Variant("mma.sync", _by_mma(work, found)),),
+        variants=(Variant("mma.sync", _without_exchanges(work, found)),),
         change=(
             "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
@@ -141,7 +144,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     A lane takes each of some values with each of others, so that all of them are used several times; there are more
     exchanges than products.
     """
-    code, running = work.code, work.executed > 0
+    running = work.executed > 0
     rows = np.zeros(len(work.sass), dtype=bool)
     pairs: dict[frozenset[_Value], float] = {}
     for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
@@ -159,9 +162,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     values = frozenset[_Value]().union(*pairs)
     if not pairs or len(values) * REUSED > 2.0 * len(pairs):
         return
-    makes = reached({one for each in values for one, _ in each}, code.sources)
-    sums = running & ~rows & work.where(lambda line: line.opcode in _ADD_UP)
-    sums[list(makes)] = False
+    sums = _sums(work, rows, values)
     products = sum(pairs.values())
     if float(work.executed[sums & work.where(lambda line: line.opcode == "SHFL")].sum()) < products:
         return
@@ -189,6 +190,38 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(rows | sums, work.executed, 0.0),
     )
+
+
+def _sums(work: Work, products: Mask, values: Collection[_Value]) -> Mask:
+    """What adds products of several threads up: exchanges and sums, but for what their factors are made by."""
+    found = (work.executed > 0) & ~products & work.where(lambda line: line.opcode in _ADD_UP)
+    found[list(reached({one for each in values for one, _ in each}, work.code.sources))] = False
+    return found
+
+
+def _without_exchanges(work: Work, found: _Products) -> Fix:
+    """The multiply-adds on tensor cores; where the terms of a sum lie in several threads, these exchange none.
+
+    Where the rounds of a loop meet one operand, each with a row of its own, an instruction takes 16 of them: what a
+    round does beside, it does for so many, and no longer in all threads that exchanged a sum. What is fetched stays.
+    """
+    fix, code = _by_mma(work, found), work.code
+    rows = np.flatnonzero(found.rows).tolist()
+    shuffles = (work.executed > 0) & work.where(lambda line: line.opcode == "SHFL")
+    if fix.keep is None or not any(shuffles[use] for row in rows for use in code.readers[row]):
+        return fix
+    factors = {row: _factors(work, row) for row in rows}
+    keep = np.where(_sums(work, found.rows, frozenset[_Value]().union(*factors.values())), 0.0, fix.keep)
+    loads = work.global_loads
+    least = share(traffic(work).missed * SECTOR, arch.WARP * WIDE * float(work.executed[loads].sum()))
+    for loop in code.loops:
+        inside = [each for row in rows if code.loop_of(row) == loop for each in factors[row]]
+        held = [each for each in inside if all(at not in loop for at, _ in each)]
+        if inside and 2 * len(held) >= len(inside):
+            a_tile = 1.0 / min(MMA_ROWS, max(1.0, rounds(work, loop)))
+            once = np.where(loads, max(a_tile, min(1.0, least)), a_tile)
+            keep = np.where([at in loop for at in range(len(keep))], np.minimum(keep, once), keep)
+    return replace(fix, keep=keep)
 
 
 def _factors(work: Work, index: int) -> frozenset[_Value]:

@@ -178,6 +178,8 @@ def found(name: str, cause: str) -> Finding:
         # Look-ups at one index in several planes: a record brings all in one sector.
         ("mesh_cells_numbered_as_read", "uncoalesced_access", "records"),
         ("source_sets_in_planes", "uncoalesced_access", "rows"),
+        # A matrix in registers, one row a round, whose sums the threads of a program exchange.
+        ("triton_hadamard_rows_summed", "tensor_cores_idle", "products"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
