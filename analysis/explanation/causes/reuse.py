@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
-from gemmprof.analysis.explanation.demands.distinct import evaluations, walked_again
+from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along, walked_again
 from gemmprof.analysis.explanation.demands.footprint import (
     AXES,
     Reuse,
@@ -68,7 +68,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
     Loads whose address does not change in a loop leave it. What neighbouring threads load and compute alike, a thread
-    does once for a vector of results.
+    does once for a vector of results. Blocks of a product on tensor cores that load more alike than each has of its own
+    are one, until its tile is square.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -100,6 +101,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
+    variants += _several_blocks(work, flows)
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
         variants.append(shared)
@@ -130,6 +132,42 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or passes else LATENCY,
     )
+
+
+def _several_blocks(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """One block for several whose tensor cores share an operand larger than their own: until its tile is square.
+
+    Fixed: what these blocks load alike, and store to shared memory for that, is loaded and stored once for all of them.
+    """
+    code = work.code
+    running = work.executed > 0
+    if not (running & work.where(lambda line: line.opcode == "HMMA")).any():
+        return
+    loads = running & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
+    for axis, blocks in enumerate(work.profile.launch.grid):
+        alike = loads & same_along(work, axis)
+        sectors = float(work.global_sectors[alike].sum())
+        square = share(sectors, float(work.global_sectors[loads & ~alike].sum()))
+        several = 1 << int(min(square, blocks)).bit_length() - 1 if square >= 1.0 else 1
+        if several < 2:
+            continue
+        rows = {
+            at
+            for at in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode == "STS")))
+            if alike[list(code.sources(at))].any()
+        }
+        rows.update(map(int, np.flatnonzero(alike)))
+        keep = keep_of(work)
+        keep[[*rows, *serving(work, rows)]] = 1.0 / several
+        left = min(flows.missed, float((work.global_sectors * keep)[loads].sum()))
+        yield Variant(
+            f"a block for {several} along {AXES[axis]}",
+            Fix(keep=keep, resources=flows.factors(left, flows.written)),
+            change=(
+                f"Give a block the rows of {several}: the operand that blocks along {AXES[axis]} share is larger than "
+                "what each has of its own, and each loads all of it."
+            ),
+        )
 
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:

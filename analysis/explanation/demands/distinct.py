@@ -174,6 +174,12 @@ def neighbours_alike(work: Work) -> Array:
 
 
 @once
+def same_along(work: Work, axis: int) -> Mask:
+    """Instructions whose results are the same in all blocks along this axis of the grid."""
+    return np.array([not one.axes >> axis & 1 for one in _differs(work)[0]])
+
+
+@once
 def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     """What each instruction's result differs by, and the classes of threads that this speaks of.
 

@@ -884,3 +884,11 @@ def test_ways_to_part_threads_have_one_number_whatever_their_values() -> None:
     pairs = ways.of(-(np.arange(64) // 2))
     assert halves == turned
     assert ways.join(pairs, halves) == ways.join(turned, pairs) == pairs
+
+
+@pytest.mark.parametrize(("side", "names"), [("", ["a block for 8 along x"]), ("more_rows", [])])
+def test_blocks_that_share_more_than_they_have_of_their_own_are_one(side: str, names: list[str]) -> None:
+    """16 queries a program and 80 words' keys and values; 128 queries have more than the words."""
+    attention, _ = study("triton_text_attention_sixteen_queries", side)
+    said = [one for one in detect(work(attention)) if one.cause == "redundant_loads"]
+    assert [way.name for one in said for way in one.variants if way.name.startswith("a block for")] == names
