@@ -128,8 +128,9 @@ def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None
         (
             (known, line)
             for known in KNOWN_FAILURES
+            for pattern in _TABLE[known.__name__][:1]
             for line in lines
-            if re.search(_TABLE[known.__name__][0], line, re.IGNORECASE)
+            if re.search(pattern, line, re.IGNORECASE)
         ),
         None,
     )

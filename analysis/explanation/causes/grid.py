@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.sections import timeline
@@ -154,7 +155,9 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         # Schedulers without a warp issue nothing, as SMs without a block do.
         possible = float(dealt.per_sm * work.warps_of_block)
         fix = Fix(warps=_times_the_warps(work, possible))
-        yield _too_few(work, dealt, ("warps", work.launched_warps), ("schedulers", schedulers), fix)
+        yield _too_few(
+            work, dealt, ("warps", work.launched_warps), ("schedulers", schedulers), cut_finer(work, fix)
+        )
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
     steps = float(np.ceil(even)) / even
@@ -192,7 +195,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
     warps = _times_the_warps(work, possible or 1.0)
     fix = Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps)
-    yield _too_few(work, dealt, ("blocks", blocks), ("SMs", work.sms), fix)
+    yield _too_few(work, dealt, ("blocks", blocks), ("SMs", work.sms), cut_finer(work, fix))
     if of_blocks <= UNEVEN_BLOCKS:
         return
     at_best = work.sms / blocks
@@ -205,6 +208,14 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         ),
         evidence=dealt.evidence,
     )
+
+
+def cut_finer(work: Work, fix: Fix) -> Fix:
+    """More warps for the same work: rounds of loops are dealt out, what stands in none each of them does anew."""
+    if work.program is None or fix.warps <= 1.0:
+        return fix
+    alone = np.array([not around for around in work.code.loops_around])
+    return replace(fix, keep=np.where(alone, fix.warps, 1.0), resources=dict.fromkeys(BELOW_L1, 1.0))
 
 
 def _too_few(

@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import added_up, same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
-from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
+from gemmprof.analysis.explanation.causes.grid import ALMOST, cut_finer, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     Form,
@@ -389,7 +389,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
     Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
-    than it could hold is a limit like registers or shared memory. Registers are no fewer than are alive at once.
+    than it could hold is a limit like registers or shared memory: of more warps, each does anew what stands in no loop.
+    Registers are no fewer than are alive at once.
     """
     occupancy = occupancy_of(work)
     launch = work.profile.launch
@@ -407,7 +408,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
             f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
         )
-        yield from _lifted(work, "the grid", resident, now / resident, how, {}, ANY_WARPS)
+        finer = cut_finer(work, Fix(warps=now / resident))
+        yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)
         return
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
     binding = [
@@ -426,7 +428,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             f"works on {here:.0f} warps, where {fits:.0f} would fit."
         )
         fewer = {"block_launch": min(1.0, fits / each / on_each)}
-        yield from _lifted(work, "the launching of blocks", here, fits / here, how, fewer, LATENCY)
+        fix = Fix(warps=fits / here, resources=fewer)
+        yield from _lifted(work, "the launching of blocks", here, fix, how, LATENCY)
     elif binding and now < most:
         # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
         resources = {"block_launch": now / then} if larger else {}
@@ -439,22 +442,21 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         if "shared_memory" in binding and now_bytes and then_bytes:
             resources["l1_lines"] = now_bytes / then_bytes
         how = _how_to_lift(work, binding, now, most)
-        yield from _lifted(work, in_words(binding), resident, then / now, how, resources, SPECIFIC)
+        fix = Fix(warps=then / now, resources=resources)
+        yield from _lifted(work, in_words(binding), resident, fix, how, SPECIFIC)
 
 
-def _lifted(
-    work: Work, name: str, resident: float, factor: float, how: str, resources: dict[str, float], rank: int
-) -> Iterator[Candidate]:
-    """A limit of the warps that an SM holds, without which it would hold so many times as many as it does now."""
-    if factor < 1.1:
+def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: int) -> Iterator[Candidate]:
+    """A limit of the warps that an SM holds, without which it would hold as many more as this says."""
+    if fix.warps < 1.1:
         return
     yield Candidate(
         cause="low_occupancy",
-        variants=(Variant("the limit lifted", Fix(warps=factor, resources=resources)),),
+        variants=(Variant("the limit lifted", fix),),
         change=how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
-            derived(f"warps an SM with {name} lifted", resident * factor, "warp"),
+            derived(f"warps an SM with {name} lifted", resident * fix.warps, "warp"),
             *evidence(
                 work,
                 metrics.BLOCK_LIMIT_REGISTERS,

@@ -50,7 +50,7 @@ class Fix:
     """What fixing one cause takes away, or changes.
 
     Attributes:
-        keep: share of each instruction's executions that stays; None for all.
+        keep: share of each instruction's executions that stays, above 1 where there are more; None for all.
         latency: factor on the wait for each instruction's result, beside ``keep``.
         reasons: factor on the latency of a warp state.
         resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
