@@ -647,9 +647,10 @@ def section() -> list[str]:
         "",
         *table(first[BLIND], today[BLIND]),
         "",
-        "Nobody who writes rules has looked at these studies since, nor at the other halves of `blind5` and `blind3` "
-        "(below): what is told of",
-        "them today is what the next kernel may expect.",
+        "All of them were looked at then, and rules were changed: what is told of them today is no claim. Nobody who "
+        "writes rules has looked",
+        f"at the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below): what is told of those "
+        "today is what the next kernel may expect.",
         "",
         *taken_by_others(today),
         "",

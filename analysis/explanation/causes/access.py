@@ -527,11 +527,14 @@ _FROM_MEMORY = ("", "constant", "global")
 
 def _over_rows(work: Work, narrow: Mask) -> bool:
     """Whether a loop of these accesses goes from row to row, whose length the launch tells: each thread has columns of
-    its own, so that wider accesses are fewer threads, not fewer rounds.
+    its own, so that wider accesses are fewer threads, not fewer rounds. A step of as many elements as there are
+    threads is no row.
     """
     forms = checked_forms(work)
     return any(
-        len(factors) > 1 and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
+        len(factors) > 1
+        and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
+        and not any(symbol.kind == "grid" for symbol in factors)
         for at in map(int, np.flatnonzero(narrow))
         if at in forms and (loop := work.code.loop_of(at)) is not None
         for factors in forms[at].form.address.terms
