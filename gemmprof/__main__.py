@@ -20,18 +20,20 @@ def entry() -> int:
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
     if "pyarrow" in sys.modules:
-        # Arrow's threads may be ended while they still read or write, and end the process as if it had failed.
+        # Its threads may still be at work: ended with the process, they end it as if it had failed.
         _end_without_threads(code)
     return code
 
 
 def _end_without_threads(code: int) -> None:
-    """End this process once all that Python itself would do then is done; libraries end nothing of their own."""
+    """End this process after what modules asked to be done at its end; libraries end nothing of their own."""
     import atexit
     import os
     from contextlib import suppress
 
-    atexit._run_exitfuncs()
+    buckets = sys.modules.get("gemmprof.base.buckets")
+    if buckets is None or not buckets.under_way:  # Arrow's own end would wait for a storage that does not answer
+        atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
