@@ -32,7 +32,8 @@ def _end_without_threads(code: int) -> None:
     from contextlib import suppress
 
     buckets = sys.modules.get("gemmprof.base.buckets")
-    if buckets is None or not buckets.under_way:  # Arrow's own end would wait for a storage that does not answer
+    # Arrow's own end would wait for a storage that does not answer.
+    if buckets is None or not buckets.under_way:
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
