@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record the studies: build, verify, time and profile every kernel of a set on this machine's GPU.
 
-A set is a folder of tests/cuda: variants, blind2 to blind6, whose studies are known by now, blind7 or blind8.
+A set is a folder of tests/cuda, one of `SETS`; docs/corpus.md tells what each holds and which are known by now.
 
 A study is a kernel as people write it, with one flaw, and two or three ways to remove it (docs/corpus.md). Each study
 is verified in a process of its own first, so that one that fails takes no other along; then all are timed in random
@@ -35,6 +35,7 @@ from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, version
 from recording import compress  # noqa: E402
 
 SETS = ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8")
+"""In the order in which they were written; the last is judged at first sight (tools/score_studies.py)."""
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 LAUNCHES_EACH = (

@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from pairs_outcomes import MUCH_SLOWER  # noqa: E402
+from record_variants import SETS  # noqa: E402
 from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches  # noqa: E402
 
 from gemmprof.analysis.explanation import prediction  # noqa: E402
@@ -49,18 +50,10 @@ from gemmprof.model import KernelProfile  # noqa: E402
 from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
-BLIND = DATA / "blind8"
-"""Studies recorded to be judged at first sight."""
-SEEN = (
-    DATA / "blind7",
-    DATA / "blind6",
-    DATA / "blind5",
-    DATA / "blind4",
-    DATA / "blind3",
-    DATA / "blind2",
-    DATA / "variants",
-)
-"""Those that were that in their turn, and by which detectors have been judged since."""
+BLIND, *SEEN = (DATA / name for name in reversed(SETS))
+"""Studies recorded to be judged at first sight; and those that were that in their turn, by which detectors have been
+judged since.
+"""
 HALVED = (DATA / "blind7", DATA / "blind5", DATA / "blind3")
 """Of these one half has been looked at, which a hash of their names chose."""
 GLIMPSED = {"sketch_registers_global_max"}

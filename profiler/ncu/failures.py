@@ -13,7 +13,8 @@ from gemmprof.base.foreign_files import LARGEST_DOCUMENT, facts, read_text
 
 # How each failure looks in the log, whatever the case, what to say of it, and what to do, most likely remedy first.
 _TABLE = {
-    name: (shown, says, tuple(remedies)) for name, shown, says, *remedies in facts(__file__, "failures.csv")
+    name: (re.compile(pattern, re.IGNORECASE), says, tuple(remedies))
+    for name, pattern, says, *remedies in facts(__file__, "failures.csv")
 }
 
 
@@ -128,9 +129,8 @@ def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None
         (
             (known, line)
             for known in KNOWN_FAILURES
-            for pattern in _TABLE[known.__name__][:1]
             for line in lines
-            if re.search(pattern, line, re.IGNORECASE)
+            if _TABLE[known.__name__][0].search(line)
         ),
         None,
     )

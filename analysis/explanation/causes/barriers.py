@@ -74,9 +74,9 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-    meanwhile. Sums over the block that a loop only adds up are taken once, behind it.
-    Where threads work with one another's values round by round, a warp does the block's work: values in
-    registers, a shuffle for each that another thread has, and what depends on no thread once for all values.
+    meanwhile. Sums over the block that a loop only adds up are taken once, behind it. Where threads work with one
+    another's values round by round, a warp does the block's work: values in registers, a shuffle for each that another
+    thread has, and what depends on no thread once for all values.
     """
     found = _waits(work)
     if found is None:
@@ -208,9 +208,9 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
             mine = sorted(exchange - set(code.carried(loop)))
             exchanges[mine] = True
             keep[mine] = min(1.0, 1.0 / rounds(work, loop))
-    met = share(float((work.executed * keep)[waits.bars].sum()), waits.count)
     if not (exchanges & waits.bars).any():
         return None
+    met = share(float((work.executed * keep)[waits.bars].sum()), waits.count)
     stays = share(float((waits.at * keep).sum()), waits.part)
     return Candidate(
         cause="barriers",
