@@ -1,5 +1,5 @@
-// Computer vision: descriptors of corners, depth fused into a volume, distances to marks, surfaces from samples. Each
-// kernel has one weakness and two or three ways out.
+// Computer vision: descriptors of corners, depth fused into a volume, distances to marks, surfaces from samples, slices
+// from projections. Each kernel has one weakness and two or three ways out.
 #include <algorithm>
 #include <cmath>
 
@@ -379,6 +379,77 @@ Study contouring("dual_contour_few_cells_are_cut", "vision", 160, "a vertex in e
         return {{"flawed", launch(contour_vertices, blocks(cells * cells * cells, 256), 256, 0, f, numbers, vertices, cells)},
             {"listed", launch(contour_vertices_listed, blocks(cells * cells * cells, 2048), 256, 0, f, numbers, vertices, cells)},
             {"of_cells", launch(contour_vertices_of_cells, blocks(count, 128), 128, 0, f, list, vertices, cells, count)}};
+    });
+
+// --- a slice of a body from its projections at many angles: sums along the rays through each pixel ---
+
+struct Projections {
+    const float *data;  // [angle][detector]
+    int angles, detectors;
+    __device__ __forceinline__ float between(int angle, float at) const {
+        int low = static_cast<int>(floorf(at));
+        if (low < 0 || low + 1 >= detectors) return 0.f;
+        const float *row = data + angle * detectors + low;
+        return fmaf(at - low, row[1] - row[0], row[0]);
+    }
+};
+__global__ void project_back(Projections p, float *slice, int side) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= side || y >= side) return;
+    float dx = x - 0.5f * (side - 1), dy = y - 0.5f * (side - 1), sum = 0.f;
+    for (int a = 0; a < p.angles; ++a) {
+        float sine, cosine;
+        sincosf(a * 3.14159265f / p.angles, &sine, &cosine);
+        sum += p.between(a, dx * cosine + dy * sine + 0.5f * (p.detectors - 1));
+    }
+    slice[y * side + x] = sum * (3.14159265f / p.angles);
+}
+// Cosines and sines come from a table.
+__global__ void __launch_bounds__(256) project_back_by_table(Projections p, const float2 *__restrict__ directions, float *__restrict__ slice, int side) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x >= side || y >= side) return;
+    float dx = x - 0.5f * (side - 1), dy = y - 0.5f * (side - 1), sum = 0.f, middle = 0.5f * (p.detectors - 1);
+#pragma unroll 4
+    for (int a = 0; a < p.angles; ++a) {
+        float2 d = directions[a];
+        sum += p.between(a, fmaf(dx, d.x, fmaf(dy, d.y, middle)));
+    }
+    slice[y * side + x] = sum * (3.14159265f / p.angles);
+}
+// The block computes them once, into shared memory; four rows a thread.
+__global__ void __launch_bounds__(128) project_back_four_rows(Projections p, float *__restrict__ slice, int side) {
+    extern __shared__ float2 direction[];
+    for (int a = threadIdx.y * 32 + threadIdx.x; a < p.angles; a += 128) sincospif(static_cast<float>(a) / p.angles, &direction[a].y, &direction[a].x);
+    __syncthreads();
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y * 4;
+    if (x >= side || y >= side) return;
+    float dx = x - 0.5f * (side - 1), dy = y - 0.5f * (side - 1), sum[4] = {}, middle = 0.5f * (p.detectors - 1);
+    for (int a = 0; a < p.angles; ++a) {
+        float2 d = direction[a];
+        float at = fmaf(dx, d.x, fmaf(dy, d.y, middle));
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sum[j] += p.between(a, fmaf(static_cast<float>(j), d.y, at));
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+        if (y + j < side) slice[(y + j) * side + x] = sum[j] * (3.14159265f / p.angles);
+}
+
+Study tomography("back_projection_sine_of_each_angle", "vision", 512, "a slice of 512 x 512 from 360 projections of 768 detectors",
+    "each pixel computes sine and cosine of each of the 360 angles by the precise functions",
+    {{"by_table", "a table of cosines and sines", {"expensive_math"}},
+        {"four_rows", "a table in shared memory that each block computes, four rows a thread", {"expensive_math", "memory_latency"}}},
+    [](Buffers &b, long n) -> Sides {
+        const int angles = 360, detectors = 768;
+        std::vector<float2> table(angles);
+        for (int a = 0; a < angles; ++a) table[a] = make_float2(std::cos(a * 3.14159265358979 / angles), std::sin(a * 3.14159265358979 / angles));
+        Projections p{b.random<float>(angles * detectors, 0, 1), angles, detectors};
+        const float2 *directions = b.copy(table);
+        float *slice = b.output<float>(n * n);
+        b.tolerance = 1e-3;
+        return {{"flawed", launch(project_back, dim3(n / 32, n / 8), dim3(32, 8), 0, p, slice, n)},
+            {"by_table", launch(project_back_by_table, dim3(n / 32, n / 8), dim3(32, 8), 0, p, directions, slice, n)},
+            {"four_rows", launch(project_back_four_rows, dim3(n / 32, n / 16), dim3(32, 4), angles * sizeof(float2), p, slice, n)}};
     });
 
 }  // namespace
