@@ -6,14 +6,65 @@ thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from gemmprof.base.documents import checked
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
-from gemmprof.kernels import half, single, tiles
 from gemmprof.model import Ladder, Stage
 from gemmprof.model.ladder import Variant
+
+# The stages of each ladder, and under ``tuning`` what a search tries; where their threads go, by the name of a stage.
+_TABLE, _ADDRESSES = (
+    tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+    for name in ("stages.toml", "addresses.toml")
+)
+# How the table of addresses calls accesses.
+_ACCESSES: Mapping[str, Mapping[str, object]] = {
+    "fetch": {"space": "global", "operation": "load"},
+    "put": {"space": "shared", "operation": "store"},
+    "use": {"space": "shared", "operation": "load"},
+    "write": {"space": "global", "operation": "store", "once": True},
+}
+
+
+def stages_of(ladder: str, folder: str) -> tuple[Stage, ...]:
+    """The stages of a ladder as the table has them, numbered, with their sources in a folder of ``kernels/``."""
+    found = []
+    for number, entry in enumerate(_TABLE[ladder]):
+        source = None if "yardstick" in entry else f"{folder}/{entry.get('source', entry['name'])}.cu"
+        addresses = _addresses(entry["name"]) if entry["name"] in _ADDRESSES else None
+        found.append(checked({**entry, "number": number, "source": source, "addresses": addresses}, Stage))
+    return tuple(found)
+
+
+def _addresses(name: str) -> dict[str, Any]:
+    """What a stage declares, in the words of `gemmprof.base.expressions.Addresses`."""
+    said = _declared(name)
+    listed = {kind: list(_by_matrix(said.pop(kind, {}))) for kind in (*_ACCESSES, "copy", "wgmma")}
+    accesses = [{**words, **entry} for kind, words in _ACCESSES.items() for entry in listed[kind]]
+    return {**said, "accesses": accesses, "copies": listed["copy"], "operand_reads": listed["wgmma"]}
+
+
+def _by_matrix(entries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for matrix, entry in entries.items():
+        yield {"matrix": matrix, **entry}
+
+
+def _declared(name: str) -> dict[str, Any]:
+    """The table's entry of a stage on top of that of the stage that it is like."""
+    own = dict(_ADDRESSES[name])
+    before = own.pop("like", None)
+    return _on_top(_declared(before), own) if before else own
+
+
+def _on_top(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {k: _on_top(old[k], v) if isinstance(v, dict) and k in old else v for k, v in new.items()}
+    return {**old, **changed}
 
 
 def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence[Stage]) -> Ladder:
@@ -29,13 +80,11 @@ def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence
     )
 
 
-SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), tiles.stages_of("single", "sgemm", single.ADDRESSES))
+SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), stages_of("single", "sgemm"))
 
-HALF = make_ladder(
-    "half", "16 bits", (BFLOAT16.name, FLOAT16.name), tiles.stages_of("half", "hgemm", half.ADDRESSES)
-)
+HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), stages_of("half", "hgemm"))
 
-FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), tiles.stages_of("fp8", "fp8", {}))
+FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), stages_of("fp8", "fp8"))
 
 # Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to.
 LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)
@@ -108,7 +157,7 @@ def tuning_values(ladder: str = SINGLE.name) -> dict[str, tuple[int, ...]]:
     Tiles of smaller elements are deeper: of each ladder the table has what differs from the one before. One that is not
     in it has the values of the first.
     """
-    tables = tiles.TABLE["tuning"]
+    tables = _TABLE["tuning"]
     known = list(tables)
     before = known[: known.index(ladder) + 1] if ladder in tables else known[:1]
     return {letter: tuple(tried) for name in before for letter, tried in tables[name].items()}

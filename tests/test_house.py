@@ -430,7 +430,7 @@ def test_no_name_is_dead_or_there_for_tests_alone() -> None:
 
 def test_every_file_that_the_design_names_is_there() -> None:
     text = (ROOT / "docs/design.md").read_text("utf-8") + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.(?:py|md|proto|json))`", text))
+    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.(?:py|md|proto|json|toml|csv))`", text))
     assert len(named) > 40
     missing = {
         name for name in named if not any((ROOT / folder / name).exists() for folder in (".", "gemmprof"))
