@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from gemmprof.base.foreign_files import facts
+from gemmprof.metrics import constants
+
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("kernels", "profiler", "analysis", "reports", "templates")
 
@@ -282,6 +285,21 @@ def test_metric_names_live_in_one_place() -> None:
             ):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.value}")
     assert not wrong, "metric names outside gemmprof/metrics:\n" + "\n".join(wrong)
+
+
+def test_every_named_metric_is_used_and_known_to_type_checkers() -> None:
+    """The constants are rows of a table: nothing else would miss one that nobody reads, or the stub that is older."""
+    used = {name for _, file in sources() for name in named(tree_of(file))}
+    read = {row[0] for row in facts(constants.__file__, "constants.csv") if row[2]}  # by its group
+    assert {name for name in constants.METRICS_OF if name not in used} <= read
+    written = subprocess.run(
+        [sys.executable, "-c", "import build_metric_constants; print(build_metric_constants.stub(), end='')"],
+        cwd=ROOT / "tools",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(constants.__file__).with_suffix(".pyi").read_text("utf-8") == written.stdout
 
 
 def test_every_package_folder_is_listed_for_the_wheel() -> None:

@@ -6,6 +6,7 @@ at home.
 """
 
 from gemmprof.metrics.compute import *  # noqa: F403
+from gemmprof.metrics.constants import *  # noqa: F403
 from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403

@@ -6,24 +6,23 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gemmprof.metrics.constants import (
+    ACCESS_SIZE_BY_ADDRESS,
+    ACCESS_TYPE_BY_ADDRESS,
+    CLUSTER_SIZE,
+    DURATION,
+    MEMORY_TYPE_BY_ADDRESS,
+    REGISTERS_PER_THREAD,
+    SHARED_MEMORY_CONFIG,
+    SHARED_MEMORY_DRIVER,
+    SHARED_MEMORY_DYNAMIC,
+    SHARED_MEMORY_STATIC,
+    group_of,
+)
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.throughput import DURATION
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
 
-# Per instruction (section SourceCounters): instance values by absolute address
-INSTRUCTIONS_BY_ADDRESS = "inst_executed"
-THREADS_BY_ADDRESS = "thread_inst_executed"
-THREADS_PREDICATED_BY_ADDRESS = "thread_inst_executed_true"
-SHARED_WAVEFRONTS_BY_ADDRESS = "memory_l1_wavefronts_shared"
-SHARED_IDEAL_BY_ADDRESS = "memory_l1_wavefronts_shared_ideal"
-GLOBAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_global"
-GLOBAL_IDEAL_BY_ADDRESS = "memory_l2_theoretical_sectors_global_ideal"
-GLOBAL_TAGS_BY_ADDRESS = "memory_l1_tag_requests_global"
-LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
-ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
-ACCESS_SIZE_BY_ADDRESS = "memory_access_size_type"
-MEMORY_TYPE_BY_ADDRESS = "memory_type"
 # How counts begin that are the sum of their values by instruction or opcode, in every launch of every report
 # seen.
 SUMS_OF_INSTANCES = (
@@ -57,14 +56,8 @@ NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
     "derived__memory_l1_conflicts_shared_nway",
 }
 
-SAMPLE_COUNT = "smsp__pcsamp_sample_count"
-SAMPLING_INTERVAL_CYCLES = "smsp__pcsamp_interval_cycles"
-DIVERGENT_BRANCHES_BY_ADDRESS = ("smsp__branch_targets_threads_divergent", "divergent_branch")
 
-SOURCE_VIEW = MetricGroup(
-    sections=("SourceCounters",),
-    required=(INSTRUCTIONS_BY_ADDRESS,),
-)
+SOURCE_VIEW = group_of("source_view", "SourceCounters")
 
 
 # --- Sampling ---------------------------------------------------------------------------------------------------------
@@ -73,8 +66,6 @@ SOURCE_VIEW = MetricGroup(
 
 # How the names begin of what ncu says of its own work.
 OF_THE_PROFILER = "profiler__"
-# Which metrics were sampled in which pass: their names with commas between, by the number of the pass.
-SAMPLED_IN_PASS = "profiler__pmsampler_pass_groups"
 # By the number of the pass. The first: when the GPU switched to the profiled context (1) and away from it (0).
 CONTEXT_SWITCHES = "profiler__pmsampler_ctxsw_{}"
 WORKLOAD_BEGAN = "profiler__timestamp_workload_start_{}"
@@ -94,12 +85,6 @@ def counter_of(metric: str) -> str:
 
 # Counters as `counter_of` names them, newest name first: ncu samples others on other chips.
 SAMPLED_ISSUE = ("sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_IPC = "sm__inst_executed_realtime.avg.per_cycle_active"
-SAMPLED_BLOCKS = (
-    "gr__ctas_launched_realtime.sum",
-    "sm__ctas_launched.sum",
-    "gr__ctas_launched_queue_sync.sum",
-)
 SAMPLED_TENSOR = ("sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed",)
 SAMPLED_FMA = ("sm__inst_executed_pipe_fma_realtime.avg.pct_of_peak_sustained_elapsed",)
 SAMPLED_L1 = ("l1tex__throughput.avg.pct_of_peak_sustained_elapsed",)
@@ -123,15 +108,6 @@ TIMELINE = MetricGroup(sections=(PM_SAMPLING,))
 
 # --- Instruction mix (sections InstructionStats, ComputeWorkloadAnalysis) ---------------------------------------------
 
-EXECUTED_PER_OPCODE = "sass__inst_executed_per_opcode"
-EXECUTED_PER_MODIFIER = "sass__inst_executed_per_opcode_with_modifier_all"
-EXECUTED_PER_CATEGORY = "sass__inst_executed_per_opcode_category"  # from ncu 2025 on
-THREADS_PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
-THREADS_PER_MODIFIER = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
-INSTRUCTIONS_EXECUTED = "smsp__inst_executed.sum"
-INSTRUCTIONS_ISSUED = "smsp__inst_issued.sum"
-INSTRUCTIONS_EXECUTED_PER_SCHEDULER = "smsp__inst_executed.avg"
-INSTRUCTIONS_ISSUED_PER_SCHEDULER = "smsp__inst_issued.avg"
 
 _PIPE = re.compile(
     r"(?:sm__inst_executed_pipe_(?P<counted>\w+)|sm__pipe_(?P<timed>\w+)_cycles_active(?:_v2)?)"
@@ -156,31 +132,12 @@ def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
         yield PipeMetric(match[0], timed or match["counted"], timed is not None, match["over"])
 
 
-INSTRUCTION_MIX = MetricGroup(
-    sections=("InstructionStats", "ComputeWorkloadAnalysis", "SourceCounters"),
-    required=(EXECUTED_PER_OPCODE,),
-    expected=(
-        EXECUTED_PER_MODIFIER,
-        THREADS_PER_OPCODE,
-        THREADS_PER_MODIFIER,
-        INSTRUCTIONS_EXECUTED,
-        INSTRUCTIONS_ISSUED,
-    ),
-    # The finer counts follow from the counts per instruction and the SASS. Asking ncu for them by name doubles the time
-    # that its instrumented passes take.
-    sources={
-        "InstructionStats": (EXECUTED_PER_OPCODE, INSTRUCTIONS_EXECUTED, INSTRUCTIONS_ISSUED),
-        "SourceCounters": (EXECUTED_PER_MODIFIER, THREADS_PER_OPCODE, THREADS_PER_MODIFIER),
-    },
-)
+# The finer counts follow from the counts per instruction and the SASS. Asking ncu for them by name doubles the time
+# that its instrumented passes take.
+INSTRUCTION_MIX = group_of("instruction_mix", "InstructionStats", "ComputeWorkloadAnalysis", "SourceCounters")
 
 # --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
 
-CYCLES_PER_ISSUE = "smsp__average_warp_latency_per_inst_issued.ratio"
-CYCLES_PER_EXECUTED = "smsp__average_warps_active_per_inst_executed.ratio"
-THREADS_PER_INSTRUCTION = "smsp__thread_inst_executed_per_inst_executed.ratio"
-THREADS_PER_INSTRUCTION_PREDICATED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
-SAMPLES_DROPPED_BYTES = "smsp__pcsamp_dropped_bytes"
 
 _STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 # `warp_stall` on Pascal.
@@ -204,68 +161,13 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
 
 
-_MEASURED_STATES = (
-    *(CYCLES_PER_ISSUE, CYCLES_PER_EXECUTED),
-    *(THREADS_PER_INSTRUCTION, THREADS_PER_INSTRUCTION_PREDICATED_ON),
-)
-_SAMPLED_STATES = (SAMPLE_COUNT, SAMPLING_INTERVAL_CYCLES)
-WARP_STATES = MetricGroup(
-    sections=("WarpStateStats", "SourceCounters"),
-    expected=(*_MEASURED_STATES, *_SAMPLED_STATES),
-    sources={"WarpStateStats": _MEASURED_STATES, "SourceCounters": _SAMPLED_STATES},
-)
+WARP_STATES = group_of("warp_states", "WarpStateStats", "SourceCounters")
 
-# --- Scheduler (sections SchedulerStats, ComputeWorkloadAnalysis, Occupancy) ------------------------------------------
+# --- Scheduler, divergence --------------------------------------------------------------------------------------------
 
-ISSUE_ACTIVE = "smsp__issue_active.avg.per_cycle_active"
-ISSUE_ACTIVE_PERCENT = "smsp__issue_active.avg.pct_of_peak_sustained_active"
-ISSUE_IDLE_PERCENT = "smsp__issue_inst0.avg.pct_of_peak_sustained_active"
-WARPS_ACTIVE_PER_SCHEDULER = "smsp__warps_active.avg.per_cycle_active"
-WARPS_ELIGIBLE_PER_SCHEDULER = "smsp__warps_eligible.avg.per_cycle_active"
-WARPS_MAX_PER_SCHEDULER = "smsp__warps_active.avg.peak_sustained"
-WARPS_THEORETICAL_PER_SCHEDULER = "smsp__maximum_warps_avg_per_active_cycle"
-IPC_ACTIVE = "sm__inst_executed.avg.per_cycle_active"
-IPC_ELAPSED = "sm__inst_executed.avg.per_cycle_elapsed"
-ISSUED_IPC_ACTIVE = "sm__inst_issued.avg.per_cycle_active"
-ISSUE_SLOTS_BUSY = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
-SM_BUSY = "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"
-# In place of the elapsed one in reports of ncu before 2025.
-ISSUE_SLOTS_BUSY_ACTIVE = "sm__inst_issued.avg.pct_of_peak_sustained_active"
-SM_BUSY_ACTIVE = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
+SCHEDULER = group_of("scheduler", "SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy")
 
-_ISSUING = (
-    *(ISSUE_ACTIVE, ISSUE_ACTIVE_PERCENT, ISSUE_IDLE_PERCENT),
-    *(WARPS_ACTIVE_PER_SCHEDULER, WARPS_ELIGIBLE_PER_SCHEDULER),
-    *(WARPS_MAX_PER_SCHEDULER, WARPS_THEORETICAL_PER_SCHEDULER),
-)
-_PER_CYCLE = (IPC_ACTIVE, IPC_ELAPSED, ISSUED_IPC_ACTIVE)
-SCHEDULER = MetricGroup(
-    sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
-    expected=(*_ISSUING, *_PER_CYCLE),
-    sources={"SchedulerStats": _ISSUING, "ComputeWorkloadAnalysis": _PER_CYCLE},
-)
-
-# --- Divergence ------------------------------------------------------------------------------------------------------
-
-BRANCHES = ("smsp__inst_executed_op_branch.sum", "smsp__sass_inst_executed_op_branch.sum")
-BRANCH_FRACTION = "derived__smsp__inst_executed_op_branch_pct"
-UNIFORM_BRANCHES_PERCENT = (
-    "smsp__sass_average_branch_targets_threads_uniform.pct",
-    "smsp__average_branch_targets_threads_uniform.pct",
-)
-DIVERGENT_BRANCHES = (
-    "smsp__sass_branch_targets_threads_divergent.sum",
-    "smsp__branch_targets_threads_divergent.sum",
-)
-DIVERGENT_BRANCHES_PER_SCHEDULER = (
-    "smsp__sass_branch_targets_threads_divergent.avg",
-    "smsp__branch_targets_threads_divergent.avg",
-)
-
-DIVERGENCE = MetricGroup(
-    sections=("WarpStateStats", "SourceCounters"),
-    required=(THREADS_PER_INSTRUCTION,),
-)
+DIVERGENCE = group_of("divergence", "WarpStateStats", "SourceCounters")
 
 
 _EXECUTED = re.compile(
@@ -299,32 +201,8 @@ def counts_traffic(metric: str) -> bool:
     return _TRAFFIC.match(metric) is not None
 
 
-# --- Launch (section LaunchStats) -------------------------------------------------------------------------------------
+# --- Launch, occupancy (sections LaunchStats, Occupancy) --------------------------------------------------------------
 
-GRID_SIZE = "launch__grid_size"
-BLOCK_SIZE = "launch__block_size"
-THREADS = "launch__thread_count"
-GRID_DIMENSIONS = ("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z")
-# Stored with a launch itself; of a range or graph only these metrics tell, with the largest of its launches.
-BLOCK_DIMENSIONS = ("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
-REGISTERS_PER_THREAD = "launch__registers_per_thread"
-DEVICE_SMS = "device__attribute_multiprocessor_count"
-SHARED_MEMORY_CONFIG = "launch__shared_mem_config_size"
-SHARED_MEMORY_DRIVER = "launch__shared_mem_per_block_driver"
-SHARED_MEMORY_DYNAMIC = "launch__shared_mem_per_block_dynamic"
-SHARED_MEMORY_STATIC = "launch__shared_mem_per_block_static"
-CACHE_CONFIG = "launch__func_cache_config"
-CLUSTER_SIZE = "launch__cluster_size"
-WAVES_PER_SM = "launch__waves_per_multiprocessor"
-SM_COUNT = "launch__sm_count"
-DEVICE_ID = "launch__device_id"  # CUDA's index of the GPU, as the program sees them
-STACK_SIZE = "launch__stack_size"
-CLUSTER_SCHEDULING_POLICY = "launch__cluster_scheduling_policy"
-TPC_COUNT = "launch__tpc_count"
-TPC_ENABLED = "launch__tpc_enabled"
-GREEN_CONTEXT = "launch__uses_green_context"
-# Instance values: address of the kernel's first instruction, and of the functions that it calls.
-FUNCTION_PCS = "launch__function_pcs"
 DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
 
 # How metrics begin that are known without measuring: they belong to the GPU, the launch or ncu itself.
@@ -352,47 +230,6 @@ OF_LAUNCH = {
     "cluster_size": CLUSTER_SIZE,
 }
 
-LAUNCH = MetricGroup(
-    sections=("LaunchStats",),
-    expected=(
-        GRID_SIZE,
-        BLOCK_SIZE,
-        THREADS,
-        REGISTERS_PER_THREAD,
-        SHARED_MEMORY_CONFIG,
-        SHARED_MEMORY_DRIVER,
-        SHARED_MEMORY_DYNAMIC,
-        SHARED_MEMORY_STATIC,
-        WAVES_PER_SM,
-    ),
-)
+LAUNCH = group_of("launch", "LaunchStats")
 
-# --- Occupancy (section Occupancy) ------------------------------------------------------------------------------------
-
-THEORETICAL_OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
-THEORETICAL_WARPS = "sm__maximum_warps_avg_per_active_cycle"
-ACHIEVED_OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
-ACHIEVED_WARPS = "sm__warps_active.avg.per_cycle_active"
-BLOCK_LIMIT_REGISTERS = "launch__occupancy_limit_registers"
-BLOCK_LIMIT_SHARED_MEMORY = "launch__occupancy_limit_shared_mem"
-BLOCK_LIMIT_WARPS = "launch__occupancy_limit_warps"
-BLOCK_LIMIT_BLOCKS = "launch__occupancy_limit_blocks"
-# From 9.0 on. ncu prints at most the SM's block slots here.
-BLOCK_LIMIT_BARRIERS = "launch__occupancy_limit_barriers"
-BARRIERS_PER_BLOCK = "launch__barrier_count"
-ACTIVE_CYCLES_MIN = "sm__cycles_active.min"
-ACTIVE_CYCLES_MAX = "sm__cycles_active.max"
-MAX_ACTIVE_CLUSTERS = "launch__cluster_max_active"
-CLUSTER_OCCUPANCY = "launch__occupancy_cluster_pct"
-
-OCCUPANCY = MetricGroup(
-    sections=("Occupancy", "LaunchStats"),
-    required=(
-        THEORETICAL_OCCUPANCY,
-        BLOCK_LIMIT_REGISTERS,
-        BLOCK_LIMIT_SHARED_MEMORY,
-        BLOCK_LIMIT_WARPS,
-        BLOCK_LIMIT_BLOCKS,
-    ),
-    expected=(ACHIEVED_OCCUPANCY, ACHIEVED_WARPS, THEORETICAL_WARPS, WAVES_PER_SM),
-)
+OCCUPANCY = group_of("occupancy", "Occupancy", "LaunchStats")
