@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
+from score_studies import reports  # noqa: E402
+
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms  # noqa: E402
 from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
@@ -25,7 +27,7 @@ def counted() -> tuple[int, Counter[tuple[str, str]]]:
     launches = 0
     found: Counter[tuple[str, str]] = Counter()
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.ncu-rep.xz")):
+        for path in sorted(reports(ROOT / folder).glob("*.ncu-rep*")):
             try:
                 profiles = read_report(path)
             except GemmprofError:

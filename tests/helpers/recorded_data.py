@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,15 @@ def one_launch(report: Path, which: int | Callable[[KernelProfile], bool]) -> Ke
         if not isinstance(which, int):
             which = next(one.index for one in reader.profiles(instances=False, rules=False) if which(one))
         return next(reader.profiles(source=True, units=True, only={which}))
+
+
+def study_reports(of: Path) -> Path:
+    """Where the reports of a recorded set of studies lie (`tests/data/variants/h200`), packed or not."""
+    tools = str(ROOT / "tools")
+    if tools not in sys.path:
+        sys.path.insert(0, tools)
+    found: Path = importlib.import_module("score_studies").reports(of)
+    return found
 
 
 REPRESENTATIVES = (

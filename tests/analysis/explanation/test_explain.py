@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_data import DATA, ROOT, ReadRecorded, one_launch
+from recorded_data import DATA, ROOT, ReadRecorded, one_launch, study_reports
 from scale import inputs
 
 from gemmprof import metrics
@@ -131,9 +131,8 @@ def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, re
     ],
 )
 def test_what_a_study_plainly_is_not(part: str, function: str, refuted: set[str]) -> None:
-    found = one_launch(
-        DATA / "variants" / "h200" / f"{part}.ncu-rep.xz", lambda one: one.function_name == function
-    )
+    reports = study_reports(DATA / "variants" / "h200")
+    found = one_launch(reports / f"{part}.ncu-rep", lambda one: one.function_name == function)
     causes = {finding.cause for finding in explain(found).findings}
     assert not causes & refuted
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from made_code import made
-from recorded_data import DATA, one_launch
+from recorded_data import DATA, one_launch, study_reports
 
 from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
@@ -27,7 +27,7 @@ def study(name: str, side: str = "") -> tuple[Work, dict[str, float]]:
     one = next(one for one in listed if one["study"] == name)
     kernel = next((fix for fix in one["fixes"] if fix["side"] == side), one["kernel"])
     saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
-    return work(one_launch(STUDIES / kernel["report"], kernel["launch"])), saved
+    return work(one_launch(study_reports(STUDIES) / kernel["report"], kernel["launch"])), saved
 
 
 def test_a_stencil_s_taps_and_what_neighbours_share() -> None:

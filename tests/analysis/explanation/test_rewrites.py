@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from made_code import made
 from profiles import BASE
-from recorded_data import DATA, ROOT, one_launch
+from recorded_data import DATA, one_launch, study_reports
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
@@ -51,7 +48,6 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import Finding, Instances, KernelProfile
 
-TOOLS = ROOT / "tools"
 SETS = tuple(
     DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind8")
 )
@@ -73,14 +69,6 @@ def model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction, "calibration", lambda: MODEL_ALONE)
 
 
-def reports(of: Path) -> Path:
-    """Where a set's reports lie, packed or not."""
-    if str(TOOLS) not in sys.path:
-        sys.path.insert(0, str(TOOLS))
-    found: Path = importlib.import_module("score_studies").reports(of)
-    return found
-
-
 @cache
 def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
     """The flawed kernel of a study, or a fixed side, and what each fix saved."""
@@ -93,7 +81,7 @@ def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
     flawed = one["kernel"]
     came = {fix["side"]: 1.0 - fix["time_ns"] / flawed["time_ns"] for fix in one["fixes"]}
     shown = next((fix for fix in one["fixes"] if fix["side"] == side), flawed)
-    return one_launch(reports(of) / shown["report"], shown["launch"]), came
+    return one_launch(study_reports(of) / shown["report"], shown["launch"]), came
 
 
 def found(name: str, cause: str) -> Finding:
