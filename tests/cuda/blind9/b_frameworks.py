@@ -230,7 +230,8 @@ def preference_loss_kernel(logits, labels, out, columns, piece: tl.constexpr, wa
     weighted = tl.zeros((piece,), tl.float32)
     for start in range(0, columns, piece):
         at = start + tl.arange(0, piece)
-        value = tl.load(logits + row + at, mask=at < columns, other=-1.0e30).to(tl.float32) / warm
+        value = tl.load(logits + row + at, mask=at < columns).to(tl.float32) / warm
+        value = tl.where(at < columns, value, -1.0e30)
         higher = tl.maximum(top, value)
         shrunk, added = tl.exp(top - higher), tl.exp(value - higher)
         total = total * shrunk + added
@@ -254,7 +255,8 @@ def preference_loss_pieces_kernel(logits, labels, out, columns, piece: tl.conste
     weighted = tl.zeros((piece,), tl.float32)
     for start in range(0, columns, piece):
         at = start + tl.arange(0, piece)
-        value = tl.load(logits + row + at, mask=at < columns, other=-1.0e30).to(tl.float32) * (1.0 / warm)
+        value = tl.load(logits + row + at, mask=at < columns).to(tl.float32) * (1.0 / warm)
+        value = tl.where(at < columns, value, -1.0e30)
         higher = tl.maximum(top, tl.max(value, 0))
         shrunk, added = tl.exp(top - higher), tl.exp(value - higher)
         total = total * shrunk + added
