@@ -69,7 +69,6 @@ ALLOWED = {
     "gemmprof.analysis.reading.unpack": "a duplicate of what the door opened",
     "gemmprof.analysis.reading.lookup": "memory of its own, without a name",
     "gemmprof.reports.tables.parquet": "what the door opened, checked by schema and counted",
-    "gemmprof.reports.history.compaction": "files that it has just written itself, under the store's lock",
     "gemmprof.reports.tables.export": "slices that it has just written into a folder of its own",
     "gemmprof.reports.figures.__init__": "the current folder, to come back to it",
     "gemmprof.api.opened": "its own `open`",

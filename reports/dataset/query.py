@@ -222,7 +222,7 @@ def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[s
 def _is_metric(folder: Path, parts: Iterable[str], name: str) -> bool:
     for part in parts:
         with ParquetReader(metrics_of(folder / "parts" / part), metric_column_type) as file:
-            if pc.is_in(pa.scalar(name), file.read(["metric"], _groups(file, [name]))["metric"]).as_py():
+            if len(file.read(["metric"], among=("metric", [name]))):
                 return True
     return False
 
@@ -284,7 +284,7 @@ def _unknown(name: str, known: set[str]) -> UsageError:
 def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.ChunkedArray]:
     """These metrics of all launches of a part, null where one lacks it."""
     with ParquetReader(path, metric_column_type) as file:
-        found = file.read(["metric", "row", "value"], _groups(file, sorted(names)))
+        found = file.read(["metric", "row", "value"], among=("metric", names))
     if any(column.null_count for column in found.columns):
         raise file.refused("is no table of metrics: something is missing in some rows")
     bounds = pc.min_max(found["row"]).as_py()
@@ -295,19 +295,3 @@ def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Chunke
         mine = found.filter(pc.equal(found["metric"], name)).combine_chunks()
         columns[name] = mine["value"].take(pc.index_in(all_rows, value_set=mine["row"].combine_chunks()))
     return columns
-
-
-def _groups(file: ParquetReader, names: Sequence[str]) -> list[int]:
-    """The row groups that can hold these metrics, by the bounds that are kept of their names."""
-    place = file.schema.get_field_index("metric")
-    if place < 0:
-        raise file.refused("is no table of metrics")
-    chunks = (file.metadata.row_group(at).column(place) for at in range(file.metadata.num_row_groups))
-    return [at for at, chunk in enumerate(chunks) if _may_hold(chunk.statistics, names)]
-
-
-def _may_hold(bounds: Any, names: Sequence[str]) -> bool:
-    try:
-        return bounds is None or not bounds.has_min_max or any(bounds.min <= n <= bounds.max for n in names)
-    except (UnicodeError, TypeError):  # the bounds are damaged: then the texts tell
-        return True

@@ -6,7 +6,9 @@ A row is a point: its columns are the fields of the point and of its origin, and
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import pairwise
@@ -14,17 +16,15 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof.analysis.history.changes import CLOCKS, TEXTS, Origin, Point, Series, Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
-from gemmprof.reports.tables.parquet import ParquetReader, write_parquet
+from gemmprof.reports.tables.parquet import ParquetReader, fitted, new_parquet, write_parquet
 
 COUNTER = "counter_"
-_OF_INDEXES = {"series": int, "start": int, "count": int, "first": datetime, "last": datetime}
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
 _ORIGIN = tuple(field.name for field in fields(Origin))
 _PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
@@ -51,9 +51,14 @@ def table_of(points: Sequence[Point]) -> pa.Table:
 
 
 def column_type(name: str) -> pa.DataType:
-    """The type of a column of points or of an index; one that a later gemmprof adds is a number, too."""
+    """The type of a column of points; one that a later gemmprof adds is a number, too."""
     kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
-    return kinds.get(_HINTS.get(name) or _OF_INDEXES.get(name, float), pa.float64())
+    return pa.int64() if name == "series" else kinds.get(_HINTS.get(name, float), pa.float64())
+
+
+def schema_of(columns: Iterable[str], metadata: dict[bytes, bytes]) -> pa.Schema:
+    """A file of points with these columns."""
+    return pa.schema([(name, column_type(name)) for name in columns], metadata)
 
 
 def points_of(rows: pa.Table) -> list[Point]:
@@ -122,67 +127,76 @@ def _texts(rows: pa.Table, name: str) -> list[str]:
 
 LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one that Python's dates know
 # Rows that a reader of one series decodes at least; each group costs every reader of the file a little.
-ROW_GROUP = 1 << 14
-
-
-PLAIN = ("time_ns",)  # times hardly shrink
+ROW_GROUP = 1 << 13
+BIN_ROWS = 1 << 16  # rows of which memory holds all columns while files are put together
+NAMES = ("kernel", "grid", "device", "kind")
+REPLACES = b"gemmprof.replaces"  # key of a compacted file's metadata: the names of the records that are in it
+# Times hardly shrink; by the bounds of its series a row group is known that need not be read.
+_WRITTEN: dict[str, Any] = {"plain": ("time_ns",), "statistics": ("series",)}
 
 
 def write_points(table: pa.Table, target: Path) -> None:
-    """Write points as a file, whole or not at all."""
-    write_parquet(table, target, row_group=ROW_GROUP, plain=PLAIN)
+    """Write points, which are sorted by series, as a file: whole or not at all."""
+    write_parquet(table, target, row_group=ROW_GROUP, **_WRITTEN)
+
+
+def write_compacted(paths: Sequence[Path], target: Path) -> None:
+    """Write the points of these files into one, by series and time: some series after the others, in bounded memory.
+
+    Args:
+        target: the compacted file; it counts from the moment that it has its name.
+
+    Raises:
+        pyarrow.ArrowException, OSError: if a file is damaged, or the disk full.
+    """
+    replaces = {REPLACES: json.dumps([path.name for path in paths]).encode()}
+    with ExitStack() as opened:
+        files = [opened.enter_context(PointsReader(path)) for path in paths]
+        numbers, counts = np.unique(
+            np.concatenate([file.read(["series"])["series"].to_numpy() for file in files]), return_counts=True
+        )
+        schema = schema_of(dict.fromkeys(name for file in files for name in file.schema.names), replaces)
+        bins = np.split(numbers, np.flatnonzero(np.diff(np.cumsum(counts) // BIN_ROWS)) + 1)
+        with new_parquet(target, schema, **_WRITTEN) as writer:
+            for several in bins:
+                parts = [file.read(among=("series", several.tolist())) for file in files]
+                rows = by_series(pa.concat_tables(parts, promote_options="permissive").unify_dictionaries())
+                writer.write_table(fitted(rows, schema), row_group_size=ROW_GROUP)
 
 
 class PointsReader(ParquetReader):
     """A file of points, perhaps somebody's. Errors as `ParquetReader`."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, column_type)
+        super().__init__(path, column_type, NAMES)
         # A row has at least a time, and times hardly shrink.
         if self.metadata.num_rows > path.stat().st_size:
             raise RefusedFileError(path, "claims more rows than it has bytes")
 
-    def read(self, columns: Iterable[str] | None = None, groups: Iterable[int] | None = None) -> pa.Table:
+    @property
+    def replaced(self) -> set[str]:
+        """The names of the records that a compacted file says it replaces: they are deleted, so they are names."""
+        try:
+            names = read_json((self.schema.metadata or {}).get(REPLACES, b"[]"), set[str])
+        except DocumentError as error:
+            raise self.refused(f"is damaged: {error}") from None
+        if strange := [name for name in names if Path(name).name != name]:
+            raise self.refused(f"is damaged: it replaces {min(strange)[:100]!r}")
+        return names
+
+    def read(
+        self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None
+    ) -> pa.Table:
         """As `ParquetReader.read`; every row has what a point must have."""
-        found = super().read(columns, groups)
+        found = super().read(columns, among)
         for name in found.column_names:
             if problem := _problem(name, found.column(name)):
                 raise self.refused(f"is no table of points: {name} {problem}")
         return found
 
 
-def read_columns(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A file of points, or some columns of it."""
-    with PointsReader(path) as file:
-        return file.read(columns)
-
-
-def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> pa.Table:
-    """Rows of a file: spans by their first row and length; row groups without any are not read."""
-    with PointsReader(path) as file:
-        metadata = file.metadata
-        sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
-        edges = np.cumsum([0, *sizes])
-        if np.any((starts < 0) | (counts < 0) | (starts > edges[-1] - counts)) or counts.sum() > edges[-1]:
-            raise file.refused("is another one than its index speaks of")
-        order = np.argsort(starts)
-        starts, counts = starts[order], counts[order]
-        rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        found = []
-        for group in np.unique(np.searchsorted(edges, rows, "right") - 1).tolist():
-            whole = file.read(groups=[group])
-            within = rows[np.searchsorted(rows, edges[group]) : np.searchsorted(rows, edges[group + 1])]
-            if within[-1] - within[0] == len(within) - 1:  # one span, as neighbours make it
-                found.append(whole.slice(within[0] - edges[group], len(within)))
-            else:
-                found.append(whole.take(pa.array(within - edges[group])))
-        return pa.concat_tables(found) if found else file.schema.empty_table()
-
-
-_SPAN = ("series", "start", "count")
-_DATES, _TIMES = ("recorded_at", "first", "last"), ("time_ns", "last_ns")
-# What no point is without, nor a row of an index.
-_ALWAYS = (*_DATES, *_TIMES, *_SPAN, "kernel", "grid", "device", "kind")
+# What no point is without.
+_ALWAYS = ("series", "recorded_at", "time_ns", *NAMES)
 
 
 def _problem(name: str, column: pa.ChunkedArray) -> str:
@@ -191,21 +205,37 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
         return ""
     if column.null_count:
         return "is missing in some rows"
-    if name in _SPAN and len(column) and pc.min(column).as_py() < 0:
+    if name == "series" and len(column) and pc.min(column).as_py() < 0:
         return "is negative"
-    if name in _TIMES and not pc.all(pc.is_finite(column)).as_py() and len(column):
+    if name == "time_ns" and not pc.all(pc.is_finite(column)).as_py() and len(column):
         return "is no number in some rows"
-    if name in _DATES and len(column):
+    if name == "recorded_at" and len(column):
         bounds = pc.min_max(column.cast("int64")).as_py()
         if bounds["min"] < 0 or bounds["max"] >= LAST_MICROSECOND:
             return "is no date in some rows"
     return ""
 
 
-COMPACT = "compact-"
-REPLACES = b"gemmprof.replaces"  # key of a compacted file's metadata: the names of the records that are in it
-INDEXES = "series"  # folder of the indexes
-NAMES = ("kernel", "grid", "device", "kind")
+def read_points(
+    paths: Iterable[Path], columns: Sequence[str] | None = None, series: Sequence[int] | None = None
+) -> pa.Table:
+    """Some columns (None: all) of these files' points (of some series alone), by series and time."""
+    parts = []
+    for path in paths:
+        with PointsReader(path) as file:
+            parts.append(file.read(columns, None if series is None else ("series", series)))
+    return by_series(pa.concat_tables(parts, promote_options="default").unify_dictionaries())
+
+
+def by_series(rows: pa.Table) -> pa.Table:
+    """The rows, sorted by series and time."""
+    series, dates = rows["series"].to_numpy(), rows["recorded_at"].cast("int64").to_numpy()
+    # Each file is sorted, and they nearly always follow each other in time: then this merges them.
+    order = np.argsort(series, kind="stable")
+    goes_on = np.diff(series[order]) == 0
+    if np.any(goes_on & (np.diff(dates[order]) < 0)):
+        order = np.lexsort((dates, series))
+    return rows if np.array_equal(order, np.arange(len(order))) else rows.take(pa.array(order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,158 +252,17 @@ class SeriesSummary:
     last_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Files of a store that count."""
-
-    # compacted, records: their paths; a compacted file that lost its index is read as the records are
-    compacted: tuple[Path, ...]
-    records: tuple[Path, ...]
-    # names of records that a compacted file holds too; they do not count, if they are there still
-    replaced: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, present: Iterable[Path]) -> Listing:
-        """Those of the files that are present."""
-        found = sorted(present)
-        indexed = {path for path in found if path.name.startswith(COMPACT) and index_of(path).exists()}
-        replaced: set[str] = set()
-        for path in found:
-            if path.name.startswith(COMPACT):
-                replaced |= _replaced(index_of(path) if path in indexed else path)
-        counts = [path for path in found if path.name not in replaced]
-        return cls(
-            tuple(path for path in counts if path in indexed),
-            tuple(path for path in counts if path not in indexed),
-            frozenset(replaced),
-        )
-
-    @property
-    def all(self) -> tuple[Path, ...]:
-        """Every file that counts."""
-        return (*self.compacted, *self.records)
-
-    def times(self) -> Times:
-        """The times of everything, series by series, with what a search for steps needs to know."""
-        parts = [_indexed(path) for path in self.compacted]
-        if self.records:
-            parts.append(_summed_and_sorted(self.records))
-        values = _in_one_order(parts)
-        if values is None:  # somebody recorded the past: all is sorted once more
-            parts = [_summed_and_sorted(self.all)]
-            values = parts[0][1]["time_ns"].to_numpy()
-        known = catalogue([index for index, _ in parts])
-        numbers, counts = known["series"].to_numpy(), known["count"].to_numpy()
-        return Times(numbers, counts, values, [kind == "profiled" for kind in known["kind"].to_pylist()])
-
-    def catalogue(self) -> pa.Table:
-        """One row a series: names, number of points, first and last time. No compacted file is read."""
-        indexes = [read_columns(index_of(path)) for path in self.compacted]
-        return catalogue([*indexes, *([_summed_and_sorted(self.records)[0]] if self.records else [])])
-
-    def rows(self, numbers: Sequence[int]) -> pa.Table:
-        """The rows of these series, by series and time."""
-        wanted, parts = np.asarray(numbers, dtype=np.int64), []
-        for path in self.all:
-            indexed = path in self.compacted  # of a record each row is a span
-            index = read_columns(index_of(path) if indexed else path, _SPAN if indexed else _SPAN[:1])
-            series, *spans = (index.column(name).to_numpy() for name in index.column_names)
-            starts, counts = spans or (np.arange(len(series)), np.ones(len(series), np.int64))
-            chosen = np.isin(series, wanted)
-            parts.append(rows_at(path, starts[chosen], counts[chosen]))
-        rows = pa.concat_tables(parts, promote_options="default")
-        series = rows.column("series").to_numpy()
-        if len(parts) == 1 and self.compacted and bool(np.all(series[1:] >= series[:-1])):
-            return rows  # as the compaction sorted them
-        return rows.sort_by([("series", "ascending"), ("recorded_at", "ascending")])
-
-
-def index_of(compacted: Path) -> Path:
-    """Where the index of a compacted file lies."""
-    return compacted.parent.parent / INDEXES / compacted.name
-
-
-def by_series(rows: pa.Table) -> pa.Table:
-    """The rows, sorted by series and time."""
-    keys = rows["recorded_at"].cast("int64").to_numpy(), rows["series"].to_numpy()
-    return rows.combine_chunks().take(pa.array(np.lexsort(keys)))
-
-
-def summed(rows: pa.Table) -> pa.Table:
-    """The index of rows that are sorted by series and time, but where its series start."""
+def summed(paths: Sequence[Path]) -> tuple[pa.Table, Times]:
+    """One row a series of these files, with the fields of `SeriesSummary`, and the times of all."""
+    rows = read_points(paths, ["series", "recorded_at", "time_ns", *NAMES])
     series = rows["series"].to_numpy()
     starts = np.flatnonzero(np.diff(series, prepend=-1))  # no number is negative
     counts = np.diff(starts, append=len(series))
     first, last = rows.take(pa.array(starts)), rows.take(pa.array(starts + counts - 1))
-    return pa.table(
+    found = pa.table(
         {name: first[name] for name in ("series", *NAMES)}
         | {"count": counts, "first": first["recorded_at"], "last": last["recorded_at"]}
         | {"last_ns": last["time_ns"]}
     )
-
-
-def catalogue(indexes: Sequence[pa.Table]) -> pa.Table:
-    """One row a series of indexes that may know the same series; of several by number."""
-    if len(indexes) == 1:
-        return indexes[0]
-    kept = ("series", *NAMES, "count", "first", "last", "last_ns")
-    rows = pa.concat_tables(index.select(kept) for index in indexes).sort_by([("last", "ascending")])
-    wanted = [*((name, "first") for name in NAMES), ("count", "sum"), ("first", "min"), ("last", "max")]
-    found = rows.group_by("series", use_threads=False).aggregate([*wanted, ("last_ns", "last")])
-    return (
-        found.select(["series", *(f"{name}_{how}" for name, how in [*wanted, ("last_ns", "last")])])
-        .rename_columns(kept)
-        .sort_by([("series", "ascending")])
-    )
-
-
-def _in_one_order(parts: Sequence[tuple[pa.Table, pa.Table]]) -> npt.NDArray[np.float64] | None:
-    """The times of files, each with its index, put together as `catalogue` has the series.
-
-    Files follow each other in time, since a store is only ever added to. None where a series' times in one lie between
-    those in another: somebody recorded the past.
-    """
-    parts = sorted(parts, key=lambda part: part[0]["first"].cast("int64").to_numpy().min(initial=0))
-    values = np.concatenate([rows["time_ns"].to_numpy() for _, rows in parts])
-    if len(parts) == 1:
-        return values
-    series, counts = (
-        np.concatenate([index[name].to_numpy() for index, _ in parts]) for name in ("series", "count")
-    )
-    first, last = (
-        np.concatenate([index[name].cast("int64").to_numpy() for index, _ in parts])
-        for name in ("first", "last")
-    )
-    order = np.argsort(series, kind="stable")
-    goes_on = series[order][1:] == series[order][:-1]
-    if np.any(goes_on & (first[order][1:] < last[order][:-1])):
-        return None
-    return values[np.argsort(np.repeat(series, counts), kind="stable")]
-
-
-def _indexed(compacted: Path) -> tuple[pa.Table, pa.Table]:
-    """The index of a compacted file, and its times."""
-    index, rows = read_columns(index_of(compacted)), read_columns(compacted, ["time_ns"])
-    if index["count"].to_numpy().sum() != len(rows):
-        raise RefusedFileError(compacted, "is another one than its index speaks of")
-    return index, rows
-
-
-def _summed_and_sorted(files: Sequence[Path]) -> tuple[pa.Table, pa.Table]:
-    """The points of these files without what is seldom asked, by series and time, and the index of them."""
-    columns = ["series", "recorded_at", "time_ns", *NAMES]
-    rows = by_series(pa.concat_tables(read_columns(path, columns) for path in files))
-    return summed(rows), rows
-
-
-def _replaced(path: Path) -> set[str]:
-    """The names of the records that a compacted file says it replaces: they are deleted, so they are names alone."""
-    with PointsReader(path) as file:
-        metadata = file.schema.metadata or {}
-    try:
-        names = read_json(metadata.get(REPLACES, b"[]"), set[str])
-    except DocumentError as error:
-        raise RefusedFileError(path, f"is damaged: {error}") from None
-    if strange := [name for name in names if Path(name).name != name]:
-        raise RefusedFileError(path, f"is damaged: it replaces {min(strange)[:100]!r}")
-    return names
+    profiled = [kind == "profiled" for kind in found["kind"].to_pylist()]
+    return found, Times(series[starts], counts, rows["time_ns"].to_numpy(), profiled)

@@ -2,8 +2,7 @@
 
     <store>/history.json                    format version
     <store>/records/<time>-<id>.parquet     the points of one `gemmprof history record`
-    <store>/records/compact-<id>.parquet    the points of many records (`reports.history.compaction`)
-    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.point_files`)
+    <store>/records/compact-<id>.parquet    the points of many records, by series and time
 
 A record is written beside its place and takes its name in one step, so any number of writers need no lock, and one that
 is killed leaves either its whole record or a file that a later writer clears away. A compact file names the
@@ -35,15 +34,14 @@ from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers, write_new
 from gemmprof.base.spread import grouped
 from gemmprof.reports.history.point_files import (
-    COMPACT,
-    INDEXES,
-    Listing,
     PointsReader,
     SeriesSummary,
-    index_of,
     points_of,
+    read_points,
     series_in,
+    summed,
     table_of,
+    write_compacted,
     write_points,
 )
 
@@ -51,6 +49,7 @@ Result = TypeVar("Result")
 
 FORMAT = "gemmprof.history/1"
 MARKER, RECORDS = "history.json", "records"
+COMPACT = "compact-"  # how the name of a compacted file begins
 
 
 class Marker(Document, frozen=True, tag=FORMAT):
@@ -93,14 +92,14 @@ class HistoryStore:
                     remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
                 )
             # Without a marker yet, another first writer may be at work, or one was killed there.
-            ours = re.compile(rf"{MARKER}|{RECORDS}|{INDEXES}|compact\.lock|\.{MARKER}\..*")
+            ours = re.compile(rf"{MARKER}|{RECORDS}|compact\.lock|\.{MARKER}\..*")
             if path.is_dir() and not all(ours.fullmatch(entry.name) for entry in path.iterdir()):
                 remedy = "name an empty folder with --store"
                 raise HistoryError(f"{path} holds other files", remedies=[remedy])
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_new(marker, json_text(Marker(), 0) + "\n", durable=True)
         try:
-            refuse_links(path, (RECORDS, INDEXES))
+            refuse_links(path, (RECORDS,))
         except OSError as error:
             raise HistoryError(f"{path} cannot be read", found=str(error)) from None
         try:
@@ -127,8 +126,7 @@ class HistoryStore:
         """
         if not points:
             raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
-        for room in (RECORDS, INDEXES):
-            remove_leftovers(self.folder / room)
+        remove_leftovers(self.folder / RECORDS)
         stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
         target = self.folder / RECORDS / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
         try:
@@ -153,40 +151,33 @@ class HistoryStore:
             HistoryError: a record is damaged.
             OSError: the disk is full, or the store cannot be written.
         """
-        from gemmprof.reports.history.compaction import write_compacted
-
         with open_lock(self.folder / "compact.lock") as lock:
             try:
                 system.lock(lock)
             except OSError:
                 return False
-            files = self._files()
-            for name in files.replaced:
+            files, replaced = self._files()
+            for name in replaced:
                 (self.folder / RECORDS / name).unlink(missing_ok=True)
-            (self.folder / INDEXES).mkdir(exist_ok=True)
-            for index in (self.folder / INDEXES).glob(f"{COMPACT}*.parquet"):
-                if not (self.folder / RECORDS / index.name).exists():  # a kill left it alone
-                    index.unlink(missing_ok=True)
-            if len(files.records) < at_least:
+            merged = [path for path in files if not path.name.startswith(COMPACT)]
+            if len(merged) < at_least:
                 return True
             # Compact files grow by merging only with ones of their own size, so a point is rewritten few times.
-            size = sum(path.stat().st_size for path in files.records)
-            merged = []
-            for path in sorted(files.compacted, key=lambda path: path.stat().st_size):
+            size = sum(path.stat().st_size for path in merged)
+            older = (path for path in files if path.name.startswith(COMPACT))
+            for path in sorted(older, key=lambda path: path.stat().st_size):
                 if path.stat().st_size < 4 * size:
                     merged.append(path)
                     size += path.stat().st_size
             target = self.folder / RECORDS / f"{COMPACT}{uuid.uuid4().hex[:12]}.parquet"
             try:
-                write_compacted(Listing(tuple(merged), files.records), target)
+                write_compacted(merged, target)
             except (OSError, pa.ArrowException) as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise  # the disk's, not the file's
                 raise HistoryError(f"a record of {self.folder} is damaged", found=str(error)[:500]) from None
-            for path in (*merged, *files.records):
-                path.unlink(missing_ok=True)
             for path in merged:
-                index_of(path).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
         return True
 
     def series(self, pattern: str | None = None) -> list[SeriesSummary]:
@@ -208,7 +199,7 @@ class HistoryStore:
             UsageError: if the pattern is no regular expression.
         """
         numbers = self.numbers(pattern, device=device, kind=kind)
-        points = points_of(self._steadily(lambda files: files.rows(numbers)))
+        points = points_of(self._steadily(lambda files: read_points(files, series=numbers)))
         return grouped((point.series, point) for point in points)
 
     def numbers(
@@ -224,19 +215,19 @@ class HistoryStore:
 
     def columns_of(self, numbers: Sequence[int]) -> list[Series]:
         """Exactly these series."""
-        return series_in(self._steadily(lambda files: files.rows(numbers)))
+        return series_in(self._steadily(lambda files: read_points(files, series=numbers)))
 
     def times(self) -> Times:
         """The times of every series, and nothing else: what a search for steps in all of them reads."""
-        return self._steadily(Listing.times)
+        return self._steadily(summed)[1]
 
     def predictions(self) -> list[Kept]:
         """The points that were kept with predictions."""
         names = ["series", "recorded_at", "time_ns", "code", "predictions"]
 
-        def read(files: Listing) -> list[Kept]:
+        def read(files: Sequence[Path]) -> list[Kept]:
             found = []
-            for path in files.all:
+            for path in files:
                 with PointsReader(path) as file:
                     if "predictions" in file.schema.names:
                         rows = file.read(names)
@@ -249,7 +240,7 @@ class HistoryStore:
     def _selected(self, pattern: str | None, device: str | None = None, kind: str | None = None) -> pa.Table:
         """The rows of the catalogue whose kernel, card and kind are meant."""
         wanted = expression("REGEX", pattern)
-        rows = self._steadily(Listing.catalogue)
+        rows, _ = self._steadily(summed)
         columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
         chosen = [
             (wanted is None or wanted.search(name))
@@ -259,21 +250,30 @@ class HistoryStore:
         ]
         return rows.filter(pa.array(chosen, pa.bool_()))
 
-    def _files(self) -> Listing:
-        return Listing.of((self.folder / RECORDS).glob("[!.]*.parquet"))
+    def _files(self) -> tuple[list[Path], set[str]]:
+        """The files that count, and the names of records that compacted ones hold: those do not, if they are there."""
+        found = sorted((self.folder / RECORDS).glob("[!.]*.parquet"))
+        # What was put together is older than what was not yet.
+        found.sort(key=lambda path: not path.name.startswith(COMPACT))
+        replaced: set[str] = set()
+        for path in found:
+            if path.name.startswith(COMPACT):
+                with PointsReader(path) as file:
+                    replaced |= file.replaced
+        return [path for path in found if path.name not in replaced], replaced
 
-    def _steadily(self, read: Callable[[Listing], Result]) -> Result:
+    def _steadily(self, read: Callable[[Sequence[Path]], Result]) -> Result:
         """Read the files that count; where a compaction takes one away meanwhile, read those that count then."""
         for attempt in range(3):
-            files: Listing | None = None
+            files: list[Path] | None = None
             try:
-                files = self._files()
-                if not files.all:
+                files, _ = self._files()
+                if not files:
                     remedy = "gemmprof history record RUN"
                     raise HistoryError(f"{self.folder} holds no record yet", remedies=[remedy])
                 return read(files)
             except (OSError, pa.ArrowException) as error:
-                if attempt == 2 or (files is not None and all(path.exists() for path in files.all)):
+                if attempt == 2 or (files is not None and all(path.exists() for path in files)):
                     kind = "cannot be read" if isinstance(error, OSError) else "is damaged"
                     raise HistoryError(f"a record of {self.folder} {kind}", found=str(error)[:500]) from None
         raise AssertionError("the loop returns or raises")

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gemmprof.base.buckets import fetch, written
@@ -99,32 +100,40 @@ class ParquetReader:
     Args:
         path: the file.
         kind: the type that a column of this name has; None for a column that no such table has.
+        coded: columns of texts that few values repeat in, given as codes and these.
 
     Raises:
         RefusedFileError: it is no table of such columns, or holds more than a file of its size may.
         OSError, pyarrow.ArrowException: it cannot be read, or is damaged.
     """
 
-    def __init__(self, path: Path, kind: Callable[[str], pa.DataType | None]) -> None:
+    def __init__(
+        self, path: Path, kind: Callable[[str], pa.DataType | None], coded: Sequence[str] = ()
+    ) -> None:
         self._path = path
-        self._read = 0
         self._source = fetch(url) if (url := url_of(path)) else open_file(path, links=False)
         try:
             self._size = os.fstat(self._source.fileno()).st_size
             self._check_footer()
             self._file = pq.ParquetFile(
-                self._source, thrift_string_size_limit=LARGEST_FOOTER, thrift_container_size_limit=1 << 18
+                self._source,
+                read_dictionary=coded,
+                thrift_string_size_limit=LARGEST_FOOTER,
+                thrift_container_size_limit=1 << 18,
             )
             self._schema = self._file.schema_arrow  # made again at each look
             self._check_schema(kind)
-        except UnicodeError as error:
+        except (UnicodeError, KeyError) as error:  # a key is what of `coded` is not there
             self._source.close()
-            raise self.refused(f"is damaged: {error}") from None
+            what = (
+                "is damaged" if isinstance(error, UnicodeError) else "is no such table: a column is missing"
+            )
+            raise self.refused(f"{what}: {error}") from None
         except BaseException:
             self._source.close()
             raise
 
-    def __enter__(self) -> ParquetReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -140,29 +149,49 @@ class ParquetReader:
         """Names and types of the columns, which were checked."""
         return self._schema
 
-    def read(self, columns: Iterable[str] | None = None, groups: Iterable[int] | None = None) -> pa.Table:
-        """Some columns of some row groups; all without.
+    def read(
+        self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None
+    ) -> pa.Table:
+        """Some columns, or all; of the rows those alone in which a column is ``among`` some values, if that is given.
+
+        Row groups in which it cannot be one of them, by the bounds that the file keeps, are not read.
 
         Raises:
             RefusedFileError: they hold more than a file of this size may.
             pyarrow.ArrowException: they are damaged.
         """
         wanted = self.schema.names if columns is None else list(columns)
-        if missing := set(wanted) - set(self.schema.names):
+        needed = list(dict.fromkeys([*wanted, *(among or ())[:1]]))
+        if missing := set(needed) - set(self.schema.names):
             raise self.refused(f"is no such table: it has no column {min(missing)!r}")
-        within = list(range(self.metadata.num_row_groups) if groups is None else groups)
-        self._read += self._counted(wanted, within, self._read)
-        found = self._file.read_row_groups(within, columns=wanted, use_threads=False)
-        found.validate(full=True)
-        return found.select(wanted)
+        groups: Sequence[int] = range(self.metadata.num_row_groups)
+        if among is None:
+            self._count(needed, groups)
+            return self._read(needed, groups)
+        name, values = among[0], pa.array(sorted(among[1]), self.schema.field(among[0]).type)
+        groups = [at for at in groups if self._may_hold(at, name, values)]
+        self._count(needed, groups)
+        found = [self.schema.empty_table()]
+        for at in groups:  # one after the other: what is left of each is little
+            rows = self._read(needed, [at])
+            found.append(rows.filter(pc.is_in(rows[name], values)))
+        return pa.concat_tables(part.select(wanted) for part in found)
 
-    def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows, some at a time: only a row group must fit. Errors as `read`."""
-        for group in range(self.metadata.num_row_groups):
-            self._counted(self.schema.names, [group], 0)
-            for batch in self._file.iter_batches(rows, row_groups=[group], use_threads=False):
-                batch.validate(full=True)
-                yield batch
+    def _read(self, columns: Sequence[str], groups: Sequence[int]) -> pa.Table:
+        found = self._file.read_row_groups(groups, columns=columns, use_threads=False)
+        found.validate(full=True)
+        return found.select(columns)
+
+    def _may_hold(self, group: int, name: str, values: pa.Array) -> bool:
+        """Whether one of these values, which rise, lies within the bounds of a column there."""
+        bounds = self.metadata.row_group(group).column(self.schema.get_field_index(name)).statistics
+        try:
+            if bounds is None or not bounds.has_min_max:
+                return True
+            first, last = (pa.scalar(bound, values.type) for bound in (bounds.min, bounds.max))
+        except (UnicodeError, pa.ArrowException):  # damaged: then the rows tell
+            return True
+        return bool(pc.any(pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))).as_py())
 
     def refused(self, why: str) -> RefusedFileError:
         """The error for this file."""
@@ -183,23 +212,20 @@ class ParquetReader:
             expected = kind(part.name)
             if expected is None or part.name in seen:
                 raise self.refused(f"is no such table: it has a column {part.name[:60]!r}")
-            if part.type != expected:
+            kept = part.type.value_type if pa.types.is_dictionary(part.type) else part.type
+            if kept != expected:
                 raise self.refused(
-                    f"is no such table: {part.name[:60]!r} is {str(part.type)[:60]}, not {expected}"
+                    f"is no such table: {part.name[:60]!r} is {str(kept)[:60]}, not {expected}"
                 )
             column = stored.column(at)
             if column.max_repetition_level or column.name != part.name:
                 raise self.refused(f"is no such table: {part.name[:60]!r} is nested")
             seen.add(part.name)
 
-    def _counted(self, columns: Sequence[str], groups: Sequence[int], before: int) -> int:
-        """What these columns unpack to, by their pages' own heads: nothing compares the footer with them.
-
-        Args:
-            before: bytes that this reader has given out.
-        """
+    def _count(self, columns: Sequence[str], groups: Sequence[int]) -> None:
+        """Refuse what unpacks to too much, by the pages' own heads: nothing compares the footer with them."""
         most = max(LARGEST_READ, LARGEST_RATIO * self._size)
-        total, longest = before, 0
+        total = longest = 0
         texts = []
         for number in groups:
             group = self.metadata.row_group(number)
@@ -219,7 +245,6 @@ class ParquetReader:
                     total += self._texts(number, name)
         if total > most:
             raise self.refused(f"unpacks to more than {most / MIB:,.0f} MiB, which no table of its size does")
-        return total - before
 
     def _unpacked(self, chunk: pq.ColumnChunkMetaData) -> list[int]:
         """Bytes that each page of a column unpacks to."""
@@ -239,8 +264,6 @@ class ParquetReader:
 
     def _texts(self, group: int, name: str) -> int:
         """Bytes of a column's texts in memory: a dictionary lets a page of a kilobyte stand for millions of them."""
-        import pyarrow.compute as pc  # half as long to import as all of pyarrow, for a check that few files need
-
         coded = pq.ParquetFile(self._source, read_dictionary=[name], metadata=self.metadata)
         total = 0
         for part in coded.read_row_group(group, columns=[name], use_threads=False)[name].chunks:

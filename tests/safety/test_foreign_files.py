@@ -70,7 +70,6 @@ DOORS: dict[str, tuple[str, str]] = {
     "data set's list": ("set/manifests/*.json", "find set"),
     "history's record": ("single/records/*.parquet", "history show .* --store single"),
     "compacted history": ("compact/records/compact-*.parquet", "history show .* --store compact"),
-    "index of a history": ("compact/series/*.parquet", "history show --store compact"),
     "history's marker": ("compact/history.json", "history show --store compact"),
     "baseline": (".gemmprof/baselines/main.json.zst", "diff report.ncu-rep.xz --against main"),
     "report": ("report.ncu-rep.xz", "show report.ncu-rep.xz"),
@@ -262,10 +261,10 @@ def test_no_link_is_followed_out_of_a_store(folder: Path, door: str) -> None:
     assert told.returncode == 2 and "is a link" in told.stderr
 
 
-ROOMS = ["single/records", "compact/series", "set/manifests", "set/parts", "set/metrics"]
+ROOMS = ["single/records", "compact/records", "set/manifests", "set/parts", "set/metrics"]
 
 
-@pytest.mark.parametrize("room", few(ROOMS, ["compact/series", "set/parts"]))
+@pytest.mark.parametrize("room", few(ROOMS, ["compact/records", "set/parts"]))
 def test_a_folder_of_a_store_that_is_a_link_is_neither_read_nor_cleared(folder: Path, room: str) -> None:
     """What is written to a store clears away what nothing there names any more: not somebody's files elsewhere."""
     (folder / room).rename(folder / "mine")
@@ -338,8 +337,8 @@ print(refused)
 @pytest.mark.parametrize("mutants", [40, pytest.param(3000, marks=pytest.mark.campaign)])
 def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
     """Nothing else: no other exception, no crash of a library."""
-    files = ["compact/records/*.parquet", "compact/series/*.parquet", "set/parts/*.parquet", "set/metrics/*.parquet",
-             "set/manifests/*.json", "set/dataset.json"]  # fmt: skip
+    files = ["compact/records/*.parquet", "set/parts/*.parquet", "set/metrics/*.parquet", "set/manifests/*.json",
+             "set/dataset.json"]  # fmt: skip
     told = subprocess.run(
         [sys.executable, "-c", MUTANTS, str(mutants), *files], capture_output=True, text=True, cwd=folder,
         timeout=500, check=False,
@@ -352,8 +351,6 @@ def test_a_record_names_no_files_to_delete(folder: Path) -> None:
     """A compacted history says which records it replaces, and those are removed."""
     victim = folder / "victim.txt"
     victim.write_text("mine")
-    for path in (folder / "compact/series").iterdir():
-        path.unlink()
     file = one(folder, "compact/records/compact-*.parquet")
     table = pq.read_table(file)
     names = json.dumps(["../../victim.txt", str(victim)]).encode()

@@ -1,4 +1,4 @@
-"""What the indexes say of a store is what its points say, however the records came in."""
+"""What a search of all series reads is what its points say, however the records came in and were put together."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from scale import few
 
 from gemmprof.analysis.history.changes import Origin, Point, changes, series_with_steps
-from gemmprof.reports.history import compaction
-from gemmprof.reports.history.point_files import read_columns, series_of, write_points
-from gemmprof.reports.history.store import HistoryError, HistoryStore
+from gemmprof.reports.history import point_files
+from gemmprof.reports.history.point_files import REPLACES, read_points, series_of
+from gemmprof.reports.history.store import HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,8 +44,8 @@ def record(run: int, kernels: int, rng: np.random.Generator) -> list[Point]:
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryStore]:
     with pytest.MonkeyPatch.context() as patched:
         if request.param == "many bins":
-            for name, rows in (("BIN_ROWS", 100), ("HELD_ROWS", 70), ("READ_ROWS", 50), ("ROW_GROUP", 64)):
-                patched.setattr(compaction, name, rows)
+            for name, rows in (("BIN_ROWS", 100), ("ROW_GROUP", 64)):
+                patched.setattr(point_files, name, rows)
         yield recorded(request.param, tmp_path_factory.mktemp("history") / "h")
 
 
@@ -53,7 +56,7 @@ def recorded(order: str, folder: Path) -> HistoryStore:
     if order == "the past later":
         runs = [*range(0, 40, 2), *range(1, 40, 2)]
     for place, run in enumerate(runs):
-        # Some kernels appear late: the newest records know series that no index does.
+        # Some kernels appear late: the newest records know series that no compacted file does.
         store.add(record(run, 30 if place < 37 else 33, rng))
         if order == "one file each" and place in (19, 35):
             assert store.compact(at_least=1)
@@ -65,7 +68,7 @@ def slowly(store: HistoryStore) -> dict[str, list[Point]]:
 
 
 def test_times_and_catalogue_are_those_of_the_points(store: HistoryStore) -> None:
-    assert list((store.folder / "series").iterdir())
+    assert list((store.folder / "records").glob("compact-*"))
     points, times = slowly(store), store.times()
     by_number = dict(zip(times.numbers.tolist(), range(len(times.numbers)), strict=True))
     starts = np.cumsum(times.counts) - times.counts
@@ -99,27 +102,19 @@ def test_the_quick_search_finds_what_the_whole_search_finds(store: HistoryStore)
     assert all(change.causes == ("code", "counters") for change in found)
 
 
-def test_a_store_that_lost_its_indexes_answers_alike(store: HistoryStore, tmp_path: Path) -> None:
-    lost = Path(shutil.copytree(store.folder, tmp_path / "lost"))
-    shutil.rmtree(lost / "series")
-    other = HistoryStore.open(lost)
-    assert other.series() == store.series()
-    assert sorted(other.times().values.tolist()) == sorted(store.times().values.tolist())
-    assert slowly(other) == slowly(store)
-    assert other.compact(at_least=1) and other.series() == store.series()
-    assert [path.name for path in (lost / "series").iterdir()] == [
-        path.name for path in (lost / "records").iterdir()
-    ]
-
-
-def test_an_index_of_another_file_is_refused(store: HistoryStore, tmp_path: Path) -> None:
-    """Its counts would lead to rows of other series."""
-    broken = Path(shutil.copytree(store.folder, tmp_path / "broken"))
-    index = next((broken / "series").iterdir())
-    rows = read_columns(index)
-    write_points(rows.set_column(rows.column_names.index("count"), "count", [[2] * len(rows)]), index)
-    with pytest.raises(HistoryError, match="cannot be read"):
-        HistoryStore.open(broken).times()
-    write_points(rows.slice(0, 0), index)
-    with pytest.raises(HistoryError, match="cannot be read"):
-        HistoryStore.open(broken).times()
+def test_a_store_of_an_earlier_version_answers_alike(store: HistoryStore, tmp_path: Path) -> None:
+    """It kept series with a step behind the others, no bounds of a row group, and an index beside the file."""
+    older = HistoryStore.open(shutil.copytree(store.folder, tmp_path / "older"))
+    for file in (older.folder / "records").glob("compact-*"):
+        replaces = {REPLACES: pq.read_schema(file).metadata[REPLACES]}
+        rows = read_points([file]).replace_schema_metadata(replaces)
+        behind = pc.is_in(rows["kernel"].cast("string"), pa.array(["kernel 3", "kernel 10"]))
+        both = pa.concat_tables([rows.filter(pc.invert(behind)), rows.filter(behind)])
+        pq.write_table(
+            both.cast(point_files.schema_of(both.column_names, replaces)), file, write_statistics=False
+        )
+    (older.folder / "series").mkdir()
+    assert older.series() == store.series()
+    assert older.times().values.tolist() == store.times().values.tolist()
+    assert slowly(older) == slowly(store)
+    assert older.compact(at_least=1) and older.series() == store.series()

@@ -19,7 +19,6 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.history.changes import Origin, Point
-from gemmprof.reports.history import compaction
 from gemmprof.reports.history import store as history_store
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 
@@ -103,7 +102,9 @@ def test_a_killed_writer_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 def test_what_a_killed_writer_left_is_cleared_and_what_one_is_writing_is_not(tmp_path: Path) -> None:
     store = HistoryStore.open(tmp_path, create=True)
-    dead, alive = (store.folder / "records" / f".{name}.parquet.gemmprof-1.parquet" for name in ("a", "b"))
+    dead, alive = (
+        store.folder / "records" / f".{name}.parquet.gemmprof-1.parquet" for name in ("compact-a", "b")
+    )
     dead.write_bytes(b"PAR1")
     with alive.open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -112,28 +113,13 @@ def test_what_a_killed_writer_left_is_cleared_and_what_one_is_writing_is_not(tmp
     assert len(store.points()) == 1
 
 
-def test_what_a_killed_compaction_left_is_cleared(tmp_path: Path) -> None:
-    store = HistoryStore.open(tmp_path, create=True)
-    (tmp_path / "spill").mkdir()
-    (tmp_path / "spill" / "rows.arrow").write_bytes(b"half")
-    (tmp_path / "series").mkdir()
-    (tmp_path / "series" / "notes.txt").write_bytes(b"of somebody else")
-    for run in range(3):
-        store.add([point(run)])
-    assert store.compact()
-    assert not (tmp_path / "spill").exists()
-    found = {path.suffix: path.name for path in (tmp_path / "series").iterdir()}
-    assert found.keys() == {".parquet", ".txt"}, "the notes are not the store's"
-    assert len(store.points()["k", "2x1x1", "H100", "profiled"]) == 3
-
-
 def test_a_full_disk_at_the_compaction_loses_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(compaction, "write_compacted", full)
+    monkeypatch.setattr(history_store, "write_compacted", full)
     monkeypatch.setattr(history_store, "COMPACT_AFTER", 2)
     store = HistoryStore.open(tmp_path, create=True)
     assert all(store.add([point(run)]).exists() for run in range(3))
