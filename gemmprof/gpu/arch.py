@@ -1,5 +1,5 @@
-"""The only table of GPUs: an entry a chip, with its limits, flags, tensor rates, L1, what was measured on it, and the
-products that have it. A chip that is not here has none of these: nothing is assumed of it.
+"""The only tables of GPUs: ``chips.csv``, a row a chip with its limits, flags, tensor rates and L1; ``products.csv``; and
+here what was measured on a chip. One that is in no table has none of these: nothing is assumed of it.
 
 Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
 """
@@ -8,34 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from gemmprof.base.errors import OccupancyError, UsageError
+from gemmprof.base.foreign_files import facts
 from gemmprof.model import ArchLimits, Practice
 
 # Of every GPU that CUDA has run on so far: threads of a warp, and banks of shared memory with the bytes of a word.
 WARP, BANKS, BANK_BYTES = 32, 32, 4
 # Of every chip in the table; a warp is given registers in steps of the last.
 REGISTERS_PER_SM, REGISTERS_PER_THREAD, REGISTER_UNIT = 65536, 255, 256
-
-# Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
-_VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
-_TURING = (65536, 32768)
-_100_KIB = (102400, 65536, 32768, 16384, 8192, 0)
-_164_KIB = (167936, 135168, *_100_KIB)
-_228_KIB = (233472, 200704, *_164_KIB)
-
-_KIB = 1024
-
-
-def _halves(fp16: float, **others: float) -> Mapping[str, float]:
-    """Tensor rates by type: BF16 and TF32 where Ampere's ratios hold, others as they are given."""
-    # Plain dicts, as the ceilings below: results hold their chip's limits, and must travel to other processes.
-    return {"fp16": fp16, "bf16": fp16, "tf32": fp16 / 2.0, **others}
-
 
 _H200 = Practice(
     card="an H200",
@@ -81,33 +66,34 @@ class Product:
     sm_count: int | None = None
 
 
-def _sold(**counts: int | None) -> Mapping[str, int | None]:
-    """SMs by product; an underscore in a keyword stands for a space."""
-    return {name.replace("_", " "): sms for name, sms in counts.items()}
+def _rates(text: str) -> dict[str, float]:
+    """Tensor rates by type, from ``fp16=8192/3 int8=…``."""
+    # A plain dict, as the ceilings above: results hold their chip's limits, and must travel to other processes.
+    found = {}
+    for kind, rate in (word.split("=") for word in text.split()):
+        whole, _, part = rate.partition("/")
+        found[kind] = float(whole) / float(part or 1)
+    return found
 
 
-def _entry(
-    major: int,
-    minor: int,
-    chip: str,
-    *,
-    warps: int,
-    blocks: int,
-    barriers: int,
-    configs: tuple[int, ...],
-    nvcc: tuple[int, int],
-    l1: int,
-    products: Mapping[str, int | None],
-    **more: Any,
-) -> tuple[ArchLimits, tuple[Product, ...]]:
-    """One row: what differs between architectures is an argument, what changed once and for all stands here."""
-    ampere_on, hopper_on = major >= 8, major >= 9
-    limits = ArchLimits(
-        compute_capability=(major, minor),
+def _pair(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _limits(row: Sequence[str]) -> ArchLimits:
+    """A chip's row of the table, with what changed once and for all."""
+    capability, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor = row
+    pair = _pair(capability)
+    ampere_on, hopper_on = pair >= (8, 0), pair >= (9, 0)
+    # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
+    configs = tuple(int(size) * 1024 for size in shared.split())
+    return ArchLimits(
+        compute_capability=pair,
         chip=chip,
-        max_warps_per_sm=warps,
-        max_blocks_per_sm=blocks,
-        max_barriers_per_sm=barriers,
+        max_warps_per_sm=int(warps),
+        max_blocks_per_sm=int(blocks),
+        max_barriers_per_sm=int(barriers),
         shared_memory_per_sm=configs[0],
         max_shared_memory_per_block=configs[0],
         registers_per_sm=REGISTERS_PER_SM,
@@ -119,76 +105,22 @@ def _entry(
         max_threads_per_block=1024,
         shared_memory_configs=configs,
         reserved_shared_memory_per_block=1024 if ampere_on else 0,
-        oldest_nvcc=nvcc,
+        oldest_nvcc=_pair(nvcc),
+        built=bool(built),
+        dram_counters=bool(counters),
         clusters=hopper_on,
         barriers_limit_occupancy=hopper_on,
         cubin_counts_reserve=hopper_on,
-        l1_bytes=l1 * _KIB,
-        **more,
+        l1_bytes=int(l1) * 1024,
+        tensor=_rates(tensor),
+        fast_tensor=_rates(fast_tensor),
+        practice=_H200 if pair == (9, 0) else None,
     )
-    return limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items())
 
-
-# fmt: off
-_TABLE = (
-    _entry(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 0),
-           l1=128, tensor={"fp16": 1024},
-           products=_sold(V100=80, TITAN_V=80)),
-    _entry(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 1),
-           l1=128, tensor={"fp16": 1024, "int8": 2048},
-           products=_sold(Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6)),
-    _entry(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING, nvcc=(10, 0),
-           l1=96, tensor={"fp16": 1024, "int8": 2048, "int4": 4096},
-           products=_sold(T4=40, RTX_2080_Ti=68, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48,
-                          Quadro_RTX_6000=72, Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36,
-                          RTX_2070_SUPER=40, RTX_2080=46, RTX_2080_SUPER=48, GTX_1650=14, GTX_1660=22,
-                          GTX_1660_SUPER=22, GTX_1660_Ti=24)),
-    _entry(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB, nvcc=(11, 0), built=True,
-           l1=192, tensor=_halves(2048, fp64=128, int8=4096, int4=8192, int1=32768),
-           products=_sold(A100=108, A30=56)),
-    _entry(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB, nvcc=(11, 1), built=True,
-           l1=128, tensor=_halves(1024, int8=2048, int4=4096),
-           products=_sold(RTX_3090=82, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48,
-                          RTX_A4500=56, RTX_A5000=64, RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28,
-                          RTX_3060_Ti=38, RTX_3070=46, RTX_3070_Ti=48, RTX_3080=68, RTX_3080_Ti=80, RTX_3090_Ti=84)),
-    _entry(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB, nvcc=(11, 4), dram_counters=False,
-           l1=192, tensor=_halves(2048, int8=4096),
-           products=_sold(Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8)),
-    _entry(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(11, 8), built=True,
-           l1=128, tensor=_halves(1024, fp8=2048, int8=2048, int4=4096),
-           products=_sold(RTX_4090=128, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60,
-                          RTX_5000_Ada=100, RTX_6000_Ada=142, RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46,
-                          RTX_4070_SUPER=56, RTX_4070_Ti=60, RTX_4070_Ti_SUPER=66, RTX_4080=76, RTX_4080_SUPER=80)),
-    _entry(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(11, 8), built=True,
-           l1=256, tensor=_halves(8192 / 3, fp64=256, int8=16384 / 3),
-           fast_tensor=_halves(4096, fp8=8192, int8=8192), practice=_H200,
-           products=_sold(H100=132, H200=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, GH200=132, H20=78)),
-    _entry(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 8), built=True,
-           l1=256, tensor=_halves(2048),
-           fast_tensor=_halves(8192, fp8=16384, fp4=32768),
-           products=_sold(B200=148, GB200=None)),
-    _entry(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 9),
-           l1=256, tensor=_halves(2048),
-           fast_tensor=_halves(8192, fp8=16384),
-           products=_sold(B300=None, GB300=None)),
-    _entry(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB, nvcc=(13, 0), dram_counters=False,
-           l1=256, tensor=_halves(2048),
-           fast_tensor=_halves(8192, fp8=16384),
-           products=_sold(Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12)),
-    _entry(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 8), built=True,
-           l1=128, tensor=_halves(1024, fp8=2048, fp6=2048, fp4=4096, int8=2048),
-           products=_sold(RTX_5090=170, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70,
-                          RTX_5080=84, RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82,
-                          RTX_PRO_5000_Blackwell=110, RTX_PRO_6000_Blackwell=188)),
-    _entry(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 9), dram_counters=False,
-           l1=128, tensor=_halves(1024, fp8=2048, fp6=2048, fp4=4096, int8=2048),
-           products=_sold(DGX_Spark=48, GB10=48)),
-)
-# fmt: on
 
 # Every architecture by compute capability, oldest first.
 LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
-    {limits.compute_capability: limits for limits, _ in _TABLE}
+    {limits.compute_capability: limits for limits in map(_limits, facts(__file__, "chips.csv"))}
 )
 
 # The architectures that every stage of the ladders must compile for, unless it is written for some only.
@@ -291,7 +223,10 @@ def limits_of(compute_capability: Any) -> ArchLimits:
 
 
 # Common products, each name once.
-PRODUCTS: tuple[Product, ...] = tuple(product for _, products in _TABLE for product in products)
+PRODUCTS = tuple(
+    Product(name, _pair(capability), int(sms) if sms else None)
+    for name, capability, sms in facts(__file__, "products.csv")
+)
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
 _NOISE = (
