@@ -1,5 +1,5 @@
-"""The only tables of GPUs: ``chips.csv``, a row a chip with its limits, flags, tensor rates and L1; ``products.csv``; and
-here what was measured on a chip. One that is in no table has none of these: nothing is assumed of it.
+"""The only tables of GPUs: ``chips.csv``, a row a chip with its limits, flags, tensor rates and L1; ``products.csv``;
+and here what was measured on a chip. One that is in no table has none of these: nothing is assumed of it.
 
 Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
 """

@@ -49,40 +49,92 @@ BUDGET = 0.1  # seconds of timing a problem in the search
 
 AHEAD = 2  # candidates with each GPU: the one at hand, and the next
 
+FINAL_BUDGET = 0.4  # seconds of timing a problem and round among the finalists
+
+FINALISTS, FINAL_ROUNDS = 4, 3
+
 # Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing.
 TOLERATED_SPILLS = 128
 
 
-class Exploration:
-    """Tries up to ``search.limit`` more candidates: compilers stay busy while the GPUs measure what they finished."""
+class Searching:
+    """A search at work: up to ``search.limit`` more candidates are tried, then the best few against each other.
 
-    def __init__(
-        self,
-        search: Search,
-        space: Sequence[Parameters],
-        outcomes: list[Outcome],
-        journal: Journal,
-        places: Places,
-        compilers: Compilers,
-        progress: Progress,
-    ) -> None:
-        self._search, self._space, self._outcomes = search, space, outcomes
-        self._journal, self._places, self._compilers, self._progress = journal, places, compilers, progress
-        self._architecture = str(places.facts["architecture"])
-        self._rng = random.Random(search.seed + len(outcomes))
+    Compilers stay busy while the GPUs measure what they finished.
+    """
+
+    def __init__(self, search: Search, places: Places, compilers: Compilers, progress: Progress) -> None:
+        self._search, self._places, self._compilers, self._progress = search, places, compilers, progress
+        self._device, self._architecture = (str(places.facts[name]) for name in ("device", "architecture"))
+        self._default = dict(search.variant.parameters)
+        self._space = search_space(search.variant)
+        self._journal = Journal(self._journal_path())
+        self._outcomes = self._journal.read()
+        self._rng = random.Random(search.seed + len(self._outcomes))
         self._compiling: dict[Future[Candidate], Parameters] = {}
         self._compiled: deque[tuple[Parameters, Candidate]] = deque()
         self._measuring: dict[Future[Answer], Parameters] = {}
 
-    def do(self) -> None:
-        """Until the limit is reached or nothing is left to try.
+    def _journal_path(self) -> Path:
+        """One file for each source, compiler, model of GPU and set of problems."""
+        key = compiler.digest(
+            self._search.variant.name,
+            compiler.code_hash(self._search.variant),
+            compiler.DEVICE_FLAGS,
+            self._compilers.banner,
+            self._device,
+            self._architecture,
+            [problem.key for problem in self._search.problems],
+        )
+        return cache_directory() / "tuning" / f"{self._search.variant.name}-{key}.jsonl"
+
+    def do(self) -> TuneDocument:
+        """All of it."""
+        started = time.perf_counter()
+        before, cards = len(self._outcomes), self._places.cards
+        which = f" ({', '.join(card.label for card in cards)})" if len(cards) > 1 else ""
+        self._progress.note(
+            f"{self._device}{which}: {len(self._space)} parameter sets satisfy the constraints, "
+            f"{before} tried before"
+        )
+        self._progress.phase("search", min(self._search.limit, max(0, len(self._space) - before)))
+        explored = time.perf_counter()
+        self._explore()
+        search_seconds = time.perf_counter() - explored
+        scores = self._finals()
+        winner, default = max(scores, key=lambda key: scores[key]), identity(self._default)
+        parameters = {letter: dict(winner)[letter] for letter in self._default}
+        return TuneDocument(
+            search=self._search,
+            device=self._device,
+            outcomes=tuple(self._outcomes),
+            default=scores[default],
+            best=scores[winner],
+            winner=parameters,
+            tried=len(self._outcomes) - before,
+            seconds=time.perf_counter() - started,
+            kept=None if winner == default else self._kept(parameters, scores[winner] / scores[default]),
+            search_seconds=search_seconds,
+            cards=self._places.cards,
+        )
+
+    def _kept(self, winner: Parameters, gain: float) -> Path:
+        """The file in which the build finds the winner."""
+        variant = self._search.variant
+        architecture = "sm_" + self._architecture.replace(".", "")
+        shapes = tuple(problem.key for problem in self._search.problems)
+        source = compiler.code_hash(variant)
+        return save_tuned(cache_directory(), Tuned(variant.name, architecture, source, winner, shapes, gain))
+
+    def _explore(self) -> None:
+        """Try candidates until the limit is reached or nothing is left.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; what the GPUs had begun is finished and kept, after a second one it is not.
         """
         with counted_interrupts() as interrupts:
             try:
-                self._explore(interrupts)
+                self._try(interrupts)
                 if interrupts:
                     self._end(interrupts)
             finally:
@@ -92,9 +144,9 @@ class Exploration:
             signal.raise_signal(interrupts[0])  # whoever waits for it hears it now
             raise KeyboardInterrupt
 
-    def _explore(self, interrupts: Sequence[int]) -> None:
+    def _try(self, interrupts: Sequence[int]) -> None:
         end = len(self._outcomes) + self._search.limit
-        default = identity(self._search.variant.parameters)
+        default = identity(self._default)
         first = [] if any(identity(o.parameters) == default for o in self._outcomes) else [dict(default)]
         while len(self._outcomes) < end and not interrupts:
             self._propose(first, end)
@@ -125,8 +177,11 @@ class Exploration:
             *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
         ]
         for parameters in chosen:
-            variant = replace(self._search.variant, parameters=parameters)
-            self._compiling[self._compilers.submit(variant, self._architecture)] = parameters
+            self._compiling[self._compile(parameters)] = parameters
+
+    def _compile(self, parameters: Parameters) -> Future[Candidate]:
+        variant = replace(self._search.variant, parameters=parameters)
+        return self._compilers.submit(variant, self._architecture)
 
     def _lend(self) -> None:
         """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
@@ -157,10 +212,37 @@ class Exploration:
         self._outcomes.append(outcome)
         self._progress.done(describe(outcome, several=self._places.width > 1))
 
+    def _finals(self) -> dict[tuple[tuple[str, int], ...], float]:
+        """Median score of the best few and of the catalog's parameters over alternating rounds.
 
-FINAL_BUDGET = 0.4  # seconds of timing a problem and round among the finalists
+        Each round verifies again: a candidate that is wrong or fails in one of them is out, however fast it was in
+        others.
+        """
+        timed = [o for o in self._outcomes if o.status == "timed" and o.score is not None]
+        timed.sort(key=lambda o: -(o.score or 0.0))
+        best = (outcome.parameters for outcome in timed[:FINALISTS])
+        finalists = {identity(parameters): parameters for parameters in (*best, self._default)}
+        self._progress.phase("finals", FINAL_ROUNDS * len(finalists))
+        scores: dict[tuple[tuple[str, int], ...], list[float]] = {key: [] for key in finalists}
+        compiling = {key: self._compile(parameters) for key, parameters in finalists.items()}
+        candidates = {key: future.result() for key, future in compiling.items()}
+        asked = [
+            (key, self._places.submit(candidate_request(self._search, candidates[key], None, FINAL_BUDGET)))
+            for _ in range(FINAL_ROUNDS)
+            for key in finalists
+        ]
+        for key, future in asked:
+            outcome = outcome_of(finalists[key], future.result())
+            self._progress.done(describe(outcome, several=self._places.width > 1))
+            if outcome.score is not None:
+                scores[key].append(outcome.score)
+            elif key == identity(self._default):
+                raise ProfilerError(
+                    f"stage {self._search.variant.name} does not run with the catalog's parameters",
+                    found=f"{outcome.status}: {outcome.detail}",
+                )
+        return {key: statistics.median(found) for key, found in scores.items() if len(found) == FINAL_ROUNDS}
 
-FINALISTS, FINAL_ROUNDS = 4, 3
 
 MODULE = "gemmprof.profiler.tuning.tuning_worker"
 
@@ -176,53 +258,7 @@ def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
         UsageError: the stage has no parameters to search, or GPUs were chosen that cannot be used together.
     """
     with site.places(tuning_work(search), progress) as places, site.compilers(search.compilers) as compilers:
-        return _tune(search, places, compilers, progress)
-
-
-def _tune(search: Search, places: Places, compilers: Compilers, progress: Progress) -> TuneDocument:
-    started = time.perf_counter()
-    space = search_space(search.variant)
-    default = dict(search.variant.parameters)
-    device, architecture = str(places.facts["device"]), str(places.facts["architecture"])
-    journal = Journal(_journal_path(search, device, architecture, compilers.banner))
-    outcomes = journal.read()
-    progress.note(
-        f"{_named(places)}: {len(space)} parameter sets satisfy the constraints, {len(outcomes)} tried before"
-    )
-    before = len(outcomes)
-    progress.phase("search", min(search.limit, max(0, len(space) - before)))
-    explored = time.perf_counter()
-    Exploration(search, space, outcomes, journal, places, compilers, progress).do()
-    search_seconds = time.perf_counter() - explored
-    scores = _finals(search, default, outcomes, places, compilers, progress)
-    winner = max(scores, key=lambda key: scores[key])
-    kept = None
-    gain = scores[winner] / scores[identity(default)]
-    if winner != identity(default):
-        kept = save_tuned(
-            cache_directory(),
-            Tuned(
-                search.variant.name,
-                "sm_" + architecture.replace(".", ""),
-                compiler.code_hash(search.variant),
-                {letter: dict(winner)[letter] for letter in default},
-                tuple(problem.key for problem in search.problems),
-                gain,
-            ),
-        )
-    return TuneDocument(
-        search=search,
-        device=device,
-        outcomes=tuple(outcomes),
-        default=scores[identity(default)],
-        best=scores[winner],
-        winner={letter: dict(winner)[letter] for letter in default},
-        tried=len(outcomes) - before,
-        seconds=time.perf_counter() - started,
-        kept=kept,
-        search_seconds=search_seconds,
-        cards=places.cards,
-    )
+        return Searching(search, places, compilers, progress).do()
 
 
 def tuning_work(search: Search) -> Work:
@@ -234,70 +270,6 @@ def tuning_work(search: Search) -> Work:
         "early_factor": search.early_factor,
     }
     return Work(MODULE, settings, "the search")
-
-
-def _named(places: Places) -> str:
-    """The GPUs in words: their model, and which ones where there are several."""
-    cards = places.cards
-    which = f" ({', '.join(card.label for card in cards)})" if len(cards) > 1 else ""
-    return f"{places.facts['device']}{which}"
-
-
-def _journal_path(search: Search, device: str, architecture: str, banner: str) -> Path:
-    """One file for each source, compiler, model of GPU and set of problems."""
-    key = compiler.digest(
-        search.variant.name,
-        compiler.code_hash(search.variant),
-        compiler.DEVICE_FLAGS,
-        banner,
-        device,
-        architecture,
-        [problem.key for problem in search.problems],
-    )
-    return cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
-
-
-def _finals(
-    search: Search,
-    default: Parameters,
-    outcomes: Sequence[Outcome],
-    places: Places,
-    compilers: Compilers,
-    progress: Progress,
-) -> dict[tuple[tuple[str, int], ...], float]:
-    """Median score of the best few and of the catalog's parameters over alternating rounds.
-
-    Each round verifies again: a candidate that is wrong or fails in one of them is out, however fast it was in others.
-    """
-    timed = sorted(
-        (o for o in outcomes if o.status == "timed" and o.score is not None), key=lambda o: -(o.score or 0.0)
-    )
-    finalists = {identity(outcome.parameters): outcome.parameters for outcome in timed[:FINALISTS]}
-    finalists[identity(default)] = default
-    progress.phase("finals", FINAL_ROUNDS * len(finalists))
-    scores: dict[tuple[tuple[str, int], ...], list[float]] = {key: [] for key in finalists}
-    architecture = str(places.facts["architecture"])
-    compiling = {
-        key: compilers.submit(replace(search.variant, parameters=parameters), architecture)
-        for key, parameters in finalists.items()
-    }
-    candidates = {key: future.result() for key, future in compiling.items()}
-    asked = [
-        (key, places.submit(candidate_request(search, candidates[key], None, FINAL_BUDGET)))
-        for _ in range(FINAL_ROUNDS)
-        for key in finalists
-    ]
-    for key, future in asked:
-        outcome = outcome_of(finalists[key], future.result())
-        progress.done(describe(outcome, several=places.width > 1))
-        if outcome.score is not None:
-            scores[key].append(outcome.score)
-        elif key == identity(default):
-            raise ProfilerError(
-                f"stage {search.variant.name} does not run with the catalog's parameters",
-                found=f"{outcome.status}: {outcome.detail}",
-            )
-    return {key: statistics.median(values) for key, values in scores.items() if len(values) == FINAL_ROUNDS}
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:

@@ -175,14 +175,18 @@ def test_a_finalist_that_is_wrong_once_does_not_win(trouble: str, cards) -> None
         future.set_result(identity(made.parameters))
         return future
 
-    scores = searching._finals(
+    made = searching.Searching(
         Search(variant, (Problem(64, 64, 64),)),
-        default,
-        [Outcome(racing, "timed", 0.9), Outcome(sound, "timed", 0.8), Outcome(default, "timed", 0.6)],
-        SimpleNamespace(facts={"architecture": "9.0"}, width=1, submit=submit),  # type: ignore[arg-type]
-        SimpleNamespace(submit=compiled),  # type: ignore[arg-type]
+        SimpleNamespace(facts={"device": "a GPU", "architecture": "9.0"}, width=1, submit=submit),  # type: ignore[arg-type]
+        SimpleNamespace(banner="nvcc", submit=compiled),  # type: ignore[arg-type]
         Progress(),
     )
+    made._outcomes += [
+        Outcome(racing, "timed", 0.9),
+        Outcome(sound, "timed", 0.8),
+        Outcome(default, "timed", 0.6),
+    ]
+    scores = made._finals()
     assert scores == {identity(default): 0.6, identity(sound): 0.8}
 
 
