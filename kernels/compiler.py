@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import re
 import struct
 import subprocess
@@ -290,10 +291,10 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         for name, text in (generated or {}).items():
             (headers / name).write_text(text, encoding="utf-8")
         paths = [
-            *("-I", str(SOURCES / "include"), "-I", str(headers)),  # of this machine: no part of a cache key
-            *("-c", str(SOURCES / unit.file), "-o", str(folder / OBJECT_NAME)),
+            *("-I", str(SOURCES / "include"), "-I", headers.name),  # of this machine: no part of a cache key
+            *("-c", str(SOURCES / unit.file), "-o", f"{folder.name}/{OBJECT_NAME}"),
         ]
-        said = _compiled(unit.file, [*unit.command, *paths])
+        said = _compiled(unit.file, [*unit.command, *paths], folder.parent)
         kernels = tuple(with_short_names(parse_ptxas(said)))
         functions = function_digests(folder / OBJECT_NAME)
         note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command), functions)
@@ -303,18 +304,21 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
 
 def link(cache: Path, nvcc: Tool, units: Iterable[Unit], library: Path, what: str, *flags: str) -> None:
     """Link the objects of units into a library; errors name ``what``."""
-    objects = [str(object_directory(cache, unit) / OBJECT_NAME) for unit in units]
+    objects = [str(object_directory(Path(), unit) / OBJECT_NAME) for unit in units]
+    made = os.path.relpath(library, cache)
     # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
-    _compiled(what, [str(nvcc.path), "-shared", "-cudart=static", *objects, "-o", str(library), *flags])
+    _compiled(what, [str(nvcc.path), "-shared", "-cudart=static", *objects, "-o", made, *flags], cache)
 
 
-def _compiled(what: str, command: Sequence[str]) -> str:
-    """What a compiler or linker says of its work.
+def _compiled(what: str, command: Sequence[str], folder: Path) -> str:
+    """What a compiler or linker says of its work in a folder of the cache.
+
+    What lies in the cache is named from there: nvcc takes a path with a comma in it for two.
 
     Raises:
         BuildError: with its message, and what to do about the usual ones.
     """
-    completed = run_tool(command)
+    completed = run_tool(command, folder)
     if completed.returncode == 0:
         return completed.stderr
     output = completed.stderr + completed.stdout
@@ -355,7 +359,7 @@ def function_digests(file: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def run_tool(command: Sequence[str], folder: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_tool(command: Sequence[str], folder: str | Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a compiler or linker, in a folder if one is named, and keep what it says.
 
     Raises:

@@ -16,7 +16,6 @@ from typing import Literal
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import Code, KernelRecord, Range, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import one_launch
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
@@ -308,6 +307,9 @@ def _per_cent(share: float) -> str:
 def findings_at(path: str, index: int) -> tuple[Prediction, ...] | None:
     """The findings of a launch of a report, the most to save first; None where nothing can be said of it."""
     profile = one_launch(path, index, source=True, units=True)
+    # What explains takes longer to load than a list of baselines or of a history takes altogether.
+    from gemmprof.analysis.explanation.engine import explain
+
     found = None if profile is None else explain(profile)
     if found is None or not (found.limit or found.findings):
         return None

@@ -92,9 +92,12 @@ def load(key: str, kind: type[T]) -> T | None:
     if folder is None:
         return None
     try:
-        return read_json(read_packed(folder / key, LARGEST_ENTRY, private=True), kind)
+        found = read_json(read_packed(folder / key, LARGEST_ENTRY, private=True), kind)
     except (OSError, DocumentError, UnpackError):
         return None
+    with contextlib.suppress(OSError):  # a cache that others filled is read all the same
+        os.utime(folder / key)  # what is used stays: `_prune` goes by this time
+    return found
 
 
 def store(key: str, value: object) -> None:

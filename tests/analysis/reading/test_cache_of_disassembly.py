@@ -82,14 +82,15 @@ def test_reports_that_were_collected_alike_on_one_kind_of_gpu_are_asked_about_on
     assert len(list(entries.iterdir())) == 2 and other.keys() < first.keys()
 
 
-def test_the_older_half_goes_where_there_are_too_many(
+def test_the_half_that_was_not_used_for_longest_goes_where_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
     monkeypatch.setattr(lookup, "MAX_ENTRIES", 5)
-    for number in range(6):
+    for number in range(5):
         lookup.store(f"entry{number}", {"number": number})
-        if number < 5:
-            os.utime(tmp_path / "disassembly" / f"entry{number}", (1000 + number, 1000 + number))
+        os.utime(tmp_path / "disassembly" / f"entry{number}", (1000 + number, 1000 + number))
+    assert lookup.load("entry0", dict[str, int]) == {"number": 0}
+    lookup.store("entry5", {"number": 5})
     kept = [number for number in range(6) if lookup.load(f"entry{number}", dict[str, int])]
-    assert kept == [3, 4, 5]
+    assert kept == [0, 4, 5]
