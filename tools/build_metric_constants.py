@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from gemmprof.metrics.groups import MetricGroup
 
-METRICS_OF: dict[str, list[str]]
+ROWS_OF: dict[str, list[tuple[str, str]]]
 OLDER_NAMES: Mapping[str, str]
 
 def group_of(analysis: str, *sections: str) -> MetricGroup: ...
@@ -23,14 +23,17 @@ def group_of(analysis: str, *sections: str) -> MetricGroup: ...
 """
 
 
-def kind(metrics: list[str]) -> str:
+def kind(value: object) -> str:
     """The type of a constant."""
-    return "str" if len(metrics) == 1 else f"tuple[{', '.join(['str'] * len(metrics))}]"
+    if isinstance(value, dict):
+        key, one = next(iter(value.items()))
+        return f"dict[{kind(key)}, {'tuple[str, ...]' if isinstance(one, tuple) else 'str'}]"
+    return f"tuple[{', '.join(['str'] * len(value))}]" if isinstance(value, tuple) else "str"
 
 
 def stub() -> str:
     """The text of the file."""
-    return HEAD + "".join(f"{name}: {kind(found)}\n" for name, found in sorted(constants.METRICS_OF.items()))
+    return HEAD + "".join(f"{name}: {kind(getattr(constants, name))}\n" for name in sorted(constants.ROWS_OF))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 
 A row has the name here and ncu's, the group that reads the metric and as what (`MetricGroup`), the section that
 collects it where a remedy can be that short, and what reports of older versions call it. A name on several rows means
-all of their metrics, the one to prefer first; a row without a metric says that one more group reads it.
+all of their metrics, the one to prefer first; a row without a metric says that one more group reads it. A name with
+keys is a mapping, a key of two words a pair.
 
 ``constants.pyi`` says the same to type checkers and editors; `tools/build_metric_constants.py` writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gemmprof.base.foreign_files import facts
@@ -17,20 +18,33 @@ from gemmprof.base.spread import grouped
 from gemmprof.metrics.groups import MetricGroup
 
 _ROWS = facts(__file__, "constants.csv")
-METRICS_OF = grouped((name, metric) for name, metric, *_ in _ROWS if metric)
-globals().update({name: found[0] if len(found) == 1 else tuple(found) for name, found in METRICS_OF.items()})
+# Key and metric of each row of a name.
+ROWS_OF = grouped((name, (key, metric)) for name, key, metric, *_ in _ROWS if metric)
+
+
+def _constant(rows: Iterable[tuple[str, str]]) -> object:
+    found = {key: tuple(metrics) for key, metrics in grouped(rows).items()}
+    one_each = max(map(len, found.values())) == 1
+    made = {
+        tuple(key.split()) if " " in key else key: metrics[0] if one_each else metrics
+        for key, metrics in found.items()
+    }
+    return made.get("", made)
+
+
+globals().update({name: _constant(rows) for name, rows in ROWS_OF.items()})
 
 # The name of today by the older one, where both mean the same in the same unit.
 OLDER_NAMES: Mapping[str, str] = MappingProxyType(
-    {older: metric for _, metric, _, _, _, names, _ in _ROWS for older in names.split()}
+    {older: metric for _, _, metric, _, _, _, names, _ in _ROWS for older in names.split()}
 )
 
 
 def group_of(analysis: str, *sections: str) -> MetricGroup:
     """The group of this name, which these sections collect."""
     rows = [
-        (role, section, METRICS_OF[name][0])
-        for name, _, group, role, section, *_ in _ROWS
+        (role, section, ROWS_OF[name][0][1])
+        for name, _, _, group, role, section, *_ in _ROWS
         if group == analysis
     ]
     roles = grouped((role, metric) for role, _, metric in rows)

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 from gemmprof.metrics.groups import MetricGroup
 
-METRICS_OF: dict[str, list[str]]
+ROWS_OF: dict[str, list[tuple[str, str]]]
 OLDER_NAMES: Mapping[str, str]
 
 def group_of(analysis: str, *sections: str) -> MetricGroup: ...
@@ -56,7 +56,10 @@ EXECUTED_PER_CATEGORY: str
 EXECUTED_PER_MODIFIER: str
 EXECUTED_PER_OPCODE: str
 FUNCTION_PCS: str
+GLOBAL_BYTES_PER_SECTOR_LIMIT_OF: dict[str, str]
+GLOBAL_BYTES_PER_SECTOR_OF: dict[str, str]
 GLOBAL_EXCESS: str
+GLOBAL_HIT_RATE_OF: dict[str, str]
 GLOBAL_IDEAL_BY_ADDRESS: str
 GLOBAL_LOAD_HIT_RATE: str
 GLOBAL_SECTORS_BY_ADDRESS: str
@@ -103,6 +106,7 @@ L2_THROUGHPUT: str
 L2_TO_L1_BYTES: str
 L2_TO_XBAR_PEAK: str
 L2_TO_XBAR_PER_SECOND: str
+LOCAL_HIT_RATE_OF: dict[str, str]
 LOCAL_LOAD_HIT_RATE: str
 LOCAL_SECTORS_BY_ADDRESS: str
 MAX_ACTIVE_CLUSTERS: str
@@ -112,6 +116,7 @@ MEMORY_BUSY: str
 MEMORY_PIPES_BUSY: str
 MEMORY_THROUGHPUT: str
 MEMORY_TYPE_BY_ADDRESS: str
+OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]]
 REGISTERS_PER_THREAD: str
 SAMPLED_BLOCKS: tuple[str, str, str]
 SAMPLED_IN_PASS: str
@@ -120,6 +125,7 @@ SAMPLES_DROPPED_BYTES: str
 SAMPLE_COUNT: str
 SAMPLING_INTERVAL_CYCLES: str
 SHARED_ATOMIC_WAVEFRONTS: str
+SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]]
 SHARED_EXCESS: str
 SHARED_IDEAL_BY_ADDRESS: str
 SHARED_LOAD_WAVEFRONTS: str
@@ -131,6 +137,7 @@ SHARED_MEMORY_STATIC: str
 SHARED_PEAK_PERCENT: str
 SHARED_WAVEFRONTS: str
 SHARED_WAVEFRONTS_BY_ADDRESS: str
+SHARED_WAVEFRONTS_OF: dict[str, str]
 SMSP_CLOCK: str
 SM_ACTIVE_CYCLES: str
 SM_BUSY: str
@@ -140,6 +147,8 @@ SM_COUNT: str
 SM_ELAPSED_CLOCK: str
 SM_ELAPSED_CYCLES_MAX: str
 SM_THROUGHPUT: str
+SPACE_REQUESTS: dict[tuple[str, str], str]
+SPACE_SECTORS: dict[tuple[str, str], str]
 SPILLING_LOADS: str
 SPILLING_REQUESTS: str
 SPILLING_STORES: str

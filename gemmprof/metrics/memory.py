@@ -5,28 +5,19 @@ from __future__ import annotations
 from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
 from gemmprof.metrics import constants
+from gemmprof.metrics.constants import (
+    GLOBAL_HIT_RATE_OF,
+    LOCAL_HIT_RATE_OF,
+    OFF_CHIP_SECTORS,
+    SHARED_CONFLICTS_OF,
+    SHARED_WAVEFRONTS_OF,
+    SPACE_REQUESTS,
+    SPACE_SECTORS,
+)
 from gemmprof.metrics.groups import MetricGroup
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
 
-# Shared memory: counters by operation, in ncu's words. ``op_ld`` counts LDS, LD and LDSM.
-_SHARED_OPERATIONS = {
-    **{"load": "l1tex__{}_ld", "store": "l1tex__{}_st", "atomic": "l1tex__{}_atom"},
-    **{"ldmatrix": "smsp__sass_l1tex_{}_ldsm", "stmatrix": "smsp__sass_l1tex_{}_stsm"},
-    **{"async_copy": "smsp__sass_l1tex_{}_ldgsts", "wgmma": "l1tex__{}_gmma"},
-}
-SHARED_WAVEFRONTS_OF = {
-    kind: f"{name.format('data_pipe_lsu_wavefronts_mem_shared_op')}.sum"
-    for kind, name in _SHARED_OPERATIONS.items()
-}
-SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]] = {
-    kind: (f"{name.format('data_bank_conflicts_pipe_lsu_mem_shared_op')}.sum",)
-    for kind, name in _SHARED_OPERATIONS.items()
-}
-SHARED_CONFLICTS_OF["async_copy"] = (
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-    *SHARED_CONFLICTS_OF["async_copy"],
-)
 # Warp-level instructions by address space and operation: the sum over the entries, each the first name that the report
 # has (another version of ncu, another name).
 _TERMS = grouped(
@@ -61,25 +52,10 @@ BANK_CONFLICTS = MetricGroup(
 
 # --- Global memory ---------------------------------------------------------------------------------------------------
 
-# ncu's words for the kinds of access.
-_KINDS = {"load": "ld", "store": "st", "reduction": "red", "atomic": "atom"}
-_LOAD_AND_STORE = ("load", "store")
-GLOBAL_REQUESTS_OF = {
-    **{kind: f"l1tex__t_requests_pipe_lsu_mem_global_op_{word}.sum" for kind, word in _KINDS.items()},
-    "async_copy": "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
-}
-GLOBAL_SECTORS_OF = {
-    kind: f"l1tex__t_sectors_pipe_lsu_mem_global_op_{word}.sum" for kind, word in _KINDS.items()
-}
-GLOBAL_HIT_RATE_OF = {
-    kind: f"l1tex__t_sector_pipe_lsu_mem_global_op_{word}_hit_rate.pct" for kind, word in _KINDS.items()
-}
-GLOBAL_BYTES_PER_SECTOR_OF, GLOBAL_BYTES_PER_SECTOR_LIMIT_OF = (
-    {
-        kind: f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{_KINDS[kind]}.{value}"
-        for kind in _LOAD_AND_STORE
-    }
-    for value in ("ratio", "max_rate")
+GLOBAL_REQUESTS_OF, GLOBAL_SECTORS_OF, LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF = (
+    {operation: name for (of, operation), name in names.items() if of == space}
+    for space in ("global", "local")
+    for names in (SPACE_REQUESTS, SPACE_SECTORS)
 )
 
 COALESCING = MetricGroup(
@@ -102,11 +78,7 @@ COALESCING = MetricGroup(
 
 # --- Local memory ----------------------------------------------------------------------------------------------------
 
-LOCAL_LOADS, LOCAL_STORES = (SPACE_INSTRUCTIONS["local", kind][0] for kind in _LOAD_AND_STORE)
-LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF, LOCAL_HIT_RATE_OF = (
-    {kind: f"l1tex__t_{what}_pipe_lsu_mem_local_op_{_KINDS[kind]}{value}" for kind in _LOAD_AND_STORE}
-    for what, value in (("requests", ".sum"), ("sectors", ".sum"), ("sector", "_hit_rate.pct"))
-)
+LOCAL_LOADS, LOCAL_STORES = (SPACE_INSTRUCTIONS["local", kind][0] for kind in ("load", "store"))
 
 SPILLS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
@@ -120,46 +92,9 @@ SPILLS = MetricGroup(
 
 # --- Memory chart ----------------------------------------------------------------------------------------------------
 
+# Behind the name of a count: its per cent of peak, and its rate.
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
-
-# Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak.
-SPACE_REQUESTS: dict[tuple[str, str], str] = {
-    **{("global", operation): name for operation, name in GLOBAL_REQUESTS_OF.items()},
-    **{("local", operation): name for operation, name in LOCAL_REQUESTS_OF.items()},
-    ("texture", "load"): "l1tex__t_requests_pipe_tex_mem_texture.sum",
-    **{
-        ("surface", kind): f"l1tex__t_requests_pipe_tex_mem_surface_op_{word}.sum"
-        for kind, word in _KINDS.items()
-    },
-    **{
-        ("distributed_shared", kind): f"l1tex__t_requests_pipe_lsu_mem_dshared_op_{word}.sum"
-        for kind, word in {**_KINDS, "reduction": "redas"}.items()
-    },
-}
-
-# 32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables).
-SPACE_SECTORS: dict[tuple[str, str], str] = {
-    **{("global", operation): name for operation, name in GLOBAL_SECTORS_OF.items()},
-    **{("local", operation): name for operation, name in LOCAL_SECTORS_OF.items()},
-    **{
-        key: name.replace("_requests_", "_sectors_")
-        for key, name in SPACE_REQUESTS.items()
-        if key[0] not in ("global", "local")
-    },
-}
-
-# L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``).
-OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
-    (aperture, operation): tuple(
-        f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}{suffix}.sum"
-        for unit in ("lts", "syslts")
-        # What is written, reduced or updated elsewhere is not looked up in this L2 on newer chips.
-        for suffix in (("_lookup_miss",) if operation == "read" else ("", "_lookup_miss"))
-    )
-    for aperture in ("sysmem", "peer")
-    for operation in ("read", "write", "red", "atom")
-}
 
 MEMORY_CHART = MetricGroup(
     sections=("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"),
