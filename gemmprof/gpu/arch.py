@@ -1,5 +1,5 @@
-"""The only tables of GPUs: ``chips.csv``, a row a chip with its limits, flags, tensor rates and L1; ``products.csv``;
-and here what was measured on a chip. One that is in no table has none of these: nothing is assumed of it.
+"""The only table of GPUs: ``chips.csv``, a row a chip with its limits, flags, tensor rates, L1, products, and what was
+measured on it. A chip that is not there has none of these: nothing is assumed of it.
 
 Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -22,40 +22,6 @@ WARP, BANKS, BANK_BYTES = 32, 32, 4
 # Of every chip in the table; a warp is given registers in steps of the last.
 REGISTERS_PER_SM, REGISTERS_PER_THREAD, REGISTER_UNIT = 65536, 255, 256
 
-_H200 = Practice(
-    card="an H200",
-    ceilings={
-        **dict.fromkeys(("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "uniform"), 0.97),
-        **dict.fromkeys(("lsu", "mio", "mio_data", "l1_data", "l1_writeback"), 0.97),
-        **dict.fromkeys(("tensor", "adu", "cbu", "idc", "tex"), 0.95),
-        **dict.fromkeys(("l1_to_l2", "l2_to_l1"), 0.9),
-        **dict.fromkeys(("l2", "l2_atomics", "block_launch"), 0.85),
-        # What recorded kernels reached: more than micro-benchmarks did, so those were none of these ceilings.
-        "l2_in": 0.94,
-        "l2_out": 0.89,
-        "l2_tags": 0.98,
-        "l2_atomics_meeting": 0.39,
-        "l2_atomics_meeting_fp64": 0.34,
-        "dram": 0.93,
-        "dram_copying": 0.87,
-        "dram_writing": 0.83,
-        "l1_lines": 1.0,
-    },
-    shared_cycles=30.0,
-    l1_cycles=38.0,
-    l2_cycles=270.0,
-    dram_cycles=850.0,
-    atomic_cycles=700.0,
-    store_cycles=600.0,
-    fence_cycles=1000.0,
-    tag_cycles=2.0,
-    wavefront_cycles=2.0,
-    barrier_cycles=15.0,
-    barrier_warp_cycles=1.96,
-)
-# Both from tests/data/ceilings (`make ceilings`). Cards of one compute capability differ in their memory.
-_H100 = replace(_H200, card="an H100", l2_cycles=278.0, dram_cycles=878.0, atomic_cycles=721.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -66,13 +32,13 @@ class Product:
     sm_count: int | None = None
 
 
-def _rates(text: str) -> dict[str, float]:
-    """Tensor rates by type, from ``fp16=8192/3 int8=…``."""
-    # A plain dict, as the ceilings above: results hold their chip's limits, and must travel to other processes.
+def _numbers(text: str) -> dict[str, float]:
+    """Numbers by name, from ``fp16=8192/3 int8=…``."""
+    # Plain dicts: results hold their chip's limits, and must travel to other processes.
     found = {}
-    for kind, rate in (word.split("=") for word in text.split()):
-        whole, _, part = rate.partition("/")
-        found[kind] = float(whole) / float(part or 1)
+    for name, number in (word.split("=") for word in text.split()):
+        whole, _, part = number.partition("/")
+        found[name] = float(whole) / float(part or 1)
     return found
 
 
@@ -81,9 +47,28 @@ def _pair(text: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+# Of the first card that was measured; of others what is different stands with their chip (`make ceilings` measures).
+_MEASURED = {name: float(value) for name, value, _ in facts(__file__, "practice.csv")}
+
+
+def _practices(text: str) -> Iterator[Practice]:
+    """What was measured on cards with a chip, from ``an H200; an H100: l2_cycles=278 …``: other cards, other memory."""
+    for card, different in re.findall(r"([^;:]+)(?:: ([^;]*))?", text):
+        values = _MEASURED | _numbers(different)
+        cycles = {name: values.pop(name) for name in [*values] if name.endswith("_cycles")}
+        yield Practice(card.strip(), values, **cycles)
+
+
+def _products(pair: tuple[int, int], text: str) -> Iterator[Product]:
+    for name, count in re.findall(r"([^;=]+)(?:=(\d+))?", text):
+        yield Product(name.strip(), pair, int(count) if count else None)
+
+
 def _limits(row: Sequence[str]) -> ArchLimits:
     """A chip's row of the table, with what changed once and for all."""
-    capability, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor = row
+    capability, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor, *_ = (
+        row
+    )
     pair = _pair(capability)
     ampere_on, hopper_on = pair >= (8, 0), pair >= (9, 0)
     # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
@@ -112,15 +97,18 @@ def _limits(row: Sequence[str]) -> ArchLimits:
         barriers_limit_occupancy=hopper_on,
         cubin_counts_reserve=hopper_on,
         l1_bytes=int(l1) * 1024,
-        tensor=_rates(tensor),
-        fast_tensor=_rates(fast_tensor),
-        practice=_H200 if pair == (9, 0) else None,
+        tensor=_numbers(tensor),
+        fast_tensor=_numbers(fast_tensor),
+        practice=next(iter(_PRACTICES[pair]), None),
     )
 
 
+_CHIPS = facts(__file__, "chips.csv")
+_PRACTICES = {_pair(row[0]): tuple(_practices(row[-1])) for row in _CHIPS}
+
 # Every architecture by compute capability, oldest first.
 LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
-    {limits.compute_capability: limits for limits in map(_limits, facts(__file__, "chips.csv"))}
+    {limits.compute_capability: limits for limits in map(_limits, _CHIPS)}
 )
 
 # The architectures that every stage of the ladders must compile for, unless it is written for some only.
@@ -137,10 +125,8 @@ def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Pr
         compute_capability: of the card.
         name: of the card, as its driver calls it: cards of one capability may have other memory.
     """
-    if compute_capability == (9, 0) and "H100" in name:
-        return _H100, True
-    limits = LIMITS.get(compute_capability)
-    own = limits.practice if limits is not None else None
+    cards = _PRACTICES.get(compute_capability, ())
+    own = next((card for card in cards if card.card.split()[-1] in name), next(iter(cards), None))
     return (MEASURED, False) if own is None else (own, True)
 
 
@@ -223,10 +209,7 @@ def limits_of(compute_capability: Any) -> ArchLimits:
 
 
 # Common products, each name once.
-PRODUCTS = tuple(
-    Product(name, _pair(capability), int(sms) if sms else None)
-    for name, capability, sms in facts(__file__, "products.csv")
-)
+PRODUCTS = tuple(product for row in _CHIPS for product in _products(_pair(row[0]), row[-2]))
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
 _NOISE = (
