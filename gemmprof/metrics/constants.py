@@ -2,8 +2,8 @@
 
 A row has the name here and ncu's, the group that reads the metric and as what (`MetricGroup`), the section that
 collects it where a remedy can be that short, and what reports of older versions call it. A name on several rows means
-all of their metrics, the one to prefer first; a row without a metric says that one more group reads it. A name with
-keys is a mapping, a key of two words a pair.
+all of their metrics, the one to prefer first; a row without a metric says that one more group reads them. A name with
+keys is a mapping, a key of several words a tuple.
 
 ``constants.pyi`` says the same to type checkers and editors; `tools/build_metric_constants.py` writes it.
 """
@@ -43,15 +43,15 @@ OLDER_NAMES: Mapping[str, str] = MappingProxyType(
 def group_of(analysis: str, *sections: str) -> MetricGroup:
     """The group of this name, which these sections collect."""
     rows = [
-        (role, section, ROWS_OF[name][0][1])
-        for name, _, _, group, role, section, *_ in _ROWS
+        (role, section, metric)
+        for name, key, own, group, role, section, *_ in _ROWS
         if group == analysis
+        for metric in ([own] if own else [metric for of, metric in ROWS_OF[name] if key in ("", of)])
     ]
     roles = grouped((role, metric) for role, _, metric in rows)
     sources = grouped((section, metric) for _, section, metric in rows if section)
     return MetricGroup(
         sections,
-        required=tuple(roles.get("required", ())),
-        expected=tuple(roles.get("expected", ())),
+        **{role: tuple(metrics) for role, metrics in roles.items()},
         sources={section: tuple(metrics) for section, metrics in sources.items()},
     )
