@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gemmprof.base.documents import DocumentError
-from gemmprof.base.errors import GemmprofError, ProfilerError
+from gemmprof.base.errors import ProfilerError
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu import profile_pass
-from gemmprof.profiler.ncu.failures import KilledError, hits_every_stage
+from gemmprof.profiler.ncu.failures import KILLED, NcuError
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.program import Program
 from gemmprof.profiler.site import VISIBLE
@@ -89,11 +89,11 @@ class Profiling:
             if result.error is not None and self._passes(result.error, patience):
                 pass  # whoever had the counters may have done with them
             elif result.error is not None:
-                if hits_every_stage(result.error):
+                if result.error.hits_every_stage:
                     raise self._with_kept(result.error)
                 if result.attributed is not None or len(tasks) == 1 or one_by_one:
                     attributed = result.attributed or tasks[0]
-                    if isinstance(result.error, KilledError) and attributed.key not in given_another_try:
+                    if result.error.kind == KILLED and attributed.key not in given_another_try:
                         # Somebody, or the kernel's out-of-memory killer, ended ncu: hardly this stage's fault.
                         given_another_try.add(attributed.key)
                         tasks = missing()
@@ -104,11 +104,11 @@ class Profiling:
                     one_by_one = True
             tasks = missing()
 
-    def _passes(self, error: ProfilerError, patience: profile_pass.Patience) -> bool:
+    def _passes(self, error: NcuError, patience: profile_pass.Patience) -> bool:
         """Wait where another profiler has the counters; whether to try again."""
         try:
             again = patience.again(error)
-        except ProfilerError as last:
+        except NcuError as last:
             raise self._with_kept(last) from None
         if self._keeper.stopping.is_set():
             raise Interrupted
@@ -168,7 +168,7 @@ class Profiling:
                 if self._program is not None:
                     self._program[0].end()
 
-    def _with_kept(self, error: ProfilerError) -> GemmprofError:
+    def _with_kept(self, error: NcuError) -> NcuError:
         """The error, with the way to continue."""
         kept = f"verification and timing are kept: `gemmprof collect --resume {self._keeper.directory}` continues"
-        return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)
+        return error.but(remedies=(*error.remedies, kept))

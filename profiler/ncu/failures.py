@@ -6,70 +6,45 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from gemmprof.base.errors import ProfilerError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, facts, read_text
 
-# How each failure looks in the log, whatever the case, what to say of it, and what to do, most likely remedy first.
+# What went wrong, in the order in which it is looked for, causes before their consequences: how it looks in the log,
+# whatever the case, what to say of it, and what to do, most likely remedy first.
 _TABLE = {
-    name: (re.compile(pattern, re.IGNORECASE), says, tuple(remedies))
-    for name, pattern, says, *remedies in facts(__file__, "failures.csv")
+    kind: (re.compile(pattern, re.IGNORECASE), says, tuple(remedies))
+    for kind, pattern, says, *remedies in facts(__file__, "failures.csv")
 }
+# The kinds that somebody asks for, and that of an ncu which something ended from outside.
+RESOURCE, KERNEL, NOTHING, KILLED = "resource", "kernel", "nothing", "killed"
+
+COUNTER_REMEDIES = _TABLE["permission"][2]
 
 
-class KnownFailure(ProfilerError):
-    """A failure whose cause shows in the log; the table beside this file has its words by the name of the class."""
+class NcuError(ProfilerError):
+    """What went wrong under Nsight Compute; ``kind`` is its row of the table beside this file."""
 
-    EVERYWHERE: ClassVar[bool] = True
-    """The cause hits every stage alike: trying the next one would be in vain."""
+    def __init__(
+        self, message: str, *, kind: str = "", remedies: Sequence[str] = (), found: str = ""
+    ) -> None:
+        super().__init__(message, remedies=remedies, found=found)
+        self.kind = kind
 
+    @property
+    def hits_every_stage(self) -> bool:
+        """Whether the cause would stop every other stage as well: trying the next one would be in vain."""
+        return self.kind not in ("", KERNEL, KILLED)
 
-class CounterPermissionError(KnownFailure):
-    """The user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)."""
+    def but(self, *, remedies: Sequence[str] | None = None, found: str | None = None) -> NcuError:
+        """The same with other remedies, or other words for what was found."""
+        return NcuError(
+            self.message,
+            kind=self.kind,
+            remedies=self.remedies if remedies is None else remedies,
+            found=self.found if found is None else found,
+        )
 
-
-class ProfilerBusyError(KnownFailure):
-    """Another profiler holds the GPU's counters."""
-
-
-class DriverResourceError(ProfilerBusyError):
-    """Another profiler holds what the driver gives to one at a time; it may be done in a moment (`patience`)."""
-
-
-class DriverMismatchError(KnownFailure):
-    """The driver is too old for this Nsight Compute, or cannot profile at all."""
-
-
-class DiskFullError(KnownFailure):
-    """The report could not be written."""
-
-
-class MetricNameError(KnownFailure):
-    """A section or metric that this Nsight Compute does not know on this GPU."""
-
-
-class KernelFaultError(KnownFailure):
-    """The profiled program or its kernel failed."""
-
-    EVERYWHERE = False
-
-
-class NothingProfiledError(KnownFailure):
-    """Nsight Compute ran through and profiled no kernel."""
-
-
-class KilledError(ProfilerError):
-    """Something ended ncu from outside."""
-
-
-# In the order in which they are looked for: causes before their consequences.
-KNOWN_FAILURES: tuple[type[KnownFailure], ...] = (
-    *(CounterPermissionError, DriverResourceError, ProfilerBusyError, DriverMismatchError),
-    *(DiskFullError, MetricNameError, KernelFaultError, NothingProfiledError),
-)
-
-COUNTER_REMEDIES = _TABLE[CounterPermissionError.__name__][2]
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
 _PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)"(?: - \d+|: )')
@@ -123,22 +98,15 @@ class NcuLog:
             return cls()
 
 
-def known_failure(lines: Sequence[str]) -> tuple[type[KnownFailure], str] | None:
+def _known(lines: Sequence[str]) -> tuple[str, str] | None:
     """The first known cause that some line shows, and that line."""
-    return next(
-        (
-            (known, line)
-            for known in KNOWN_FAILURES
-            for line in lines
-            if _TABLE[known.__name__][0].search(line)
-        ),
-        None,
-    )
+    found = ((kind, line) for kind, (shown, *_) in _TABLE.items() for line in lines if shown.search(line))
+    return next(found, None)
 
 
 def translate(
     log: NcuLog, *, log_file: Path, exit_code: int | None = None, output: str = ""
-) -> ProfilerError | None:
+) -> NcuError | None:
     """One error for everything the log complains about, None if it complains about nothing.
 
     Args:
@@ -147,20 +115,20 @@ def translate(
         output: the last lines that ncu and the program wrote to standard output and error.
     """
     spoken = [line for line in output.splitlines() if line.strip()]
-    cause = known_failure([*log.errors, *log.warnings]) or known_failure(spoken)
+    cause = _known([*log.errors, *log.warnings]) or _known(spoken)
     see = f"the whole log is in {log_file}"
     if cause is not None:
-        failure, line = cause
-        _, says, remedies = _TABLE[failure.__name__]
-        return failure(says, remedies=(*remedies, see), found=line)
+        kind, line = cause
+        _, says, remedies = _TABLE[kind]
+        return NcuError(says, kind=kind, remedies=(*remedies, see), found=line)
     if log.errors:
-        return ProfilerError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
+        return NcuError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
     last = spoken[-1] if spoken else ""
     if (number := _signal(exit_code)) is not None:
         remedies = ("check free memory (a killed process is often out of memory)", see)
-        return KilledError(f"ncu was ended by signal {number}", remedies=remedies, found=last)
+        return NcuError(f"ncu was ended by signal {number}", kind=KILLED, remedies=remedies, found=last)
     if exit_code:
-        return ProfilerError(f"ncu ended with exit code {exit_code}", remedies=[see], found=last)
+        return NcuError(f"ncu ended with exit code {exit_code}", remedies=[see], found=last)
     return None
 
 
@@ -169,8 +137,3 @@ def _signal(exit_code: int | None) -> int | None:
     if exit_code is None:
         return None
     return {128 + 9: 9, 128 + 15: 15}.get(exit_code) if exit_code >= 0 else -exit_code
-
-
-def hits_every_stage(error: ProfilerError) -> bool:
-    """Whether the cause of ``error`` would stop every other stage as well."""
-    return isinstance(error, KnownFailure) and error.EVERYWHERE

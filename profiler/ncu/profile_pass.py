@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.base.errors import ProfilerError
 from gemmprof.base.foreign_files import open_file, read_end
 from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
@@ -23,7 +22,7 @@ from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import WireError
 from gemmprof.profiler.job import Event, Events, Job, Task
 from gemmprof.profiler.ncu.command import NcuCommand, known_to
-from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate
+from gemmprof.profiler.ncu.failures import KERNEL, RESOURCE, NcuError, NcuLog, translate
 from gemmprof.profiler.program import TAIL_BYTES, Ending, Program, follow_program, start_program
 
 REPORTS, LOGS = "reports", "logs"
@@ -58,7 +57,7 @@ class PassOutcome:
 
     finished: tuple[ProfiledTask, ...] = ()  # the tasks whose launches are in its report
     attributed: Task | None = None  # the task that was being profiled when the pass failed
-    error: ProfilerError | None = None  # why it failed, None if it did not
+    error: NcuError | None = None  # why it failed, None if it did not
     interrupted: bool = False  # Ctrl-C ended it early
     card: Card | None = None  # the GPU, where it was not chosen in advance
 
@@ -137,12 +136,12 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
     ending = ending or Ending(0, False, read_end(files.output, TAIL_BYTES))
     error = translate(log, log_file=files.log, exit_code=ending.exit_code, output=ending.output)
     if error is None and said:
-        error = KernelFaultError("the kernel failed under Nsight Compute", found=said)
+        error = NcuError("the kernel failed under Nsight Compute", kind=KERNEL, found=said)
     elif error is not None and said:
-        error = type(error)(error.message, remedies=error.remedies, found=f"{said}; {error.found}")
+        error = error.but(found=f"{said}; {error.found}")
     finished = _finished(files, launched, log)
     if error is None and not finished and not ending.interrupted:
-        error = ProfilerError(
+        error = NcuError(
             "Nsight Compute left no complete report",
             remedies=[
                 "`gemmprof collect --resume` profiles what is missing",
@@ -195,17 +194,18 @@ class Patience:
         self._note, self._pause = note, pause
         self._tried = 0
 
-    def again(self, error: ProfilerError) -> bool:
+    def again(self, error: NcuError) -> bool:
         """Whether to try again: the error is one that passes, and it was waited a while for that.
 
         Raises:
-            DriverResourceError: it did not pass.
+            NcuError: it did not pass.
         """
-        if not isinstance(error, DriverResourceError):
+        if error.kind != RESOURCE:
             return False
         if self._tried == len(PAUSES):
-            raise DriverResourceError(
+            raise NcuError(
                 f"{error.message}, and still did after {len(PAUSES) + 1} tries in {sum(PAUSES):.0f} s",
+                kind=RESOURCE,
                 remedies=error.remedies,
                 found=error.found,
             )

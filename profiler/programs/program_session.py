@@ -21,12 +21,12 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.base.amounts import counted
-from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.metrics import LEAN
 from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
-from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
+from gemmprof.profiler.ncu.failures import NOTHING, NcuError, NcuLog, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.program import TAIL_BYTES, start_program
@@ -207,7 +207,7 @@ class ProgramProfiler:
         while True:
             try:
                 return self._run_once(command, shown, on_launch)
-            except ProfilerError as error:
+            except NcuError as error:
                 if not patience.again(error):
                     raise
 
@@ -241,30 +241,30 @@ class ProgramProfiler:
             ranks.known,
         )
 
-    def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> ProfilerError:
+    def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> NcuError:
         """ncu's failure in the words of `collect`, with the remedies that fit a user's own program."""
         error = translate(log, log_file=file, exit_code=exit_code, output=output)
         if error is None:
-            error = NothingProfiledError(
-                "Nsight Compute profiled no kernel", remedies=[f"the whole log is in {file}"]
+            error = NcuError(
+                "Nsight Compute profiled no kernel", kind=NOTHING, remedies=[f"the whole log is in {file}"]
             )
         remedies = [
             text
             for text in error.remedies
             if "`gemmprof collect" not in text and "python -m pytest" not in text
         ]
-        if len(remedies) < len(error.remedies) or isinstance(error, NothingProfiledError):
+        if len(remedies) < len(error.remedies) or error.kind == NOTHING:
             remedies.insert(
                 0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
             )
         launcher = Path(self.program[0]).name
-        if launcher in _STARTED_ELSEWHERE and isinstance(error, NothingProfiledError):
+        if launcher in _STARTED_ELSEWHERE and error.kind == NOTHING:
             remedies.insert(
                 0,
                 f"{launcher} may start its processes where ncu does not see them: put the profiler behind it, "
                 f"{launcher} … gemmprof profile -o DIR -- PROGRAM, with a DIR of each process's own",
             )
-        return type(error)(error.message, remedies=remedies, found=error.found)
+        return error.but(remedies=remedies)
 
 
 def _wait(

@@ -15,7 +15,7 @@ from gemmprof.model import Problem
 from gemmprof.profiler import profiling
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import profile_pass
-from gemmprof.profiler.ncu.failures import DriverResourceError, KilledError
+from gemmprof.profiler.ncu.failures import KILLED, RESOURCE, NcuError
 from gemmprof.profiler.ncu.profile_pass import Patience
 from gemmprof.profiler.programs.program_session import ProgramProfiler
 
@@ -77,15 +77,17 @@ def test_a_program_is_profiled_as_soon_as_the_other_ncu_is_done(ncu, tmp_path: P
 
 def test_one_that_is_never_done_is_told(ncu, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("GEMMPROF_NCU", str(ncu(99)))
-    with pytest.raises(DriverResourceError, match="still did after 4 tries") as error:
+    with pytest.raises(NcuError, match="still did after 4 tries") as error:
         profiler(tmp_path, []).profile(())
-    assert ncu.calls() == 4
+    assert ncu.calls() == 4 and error.value.kind == RESOURCE
     assert "driver resource was unavailable" in error.value.found
     assert any("end other profilers" in remedy for remedy in error.value.remedies)
 
 
 def test_another_error_is_not_waited_for() -> None:
-    assert not Patience(lambda _: pytest.fail("it waits")).again(KilledError("ncu was ended by signal 9"))
+    assert not Patience(lambda _: pytest.fail("it waits")).again(
+        NcuError("ncu was ended by signal 9", kind=KILLED)
+    )
 
 
 class Kept:
