@@ -353,6 +353,9 @@ class Finding:
     variants: tuple[Rewrite, ...] = ()  # the ways to change it, the best first
     # cause of a finding before it that saves the same loss, '' where it is a loss of its own
     another_way_to: str = ""
+    # such a way by a general name (more warps, more loads in flight, wider accesses) that saves far less than what
+    # stands before it, or little: it is no statement
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +371,7 @@ NOTABLE = 0.08
 
 
 def _notable(loss: Sequence[Finding]) -> bool:
-    return max(one.saves for one in loss) >= NOTABLE
+    return loss[0].saves >= NOTABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,9 +405,11 @@ class Explanation:
     @property
     def losses(self) -> tuple[tuple[Finding, ...], ...]:
         """The findings by the loss that they save, first what saves it, then other ways to the same: those of
-        `NOTABLE` size.
+        `NOTABLE` size, without minor ways.
         """
-        return tuple(tuple(loss) for loss in self._by_loss() if _notable(loss))
+        return tuple(
+            tuple(one for one in loss if not one.minor) for loss in self._by_loss() if _notable(loss)
+        )
 
     @property
     def small(self) -> tuple[Finding, ...]:

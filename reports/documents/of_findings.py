@@ -65,6 +65,7 @@ class FindingPart(Part, frozen=True):
     change: str
     variants: tuple[VariantPart, ...]
     another_way_to: str
+    minor: bool
 
 
 class LimitPart(Part, frozen=True):
