@@ -56,6 +56,10 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
+APART = 1.9
+"""Sectors over what the bytes fill, from which on lanes lie apart: every second word. What touches fewer are rows that
+begin off a border, as those of a tile with its rim do.
+"""
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
@@ -146,7 +150,7 @@ def _wasteful(work: Work) -> Mask:
         return none
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
-    wasteful = (excess / executed > MISALIGNED_SECTORS) & (excess > 0.2 * work.global_sectors)
+    wasteful = (excess / executed > MISALIGNED_SECTORS) & (work.global_sectors >= APART * work.global_ideal)
     wasteful &= ~work.where(lambda line: line.is_atomic)
     for index, one in checked_forms(work).items():
         if wasteful[index] and (one.verdict in ("exact", "agrees") or _out_of_step(work, one.form)):
@@ -478,9 +482,21 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     turned = f"Give blocks more threads along x ({along} now), swap" if by_rows else "Swap"
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
-        f"sectors where {max(1.0, ideal):.0f} would hold the bytes. {turned} the loop order, store structures as "
-        "arrays, or go through shared memory."
+        f"sectors where {max(1.0, ideal):.0f} would hold the bytes{_apart(work, worst)}. {turned} the loop order, "
+        "store structures as arrays, or go through shared memory."
     )
+
+
+def _apart(work: Work, at: int) -> str:
+    """How far apart lanes lie, where that is one number."""
+    checked = checked_forms(work).get(at)
+    terms = checked.form.address.terms if checked is not None else {}
+    places = terms.get((), 0)
+    others = (number for factors, number in terms.items() if factors)
+    if isinstance(places, int) or len(places) < WARP or not all(isinstance(one, int) for one in others):
+        return ""
+    steps = set(np.diff(places[:WARP]).tolist())
+    return f": lanes lie {abs(steps.pop()):,} bytes apart" if len(steps) == 1 else ""
 
 
 def narrow_access(work: Work) -> Iterator[Candidate]:
@@ -584,8 +600,8 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         Fix(keep=keep, latency=waits, resources=resources, warps=warps),
         most=within(work, stays),
         change=(
-            f"Let a thread take {significant(1.0 / ratio, 2)} elements at once, up to {WIDE} bytes an access (float4, "
-            f"uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
+            f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
+            f"(float4, uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
         ),
     )
 

@@ -114,7 +114,7 @@ def over_time(work: Work) -> tuple[Evidence, ...]:
         return ()
     return tuple(
         derived(
-            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} %: {phase.what}",
+            f"time lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} % ({phase.what})",
             phase.costs_percent,
             "%",
         )
@@ -147,11 +147,11 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         return
     if dealt.blocks < work.sms:
         # Where mostly nothing runs, a launch takes what starting and ending one do, however it is cut.
-        if _divisible(work) and work.idle_start < 0.5:
+        if divisible(work) and work.idle_start < 0.5:
             yield from _small_grid(work, dealt)
         return
     schedulers = work.sms * WARPS_A_CYCLE["issue"]
-    if work.launched_warps < schedulers and dealt.per_sm and _divisible(work):
+    if work.launched_warps < schedulers and dealt.per_sm and divisible(work):
         # Schedulers without a warp issue nothing, as SMs without a block do.
         possible = float(dealt.per_sm * work.warps_of_block)
         fix = Fix(warps=_times_the_warps(work, possible))
@@ -169,7 +169,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         yield from _unequal_blocks(work, dealt)
 
 
-def _divisible(work: Work) -> bool:
+def divisible(work: Work) -> bool:
     """Whether more blocks would have something to do at the same time: a warp of accesses for each SM, and no loop
     in which warps mostly wait for the round before.
     """
@@ -289,8 +289,13 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         cause="workload_imbalance",
         variants=(Variant("equal shares", Fix(imbalance=even, warps=warps)),),
         change=(
-            f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
-            + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
+            (
+                f"Let the warps of an SM end together: {gap:.1f} times as many could be resident as are, for those "
+                "that are done early leave their places empty."
+                if imbalance < UNEVEN
+                else f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
+                + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
+            )
             + " Give each warp and block an equal share (sort by size, split the long ones), or let "
             "blocks fetch work from a queue."
         ),

@@ -36,6 +36,7 @@ from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import (
     TURN,
     Array,
+    Mask,
     Work,
     constant_turns,
     indexed_constants,
@@ -43,6 +44,7 @@ from gemmprof.analysis.explanation.demands.work import (
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
 STAYS = 1 / 2  # of the shared loads, where a thread's tile is twice as long and wide
+READ_AGAIN = 2.5  # reads of a stored value; a sum by halves reads each twice
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
@@ -117,6 +119,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         return
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
+    if _read_once(work, loads):
+        return
 
     keep = keep_of(work)
     keep[loads] = STAYS
@@ -144,6 +148,17 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _read_once(work: Work, loads: Mask) -> bool:
+    """Whether what is stored in shared memory is hardly read more often than by one thread, as where values are halved
+    or exchanged: no tile in registers reads it fewer times. Fragments for tensor cores are many lanes' values at once.
+    """
+    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+    stores = work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
+    read, stored = float((widths * work.threads)[loads].sum()), float((widths * work.threads)[stores].sum())
+    fragments = work.where(lambda line: line.opcode in ("LDSM", "LD"))
+    return read < READ_AGAIN * stored and not (fragments & loads & (work.executed > 0)).any()
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:

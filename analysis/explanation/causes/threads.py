@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import added_up, same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
-from gemmprof.analysis.explanation.causes.grid import ALMOST, cut_finer, occupancy_of, over_time
+from gemmprof.analysis.explanation.causes.grid import ALMOST, cut_finer, divisible, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     Form,
@@ -41,6 +41,7 @@ from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 
 ROUNDS = 2.0  # rounds over a row up to which it is short
+ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
 MIXED = 0.1  # share of the divided warps that stay
@@ -101,7 +102,10 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         cause="branch_divergence",
         variants=tuple(variants),
         change=(
-            f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
+            f"Share out among the threads what one of them does alone: {active[worst] * entry:.1f} of {entry:.0f} are "
+            "active where it costs most."
+            if active[worst] * entry < ALMOST_ALONE
+            else f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
             "computation."
         ),
@@ -403,7 +407,9 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     if on_each < ALMOST:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
-        # Fewer blocks than would fit.
+        # Fewer blocks than would fit, of work that has more to give.
+        if not divisible(work):
+            return
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
             f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
