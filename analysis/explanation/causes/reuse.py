@@ -310,6 +310,8 @@ def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: s
 
 def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
+    if flows.dram_read > LOADED_AGAIN * flows.asked:
+        return  # each sector that is asked for comes from DRAM: nobody else had it
     launch = work.profile.launch
     distinct = sum(one.thread for one in known)
     # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
@@ -472,8 +474,8 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             shared_bytes=round(size),
         ),
         change=(
-            f"Load what a block shares once into shared memory: its threads ask for "
-            f"{again:.0f} times as much as differs."
+            "Load what a block's threads share into shared memory, once: they load each of its bytes "
+            f"{again:.0f} times now."
         ),
     )
 
@@ -568,12 +570,29 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
             ),
         ),
         change=(
-            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
+            f"Read it once: {again:.1f} times all allocated memory was read from DRAM, each block's part by that block "
+            "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
+            "it a smaller part at a time."
+            if _blocks_share_nothing(work)
+            else f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
         evidence=evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
         attributed=_fetches(work, flows),
     )
+
+
+def _blocks_share_nothing(work: Work) -> bool:
+    """Whether most of what is loaded differs from block to block, along whichever axis they are numbered."""
+    loads = work.global_loads & (work.executed > 0)
+    own = np.zeros(len(loads), dtype=bool)
+    for at, one in checked_forms(work).items():
+        own[at] = loads[at] and any(symbol.blocks for symbol in one.form.address.symbols)
+    for axis, blocks in enumerate(work.profile.launch.grid):
+        if blocks > 1:
+            own &= ~same_along(work, axis)
+    sectors = work.global_sectors
+    return 2.0 * float(sectors[own].sum()) > float(sectors[loads].sum())
 
 
 def _fetched_again(work: Work, flows: Traffic) -> Candidate:
@@ -586,8 +605,8 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         )
         if _by_copies(flows)
         else (
-            "Let a block use what it shares with its neighbours while L1 holds it",
-            "Give blocks square tiles.",
+            "Let a block use more of what it fetches",
+            "Larger or square tiles share more of it.",
         )
     )
 
@@ -596,8 +615,9 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         cause="cache_locality",
         variants=(
             Variant(
-                "an order of work that stays in L2",
+                "less fetched from L2",
                 Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read)),
+                plain=not _by_copies(flows),
             ),
         ),
         change=(
