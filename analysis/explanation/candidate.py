@@ -30,6 +30,7 @@ class Variant:
         most: share of the time that has no reason to stay where it is changed: the warps' time in what it touches.
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
         plain: the sentence says what Triton's programmers change, too.
+        of_threads: it deals out work to other threads, which Triton does by itself.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Variant:
     up_to: bool = False
     most: float = 1.0
     plain: bool = False
+    of_threads: bool = False
 
 
 @dataclass(frozen=True)

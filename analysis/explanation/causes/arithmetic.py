@@ -227,11 +227,15 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         variants.append(shared)
         gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
     again = computed_again(work, WHOLE_NUMBERS)
+    # A number of the code that goes to a register is nothing that is worked out.
+    numbers = work.where(lambda line: not line.reads and not line.space)
+    again = replace(again, keep=np.where(numbers, 1.0, again.keep))
     if float(work.executed @ (1.0 - again.keep)) > LITTLE * work.total_executed:
         variants.append(
             Variant(
                 "looked up",
                 Fix(keep=again.keep, instructions={"lsu": again.loads}, passes=again.loads),
+                plain=True,
                 change="Compute each value once, in a table or on the host: other threads, blocks or rounds come to "
                 "the same again.",
             )
@@ -264,7 +268,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 if part >= LITTLE
                 else "instructions that work out single bits"
                 if single is not None
-                else "instructions that neighbouring threads repeat",
+                else "instructions that neighbouring threads repeat"
+                if cause == "integer_arithmetic"
+                else "instructions that come to the same again",
                 gone,
             ),
             *evidence(work, metrics.BUSY["fma_heavy"][0], metrics.BUSY["xu"][0]),
@@ -283,7 +289,9 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     stores = work.where(lambda line: line.is_store and line.space == "global") & (
         work.threads > work.executed
     )
-    if not stores.any() or work.barriers.any():  # threads that meet work with one another's values
+    exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
+    # Threads that meet or exchange work with one another's values: what they have alike they execute once.
+    if not stores.any() or work.barriers.any() or exchanges.any():
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
     times = np.maximum(1.0, np.minimum(neighbours_alike(work), widest))
@@ -303,6 +311,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     variant = Variant(
         f"once for {number:.0f} neighbouring results",
         Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
+        of_threads=True,
         change=(
             f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. Let a "
             "thread compute that many results, or exchange them (__shfl_sync)."
@@ -348,10 +357,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     if part < LITTLE:
         return
     names = ", ".join(found.names) or "precise functions"
-    takes = (
-        f"{names} {'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
-        "than they would then."
-    )
+    takes = f"{names}: {100 * part:.0f} % of all instructions would be gone."
 
     def variant(name: str, keep: Array, change: str, *, exact: bool) -> Variant:
         loads = 0.0 if keep is found.fast else found.looked_up
@@ -411,8 +417,8 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
         cause="expensive_math",
         variants=(Variant("products with reciprocals", fix, up_to=True),),
         change=(
-            f"Multiply by reciprocals of what is divided by again and again: FP64 divisions take {100 * gone:.0f} % "
-            "more of all instructions. The code of this chip is not disassembled here, so look for those whose divisor "
+            f"Multiply by reciprocals of what is divided by again and again: FP64 divisions are {100 * gone:.0f} % of "
+            "all instructions more. The code of this chip is not disassembled here, so look for those whose divisor "
             "is a constant, or stays in a loop."
         ),
         evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *evidence(work, metrics.BUSY["fp64"][0])),

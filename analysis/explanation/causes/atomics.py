@@ -86,11 +86,16 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         combined = _combined(work, atomics, retries, stays)
         variants = [Variant("combined in the warp or block first", combined), *copies]
     in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
+    swaps = atomics & work.where(lambda line: ".CAS" in line.text)
+    a_table = not hot and 2.0 * float(work.executed[swaps].sum()) > executed
     yield Candidate(
         cause="global_atomics",
         variants=tuple(variants),
         change=(
-            f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
+            "Keep the table that a warp or block fills in shared memory, and write it out once: each compare-and-swap "
+            "in global memory waits for L2."
+            if a_table
+            else f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
         ),
         evidence=(
@@ -141,8 +146,9 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
             resources={**fix.resources, "block_launch": share(blocks, float(work.profile.launch.blocks))},
         ),
         change=(
-            f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} are "
-            f"updated {1.0 / stays:.0f} times as often. Let {blocks:,.0f} blocks loop over the work."
+            f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} or more "
+            f"are updated, about {1.0 / stays:.0f} times each. Let {blocks:,.0f} blocks loop over the work, each with "
+            "a part of the words where they do not fit."
         ),
     )
 

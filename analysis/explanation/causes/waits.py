@@ -64,6 +64,8 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     in_chains = share(float(wait[chained].sum()), waited)
     if (in_chains * cycles < 1.0 or in_chains < 0.3) and of_chains < 0.08:
         return
+    shuffles = work.where(lambda line: line.opcode == "SHFL")
+    of_shuffles = float(short[shuffles].sum()) if short is not None else 0.0
     # Four chains of four-cycle instructions leave no cycle to wait.
     fix = Fix(
         reasons={flow.WAIT: 1.0 - in_chains},
@@ -75,7 +77,10 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         cause="instruction_latency",
         variants=(Variant("four chains", fix),),
         change=(
-            "Give each thread several independent chains: unroll with separate accumulators. Each "
+            "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
+            "before it, those of another row do not."
+            if of_shuffles > 0.5 * (in_chains * waited + of_chains)
+            else "Give each thread several independent chains: unroll with separate accumulators. Each "
             f"instruction waits {cycles:.1f} cycles for the one before it."
         ),
         evidence=(
