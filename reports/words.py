@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.explanation.prediction import calibration
-from gemmprof.analysis.explanation.trust import NOT_PROFILED
+from gemmprof.analysis.explanation.trust import NOT_PROFILED, SHORT
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
@@ -88,6 +88,9 @@ def duration(explanation: Explanation) -> str:
     return nanoseconds(explanation.duration_ns)
 
 
+HALF = 0.5  # of a short launch, below which what it does is not what it takes
+
+
 def conclusion(explanation: Explanation) -> str:
     """What there is to say below or instead of findings, and about the call."""
     return " ".join(filter(None, (_end(explanation), *explanation.levers)))
@@ -121,6 +124,12 @@ def _end(explanation: Explanation) -> str:
         return (
             f"Nothing left to gain that these numbers show: {article(limit.resource)} at {100 * limit.share:.0f} % of "
             "what is reached in practice."
+        )
+    if explanation.time and (explanation.duration_ns or SHORT) < SHORT and explanation.time[0].share < HALF:
+        most = explanation.time[0]
+        return (
+            f"No finding: {duration(explanation)} are mostly the launch's start and end. What would need most of them "
+            f"alone: {article(most.resource)} {100 * most.share:.0f} %."
         )
     if explanation.time:
         parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)

@@ -12,11 +12,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.analysis.inputs.names import Owner, owner_of
+from gemmprof.base.amounts import counted
 from gemmprof.base.foreign_files import facts
+from gemmprof.gpu.arch import WARP
 from gemmprof.model import KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
@@ -26,6 +29,15 @@ SHORT_PROGRAMS = (
     "more work a program",
     "Give each program more to do, by a larger BLOCK or a loop over several tiles: programs end sooner than the GPU "
     "launches new ones.",
+)
+
+MORE_PROGRAMS = (
+    "more programs",
+    "Launch more programs, by a smaller BLOCK or a reduction split over several, or give each more num_warps.",
+)
+MORE_ELEMENTS = (
+    "more elements a thread",
+    "Give each thread more elements, by a larger BLOCK or fewer num_warps: neighbouring threads work out the same now.",
 )
 
 # An operator along an axis that is not the last: its threads walk that axis one by one.
@@ -80,6 +92,10 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
         fewer_blocks = "block_launch" in candidate.variants[0].fix.resources
         if owner.key == "triton" and candidate.cause == "low_occupancy" and fewer_blocks:
             said = SHORT_PROGRAMS
+        elif owner.key == "triton" and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
+            said = MORE_PROGRAMS
+        elif owner.key == "triton" and candidate.variants[0].of_threads:
+            said = MORE_ELEMENTS
         if candidate.cause == loses:
             said = AXIS_LAST
         path = _TAKEN_BY.get((owner.key, candidate.cause))
@@ -117,13 +133,15 @@ def of_the_kernel(work: Work, candidate: Candidate) -> bool:
     return candidate.cause != "launch_overhead" or not (owner.editable or owner.key in ("torch", "inductor"))
 
 
-def _fact(work: Work, cause: str) -> str:
+def _fact(work: Work, candidate: Candidate) -> str:
     """What the launch's numbers say, before what to do about it."""
-    blocks, sms = work.profile.launch.blocks, work.sms
+    cause, blocks, sms = candidate.cause, work.profile.launch.blocks, work.sms
     if cause == "small_grid":
         return (
             f"{blocks:,} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work. "
         )
+    if cause == "low_occupancy" and candidate.rank == ANY_WARPS:
+        return f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. "
     if cause == "tail_effect":
         return f"{blocks:,} blocks are {blocks / sms:.2f} for each of {sms:.0f} SMs. "
     if cause == "launch_overhead" and work.duration:
@@ -143,7 +161,7 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
     return replace(
         candidate,
         variants=variants,
-        change=_fact(work, candidate.cause) + change,
+        change=_fact(work, candidate) + change,
         attributed=candidate.attributed if owner.editable else None,
     )
 
@@ -158,6 +176,8 @@ _COPY = re.compile(
     r"(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
 )
 
+
+FILLED = 0.75  # share of the lanes of a block's warps that have threads, below which that is said
 
 DEBUG_BUILD = (
     "A debug build: its code is not optimised (nvcc -G). Compile without -G (-lineinfo keeps the lines) and "
@@ -194,6 +214,24 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
     if owner.key == "attention" and re.search(r"_f32_|float,", name):
         return ("FP32 attention: with FP16 or BF16 operands it runs on the tensor cores.",)
     return ()
+
+
+def of_the_launch(work: Work) -> Iterator[str]:
+    """What the launch's size alone tells, where nothing else was found: SMs and lanes that have no work at all."""
+    launch, sms = work.profile.launch, work.sms
+    if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
+        return  # as long as a launch of nothing
+    if sms and 0 < launch.blocks < sms:
+        yield (
+            f"{counted(launch.blocks, 'block')} leave{'s' if launch.blocks == 1 else ''} {sms - launch.blocks:.0f} of "
+            f"{sms:.0f} SMs without work."
+        )
+    filled = launch.threads_per_block / (WARP * work.warps_of_block) if launch.threads_per_block else 1.0
+    if filled < FILLED and owner_of(work.profile).editable:
+        yield (
+            f"Blocks of {counted(launch.threads_per_block, 'thread')} leave {100 * (1.0 - filled):.0f} % of their "
+            f"warps' lanes without work: a block's threads should be a multiple of {WARP}."
+        )
 
 
 def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str]:

@@ -182,8 +182,11 @@ class Predictor:
         loads = self.model.work.loads
         needs = max((terms[key] * loads[key].ceiling for key in ARITHMETIC if key in loads), default=0.0)
         room = min(room, max(found.saves, 1.0 - needs))
-        told = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
-        return _prediction(variant, told, found.stays)
+        saves, low, high = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
+        # What is moved still takes the time that it takes at the memory's peak.
+        moved = max((terms[key] * loads[key].ceiling for key in NEEDED if key in loads), default=0.0)
+        high = np.minimum(high, max(float(saves), 1.0 - moved))
+        return _prediction(variant, (saves, low, high), found.stays)
 
     def _accesses_stay(self, fix: Fix) -> bool:
         """Whether a change brings more warps, shorter waits, less arithmetic or fewer meetings, and all that is loaded
