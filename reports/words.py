@@ -253,7 +253,7 @@ def _line(one: Explained, width: int) -> str:
 
 
 def _id(one: Explained) -> str:
-    return f"{one.family.id:<4}" if one.family is not None else ""
+    return f"{one.family.id:<3} " if one.family is not None else ""
 
 
 def _heading(one: Explained, width: int) -> str:

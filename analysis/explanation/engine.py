@@ -38,9 +38,9 @@ from gemmprof.model import (
 # --- Places -----------------------------------------------------------------------------------------------------------
 # Where a finding sits: the user's own lines that its weight falls on, else the instructions.
 #
-# Code of a toolkit's header counts against the line of the user's own file that it was inlined into: the
-# nearest instruction before it that has one, where the report says no more. Code without lines has stretches of
-# instructions as places, each named by its heaviest one.
+# What a called function does counts where it is called, code of a toolkit's header against the line of the user's own
+# file that it was inlined into: the nearest instruction before it that has one, where the report says no more. Code
+# without lines has stretches of instructions as places, each named by its heaviest one.
 
 
 MOST_PLACES = 5  # places of one finding
@@ -57,6 +57,7 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         return ()
     code = Code(work.profile)
     owned = work.own_lines
+    weights = _at_the_calls(work, weights)
     groups: dict[tuple[str, int] | int, list[int]] = {}
     stretch = last = -STRETCH - 1
     for index in np.flatnonzero(weights):
@@ -87,6 +88,22 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         else:
             found.append(CodePlace(None, None, part, "", worst.address, worst.sass.strip()))
     return tuple(found)
+
+
+def _at_the_calls(work: Work, weights: Array) -> Array:
+    """The same with what weighs in a function of the toolkit's (a division) where it is called: its own code bears the
+    kernel's last line.
+    """
+    code, found = work.code, weights.copy()
+    for first, last in code.functions:
+        calls = [
+            at for at in code.callers((first, last)) if work.executed[at] > 0 and not first <= at <= last
+        ]
+        often = work.executed[calls]
+        if calls and all(work.own_lines[at] is not None for at in calls):
+            found[calls] += float(found[first : last + 1].sum()) * often / float(often.sum())
+            found[first : last + 1] = 0.0
+    return found
 
 
 def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:

@@ -20,7 +20,7 @@ from gemmprof.analysis.inputs.names import Owner, owner_of
 from gemmprof.base.amounts import counted
 from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import WARP
-from gemmprof.model import KernelProfile
+from gemmprof.model import NOTABLE, KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
 
@@ -221,7 +221,7 @@ def of_the_launch(work: Work) -> Iterator[str]:
     launch, sms = work.profile.launch, work.sms
     if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
         return  # as long as a launch of nothing
-    if sms and 0 < launch.blocks < sms:
+    if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms:
         yield (
             f"{counted(launch.blocks, 'block')} leave{'s' if launch.blocks == 1 else ''} {sms - launch.blocks:.0f} of "
             f"{sms:.0f} SMs without work."

@@ -357,7 +357,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     if part < LITTLE:
         return
     names = ", ".join(found.names) or "precise functions"
-    takes = f"{names}: {100 * part:.0f} % of all instructions would be gone."
+    takes = f"{names} ({100 * part:.0f} % of all instructions would be gone)."
 
     def variant(name: str, keep: Array, change: str, *, exact: bool) -> Variant:
         loads = 0.0 if keep is found.fast else found.looked_up

@@ -199,7 +199,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
             else "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), "
             "or keep fewer values alive at once."
         )
-        if spilled > by_index
+        if spilled > by_index and (at_most or not by_index)
         else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
         "a constant, or put "
         "it in shared memory."

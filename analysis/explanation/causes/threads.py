@@ -407,12 +407,14 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     if on_each < ALMOST:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
-        # Fewer blocks than would fit, of work that has more to give.
-        if not divisible(work):
-            return
+        # Fewer blocks than would fit.
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
-            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
+            f"{resident:.0f} warps, where {now:.0f} would fit. "
+        ) + (
+            "Cut the work finer."
+            if divisible(work)
+            else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)."
         )
         finer = cut_finer(work, Fix(warps=now / resident))
         yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)
