@@ -640,10 +640,10 @@ def section() -> list[str]:
         "",
         *table(first[BLIND], today[BLIND]),
         "",
-        "All of them were looked at then, and rules were changed: what is told of them today is no claim. Nobody who "
-        "writes rules has looked",
-        f"at the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below): what is told of those "
-        "today is what the next kernel may expect.",
+        "Rules were changed since, but nobody who writes them has looked at one of these kernels: sums alone were "
+        "asked for. What is told of them today,",
+        f"and of the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below), is what the next "
+        "kernel may expect.",
         "",
         *taken_by_others(today),
         "",
