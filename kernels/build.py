@@ -118,12 +118,12 @@ def build(
         variants = tuple(variant for variant in variants if variant.name in names)
     skipped = {v.name: reason for v in variants if (reason := why_skipped(v.stage.architectures, numbers))}
     variants = tuple(variant for variant in variants if variant.name not in skipped)
-    plan = _Plan.of(variants, nvcc, torch, numbers, cache)
+    plan = _Plan(variants, nvcc, torch, numbers, cache)
     compiled: tuple[str, ...] = ()
     log, errors = "", dict[str, BuildError]()
     if force or not is_whole(plan.library.parent):
         with compiler.locked(cache):
-            plan, compiled, log, errors = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
+            plan, compiled, log, errors = plan.made(force, jobs or os.cpu_count() or 1, progress)
     notes = compiler.read_note(plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
     if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
         raise BuildError(
@@ -152,31 +152,27 @@ def build(
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a library is made of, and where it will lie."""
+    """What a library is made of, and where it will lie.
 
-    nvcc: Tool
-    torch: TorchInstallation
-    numbers: tuple[str, ...]
-    variants: tuple[Variant, ...]
-    units: Mapping[str, tuple[Unit, ...]]
-    """The compiler calls of each file without kernels and of each variant, by name, in the order of their start."""
-    stage_list: str
-    library: Path
+    Attributes:
+        units: the compiler calls of each file without kernels and of each variant, by name, as they start.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         variants: tuple[Variant, ...],
         nvcc: Tool,
         torch: TorchInstallation,
         numbers: tuple[str, ...],
         cache: Path,
-    ) -> _Plan:
+    ) -> None:
+        self.variants = variants
+        self._nvcc, self._torch, self._numbers, self._cache = nvcc, torch, numbers, cache
         # The types as the binding takes them: a bit each, counted as `gemmprof::Dtype` counts.
         masks = {v.name: sum(1 << element_type(dtype).code for dtype in v.stage.dtypes) for v in variants}
         stage_list = "".join(f"GEMMPROF_STAGE({name}, {mask})\n" for name, mask in masks.items())
+        self._headers = {"stages.inc": stage_list}
         includes = [f"-isystem={path}" for path in torch.include_directories]
         binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
         hosts = (binding, compiler.host_unit("include/runtime.cu", nvcc))
@@ -184,41 +180,44 @@ class _Plan:
         # The longest calls first, so that none is left alone at the end: the binding, then stages by their source,
         # which parts divide (of 16 a part takes half as long as the whole of a stage with two thirds of the source).
         longest_first = sorted(stages.items(), key=lambda item: -item[1][0].length / (7 + len(item[1])))
-        units = {unit.name: (unit,) for unit in hosts} | dict(longest_first)
-        keys = [unit.key for calls in units.values() for unit in calls]
-        key = digest(keys, str(torch.root), torch.version_file)
-        library = cache / "libraries" / key / LIBRARY_NAME
-        return cls(nvcc, torch, numbers, variants, units, stage_list, library)
+        self.units: dict[str, tuple[Unit, ...]] = {unit.name: (unit,) for unit in hosts} | dict(longest_first)
+        self._all = tuple(unit for calls in self.units.values() for unit in calls)
+        key = digest([unit.key for unit in self._all], str(torch.root), torch.version_file)
+        self.library = cache / "libraries" / key / LIBRARY_NAME
 
-    @property
-    def everything(self) -> tuple[Unit, ...]:
-        """All compiler calls."""
-        return tuple(unit for calls in self.units.values() for unit in calls)
+    def made(
+        self, force: bool, jobs: int, progress: Progress
+    ) -> tuple[_Plan, tuple[str, ...], str, dict[str, BuildError]]:
+        """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others.
 
+        Returns:
+            The plan whose library exists, what was compiled for it, the compiler's warnings, and what failed.
+        """
+        missing = [unit for unit in self._all if force or not compiler.is_compiled(self._cache, unit)]
+        if not missing and is_whole(self.library.parent):
+            return self, (), "", {}
+        log, errors = compiler.compile_units(self._cache, missing, jobs, progress, self._headers)
+        plan = self
+        if errors:
+            good = tuple(variant for variant in self.variants if variant.name not in errors)
+            if not good or set(errors) - {variant.name for variant in self.variants}:
+                raise next(iter(errors.values()))
+            plan = _Plan(good, self._nvcc, self._torch, self._numbers, self._cache)
+            rest = [unit for unit in plan._all if not compiler.is_compiled(self._cache, unit)]
+            _, later = compiler.compile_units(self._cache, rest, jobs, progress, plan._headers)
+            if later:
+                raise next(iter(later.values()))
+        plan._link()
+        return plan, tuple(dict.fromkeys(u.name for u in missing if u.name not in errors)), log, errors
 
-def _make(
-    plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress
-) -> tuple[_Plan, tuple[str, ...], str, dict[str, BuildError]]:
-    """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others.
-
-    Returns:
-        The plan whose library exists, what was compiled for it, the compiler's warnings, and what failed.
-    """
-    missing = [unit for unit in plan.everything if force or not compiler.is_compiled(cache, unit)]
-    if not missing and is_whole(plan.library.parent):
-        return plan, (), "", {}
-    log, errors = compiler.compile_units(cache, missing, jobs, progress, {"stages.inc": plan.stage_list})
-    if errors:
-        good = tuple(variant for variant in plan.variants if variant.name not in errors)
-        if not good or set(errors) - {variant.name for variant in plan.variants}:
-            raise next(iter(errors.values()))
-        plan = _Plan.of(good, plan.nvcc, plan.torch, plan.numbers, cache)
-        rest = [unit for unit in plan.everything if not compiler.is_compiled(cache, unit)]
-        _, later = compiler.compile_units(cache, rest, jobs, progress, {"stages.inc": plan.stage_list})
-        if later:
-            raise next(iter(later.values()))
-    _link(cache, plan)
-    return plan, tuple(dict.fromkeys(unit.name for unit in missing if unit.name not in errors)), log, errors
+    def _link(self) -> None:
+        """Link the objects, and note beside the library what its stages are made of."""
+        with new_entry(self.library.parent) as folder:
+            notes = {name: compiler.read_record(self._cache, calls) for name, calls in self.units.items()}
+            (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
+            torch = (f"-L{self._torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10")
+            library = folder / LIBRARY_NAME
+            compiler.link(self._cache, self._nvcc, self._all, library, LIBRARY_NAME, *torch)
 
 
 def with_parameters(
@@ -256,13 +255,3 @@ def _fits(variant: Variant, winner: Tuned) -> bool:
     if set(winner.parameters) != set(variant.parameters):
         return False
     return read_constraints(compiler.SOURCES / variant.source).violation(winner.parameters) is None
-
-
-def _link(cache: Path, plan: _Plan) -> None:
-    """Link the objects, and note beside the library what its stages are made of."""
-    library = plan.library
-    with new_entry(library.parent) as folder:
-        notes = {name: compiler.read_record(cache, calls) for name, calls in plan.units.items()}
-        (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
-        torch = (f"-L{plan.torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10")
-        compiler.link(cache, plan.nvcc, plan.everything, folder / library.name, library.name, *torch)
