@@ -26,7 +26,7 @@ from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import connection, remote
 from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
-from gemmprof.profiler.cluster.remote import Content, code_digest
+from gemmprof.profiler.cluster.remote import Content, Errand, code_digest
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.site import (
@@ -81,7 +81,7 @@ def cluster_site(
             # Also where the command failed: children on the workers would keep their GPUs' memory.
             connection.bounded(lambda: client.run(remote.close, on_error="ignore"))
             connection.bounded(
-                lambda: client.unregister_worker_plugin(remote.Ending(site.workers.command).name)
+                lambda: client.unregister_worker_plugin(remote.Ending(site.workers.errand.command).name)
             )
 
 
@@ -90,13 +90,12 @@ class ClusterSite:
 
     def __init__(self, client: Client, patience: float, progress: Progress) -> None:
         self._client = client
-        self._extension: Any = None
-        self._carried = {}
-        if named := os.environ.get(PLUGIN_VARIABLE):
-            self._carried[PLUGIN_VARIABLE] = Content.of(Path(named))
+        named = os.environ.get(PLUGIN_VARIABLE)
+        carried = {PLUGIN_VARIABLE: Content.of(Path(named))} if named else {}
         self._facts = look_at_workers(client)
         self._model = _model(list(self._facts.values()))
-        self.workers = GpuWorkers(client, uuid.uuid4().hex, self._model, patience, progress)
+        errand = Errand(uuid.uuid4().hex, code_digest(), self._model, carried)
+        self.workers = GpuWorkers(client, errand, patience, progress)
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
         """Make sure that the workers can do what is asked, and this machine can keep it.
@@ -139,12 +138,12 @@ class ClusterSite:
         label = "{}.{}".format(*machine.gpu.compute_capability)
         parameters = tuned_parameters(cache_directory(), [architecture_number(label)])
         progress.note(f"one worker builds the extension for compute capability {label}")
-        self._extension = self._client.submit(
+        self.workers.extension = self._client.submit(
             remote.build_extension, label, parameters, resources={connection.RESOURCE: 1}, pure=True
         )
         record: BuildResult
         (record,) = self.workers.do(
-            lambda options: self._client.submit(remote.parts, self._extension, "record", **options)
+            lambda options: self._client.submit(remote.parts, self.workers.extension, "record", **options)
         )
         return record
 
@@ -153,11 +152,11 @@ class ClusterSite:
         others = {gpu.name for facts in self._facts.values() for gpu in facts.gpus} - {self._model}
         if others:
             progress.note(f"works on {self._model}; left alone: {', '.join(sorted(others))}")
-        return ClusterPlaces(self.workers, work, self._extension, self._carried)
+        return ClusterPlaces(self.workers, work)
 
     def profiler(self, keeper: Keeper, machine: Machine) -> ClusterProfiling:
         """One ncu a machine at a time."""
-        return ClusterProfiling(keeper, machine.ncu, self.workers, lambda: self._extension, self._carried)
+        return ClusterProfiling(keeper, machine.ncu, self.workers)
 
     def compilers(self, jobs: int) -> Compilers:
         """The workers compile; how many at a time is theirs to say (``--nthreads``), and they come and go."""
@@ -184,18 +183,10 @@ class ClusterSite:
 
 
 class ClusterPlaces:
-    """GPUs of one model on the workers of a cluster: requests are tasks that carry the resource GPU = 1.
+    """GPUs of one model on the workers of a cluster: requests are tasks that carry the resource GPU = 1."""
 
-    Args:
-        extension: the future of the extension (`remote.Extension`), None where the children need none.
-        carried: files that the children need, by the variable that names them.
-    """
-
-    def __init__(
-        self, workers: GpuWorkers, work: Work, extension: Any, carried: Mapping[str, Content]
-    ) -> None:
+    def __init__(self, workers: GpuWorkers, work: Work) -> None:
         self._workers, self._work = workers, work
-        self._files = dict(carried), extension
         self._lock = threading.Lock()
         self._cards: dict[Card, None] = {}
         self._facts: Mapping[str, Any] = {}
@@ -208,7 +199,7 @@ class ClusterPlaces:
         Raises:
             DeviceError: no worker can.
         """
-        start = self._workers.with_gpu(remote.start, self._work, self._workers.model, *self._files)
+        start = self._workers.with_gpu(remote.start, self._work)
         self._facts = self._workers.do(start, takes=START_SECONDS)
         return self
 
@@ -248,10 +239,7 @@ class ClusterPlaces:
 
     def _answer(self, request: Request) -> Answer:
         library = request.candidate.library if request.candidate is not None else None
-        ask = self._workers.with_gpu(
-            remote.ask, self._workers.command, code_digest(), self._work, dict(request.record),
-            request.seconds, self._workers.model, *self._files, library,
-        )  # fmt: skip
+        ask = self._workers.with_gpu(remote.ask, self._work, dict(request.record), request.seconds, library)
         avoid = ""
         while True:
             try:
@@ -260,7 +248,7 @@ class ClusterPlaces:
                 )
             except connection.WorkersKilled:
                 lost = {"status": CRASHED, "detail": "it took several workers along"}
-                return Answer(lost, next(iter(self._cards), Card(self._workers.model, -1, "")))
+                return Answer(lost, next(iter(self._cards), Card(self._workers.errand.model, -1, "")))
             if record.get("status") == remote.NOT_BEGUN:
                 raise NotBegun
             with self._lock:

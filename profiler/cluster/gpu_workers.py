@@ -34,13 +34,16 @@ class GpuWorkers:
     """The workers of a cluster for one command, watched as long as the context.
 
     Args:
-        command: whose tasks these are: together they are ended (`remote.Ending`).
-        model: the model of GPU that is worked on.
+        errand: what every task brings along.
         patience: seconds without any worker until the work is given up.
+
+    Attributes:
+        extension: the future of the extension (`remote.Extension`), once it is built; tasks bring it along, too.
     """
 
-    def __init__(self, client: Client, command: str, model: str, patience: float, progress: Progress) -> None:
-        self.client, self.command, self.model = client, command, model
+    def __init__(self, client: Client, errand: remote.Errand, patience: float, progress: Progress) -> None:
+        self.client, self.errand = client, errand
+        self.extension: Any = None
         self._patience, self._progress = patience, progress
         self.ending = False  # nothing more is begun
         self._lock = threading.Lock()
@@ -73,7 +76,7 @@ class GpuWorkers:
     def end(self) -> None:
         """Have the workers begin nothing more of this command; what was begun goes on."""
         self.ending = True
-        connection.bounded(lambda: self.client.register_plugin(remote.Ending(self.command)))
+        connection.bounded(lambda: self.client.register_plugin(remote.Ending(self.errand.command)))
 
     def do(
         self,
@@ -188,10 +191,12 @@ class GpuWorkers:
                 self._error = self._nobody(f"workers are there, and none has answered for {silent:.0f} s")
 
     def with_gpu(self, function: Callable[..., Any], *arguments: Any) -> Sender:
-        """What submits a function of `remote` to a worker with a free GPU."""
+        """What submits a function of an errand, the extension and these to a worker with a free GPU."""
         key = f"gemmprof-{function.__name__}"
         return lambda options: self.client.submit(
             function,
+            self.errand,
+            self.extension,
             *arguments,
             key=f"{key}-{uuid.uuid4().hex}",
             resources={connection.RESOURCE: 1},

@@ -110,7 +110,21 @@ class Content:
 IDLE_SECONDS = 60.0  # how long a child stays that nobody asks anything: it holds memory of its GPU
 
 # Files that children need, by the environment variable that tells them the path.
-Carried = Mapping[str, Content | None]
+Carried = Mapping[str, Content]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What every task of a command that takes a GPU brings along."""
+
+    command: str  # whose it is: all of a command's are ended together (`Ending`)
+    code: str  # `code_digest` of the command
+    model: str  # the GPU must be one of these
+    carried: Carried
+
+    def files(self, extension: Extension | None) -> dict[str, Content]:
+        """What the children of a task need, the extension among it once there is one."""
+        return {**self.carried, **(extension.carried if extension else {})}
 
 
 class GpuGone(Exception):
@@ -248,7 +262,7 @@ class _Gpus:
 
     def child(self, card: Card, work: Work, carried: Carried) -> GpuChild:
         """The child for this work on a GPU of ours, ready."""
-        key = (repr(work), *sorted((name, content.sha256) for name, content in carried.items() if content))
+        key = (repr(work), *sorted((name, content.sha256) for name, content in carried.items()))
         known = self._children.get(card)
         if known is not None and known[0] == key and known[1].running:
             return known[1]
@@ -280,55 +294,45 @@ atexit.register(GPUS.close)
 
 def environment(carried: Carried) -> dict[str, str]:
     """The variables that tell children where their files are, each file fetched if it is not here yet."""
-    return {name: str(content.place()) for name, content in carried.items() if content is not None}
+    return {name: str(content.place()) for name, content in carried.items()}
 
 
 def ask(
-    command: str,
-    code: str,
+    errand: Errand,
+    extension: Extension | None,
     work: Work,
     record: Mapping[str, Any],
     seconds: float,
-    model: str,
-    carried: Mapping[str, Content],
-    extension: Extension | None,
     candidate: Library | None,
 ) -> tuple[dict[str, Any], Card, str]:
     """Have a child answer a request; the record of its answer, the GPU, and the worker's address.
 
-    Args:
-        command: whose request it is; once that was ended, the status is `NOT_BEGUN`.
-        code: `code_digest` of the command.
-        model: the GPU must be one of these.
+    The status is `NOT_BEGUN` once the command was ended.
 
     Raises:
         GpuGone: no GPU of that model can be used here.
     """
-    if code != code_digest():
+    if errand.code != code_digest():
         raise GpuGone("its gemmprof is another than the command's")
     with _beginning:
-        if command in _ended:
-            return {"status": NOT_BEGUN}, Card(model, -1, ""), own_address()
-    files = {**carried, **(extension.carried if extension else {})}
+        if errand.command in _ended:
+            return {"status": NOT_BEGUN}, Card(errand.model, -1, ""), own_address()
     request = dict(record)
     if candidate is not None and candidate.content is not None:
         request["library"] = str(candidate.content.place())
-    with GPUS.one(model) as card:
-        child = GPUS.child(card, work, files)
+    with GPUS.one(errand.model) as card:
+        child = GPUS.child(card, work, errand.files(extension))
         return child.ask(request, seconds), card, own_address()
 
 
-def start(
-    work: Work, model: str, carried: Mapping[str, Content], extension: Extension | None
-) -> dict[str, Any]:
+def start(errand: Errand, extension: Extension | None, work: Work) -> dict[str, Any]:
     """Have a child ready for work that will come; what it says of its GPU.
 
     Raises:
         GpuGone: no GPU of that model can be used here.
     """
-    files = {**carried, **(extension.carried if extension else {})}
-    with GPUS.one(model) as card:
-        return dict(GPUS.child(card, work, files).facts)
+    with GPUS.one(errand.model) as card:
+        return dict(GPUS.child(card, work, errand.files(extension)).facts)
 
 
 @dataclass(frozen=True, slots=True)

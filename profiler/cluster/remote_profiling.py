@@ -7,20 +7,19 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
-from gemmprof.profiler.cluster.remote import Content
+from gemmprof.profiler.cluster.remote import Content, Errand, Extension
 from gemmprof.profiler.job import Job, Task, collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.ncu import profile_pass
@@ -40,23 +39,11 @@ LONGEST_TEXT = 256 << 10  # bytes of a log that come along
 
 
 class ClusterProfiling(Profiling):
-    """Profiles what the run lacks on the machines of a cluster.
+    """Profiles what the run lacks on the machines of a cluster."""
 
-    Args:
-        extension: the future of the extension (`remote.Extension`), once it is built.
-        carried: more files, by the variable that names them.
-    """
-
-    def __init__(
-        self,
-        keeper: Keeper,
-        ncu: Tool | None,
-        workers: GpuWorkers,
-        extension: Callable[[], Any],
-        carried: Mapping[str, Content],
-    ) -> None:
+    def __init__(self, keeper: Keeper, ncu: Tool | None, workers: GpuWorkers) -> None:
         super().__init__(keeper, ncu)
-        self._workers, self._extension, self._carried = workers, extension, dict(carried)
+        self._workers = workers
         self._naming = threading.Lock()
 
     @contextmanager
@@ -97,11 +84,10 @@ class ClusterProfiling(Profiling):
     def _on_host(self, host: str, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
         """A pass that should run on this machine; where that is lost, on any other."""
         keeper = self._keeper
-        order = Order(self._workers.command, tuple(tasks), keeper.settings, self._workers.model)
         with self._naming:
             files = profile_pass.next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
-        delivery = self._delivered(host, order, files)
+        delivery = self._delivered(host, tasks, files)
         if delivery is None:
             return profile_pass.PassOutcome(interrupted=True)
         for end, text in delivery.texts.items():
@@ -116,9 +102,9 @@ class ClusterProfiling(Profiling):
             return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
 
-    def _delivered(self, host: str, order: Order, files: profile_pass.PassFiles) -> Delivery | None:
+    def _delivered(self, host: str, tasks: Sequence[Task], files: profile_pass.PassFiles) -> Delivery | None:
         """Have the pass made and its report written; None where Ctrl-C came first."""
-        made = self._workers.with_gpu(profile_there, order, self._carried, self._extension())
+        made = self._workers.with_gpu(profile_there, tuple(tasks), self._keeper.settings)
         try:
             delivery: Delivery = self._workers.do(
                 made, host=host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
@@ -128,16 +114,6 @@ class ClusterProfiling(Profiling):
         if delivery.report is not None:
             delivery.report.write(files.report)
         return delivery
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What to profile and how, and for which command."""
-
-    command: str
-    tasks: tuple[Task, ...]
-    settings: Settings
-    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +128,9 @@ class Delivery:
 
 
 def profile_there(
-    order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
+    errand: Errand, extension: Extension | None, tasks: tuple[Task, ...], settings: Settings
 ) -> Delivery:
-    """Profile the tasks of an order on a free GPU of this worker.
+    """Profile these tasks on a free GPU of this worker.
 
     Raises:
         GpuGone: no GPU of that model can be used here.
@@ -162,24 +138,28 @@ def profile_there(
     """
     ncu = require_ncu()
     with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
-        return _profiled_in(Path(folder), ncu, order, carried, extension)
+        return _profiled_in(Path(folder), ncu, errand, extension, tasks, settings)
 
 
 def _profiled_in(
-    folder: Path, ncu: Tool, order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
+    folder: Path,
+    ncu: Tool,
+    errand: Errand,
+    extension: Extension | None,
+    tasks: tuple[Task, ...],
+    settings: Settings,
 ) -> Delivery:
-    settings = order.settings
     for name in (profile_pass.REPORTS, profile_pass.LOGS):
         (folder / name).mkdir()
     files = profile_pass.next_pass(folder)
-    environment = remote.environment({**carried, **(extension.carried if extension else {})})
+    environment = remote.environment(errand.files(extension))
     with ExitStack() as stack:
-        card = stack.enter_context(remote.GPUS.one(order.model))
+        card = stack.enter_context(remote.GPUS.one(errand.model))
         stack.enter_context(remote.alone_on_host())
         remote.GPUS.drop(card)  # the profiler needs it for itself
         lock = stack.enter_context(collecting(folder))
-        job = Job(order.tasks, folder, files.events, folder / STOP_FILE, settings.seed)
-        if not stack.enter_context(remote.at_work(order.command, job.stop_file)):
+        job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
+        if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
             return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
         program = profile_pass.start_pass(
             ncu,
