@@ -39,17 +39,17 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.542, 3.47, 0.014, 1.055),      facts<LargePair>(0.558, 5.62, 0.024, 1.900),
-    facts<Turn128>(0.336, 2.18, 0.066, 0.866),    facts<Turn160>(0.426, 5.98, 0.017, 1.618),
-    facts<Turn192>(0.411, 5.28, 0.078, 0.939),    facts<Swapped160>(0.451, 4.72, 0.010, 1.547),
-    facts<Swapped192>(0.552, 5.13, 0.019, 1.947), facts<Medium>(0.282, 1.09, 0.196, 0.929),
-    facts<Small>(0.172, 0.39, 0.052, 1.044),      facts<Tiny>(0.105, 0.30, 0.118, 0.861),
-    facts<Lone128>(0.270, 1.85, 0.001, 0.565),    facts<Lone64>(0.161, 0.79, 0.132, 0.720),
-    facts<Lone16>(0.165, 1.22, 0.120, 0.839),     facts<Narrow>(0.189, 0.53, 0.130, 0.977),
-    facts<MediumPair>(0.309, 1.53, 0.043, 0.994), facts<Tall160>(0.326, 1.65, 0.082, 1.056),
-    facts<Tall192>(0.213, 0.98, 0.084, 0.977),    facts<Tall96>(0.225, 0.87, 0.262, 0.829),
-    facts<Tall176>(0.361, 2.76, 0.058, 1.072),    facts<Slim160>(0.203, 1.09, 0.063, 1.059),
-    facts<Slim32>(0.116, 0.19, 0.117, 1.052),     facts<TallPair192>(0.429, 2.08, 0.031, 0.800),
+    facts<Large>(0.542, 3.47, 0.014, 1.055),       facts<LargePair>(0.558, 5.62, 0.024, 1.900),
+    facts<Turn128>(0.336, 2.18, 0.066, 0.866),     facts<Turn160>(0.426, 5.98, 0.017, 1.618),
+    facts<Turn192>(0.411, 5.28, 0.078, 0.939),     facts<Medium>(0.282, 1.09, 0.196, 0.929),
+    facts<Small>(0.172, 0.39, 0.052, 1.044),       facts<Tiny>(0.105, 0.30, 0.118, 0.861),
+    facts<Lone128>(0.270, 1.85, 0.001, 0.565),     facts<Lone64>(0.161, 0.79, 0.132, 0.720),
+    facts<Lone16>(0.165, 1.22, 0.120, 0.839),      facts<Narrow>(0.189, 0.53, 0.130, 0.977),
+    facts<MediumPair>(0.309, 1.53, 0.043, 0.994),  facts<Tall192>(0.213, 0.98, 0.084, 0.977),
+    facts<Tall96>(0.225, 0.87, 0.262, 0.829),      facts<Slim32>(0.116, 0.19, 0.117, 1.052),
+    facts<TallPair192>(0.429, 2.08, 0.031, 0.800), facts<SmallQuad>(0.196, 0.53, 0.049, 1.112),
+    facts<MediumQuad>(0.308, 0.92, 0.026, 1.010),  facts<TallQuad160>(0.366, 1.78, 0.027, 1.028),
+    facts<TallQuad192>(0.435, 1.74, 0.029, 0.962), facts<SlimQuad160>(0.221, 1.18, 0.050, 0.992),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after

@@ -27,7 +27,8 @@
 //    warps copy from the start, every fourth stage each, while others make the barriers and fetch the maps.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
-// fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
+// fast. So do four where rows begin within a sector and come slowly; "pair" below means those, too. In a cluster whose
+// blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
 //
 // Its parts, each to be read alone:
 //   staged_store.cuh    sums on their way to C (1)
@@ -65,6 +66,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
+    constexpr unsigned SHARERS = (1u << PAIR) - 1;
     // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
     constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
     // To issue the copies of a stage takes longer than a small tile's step: then two warps do, every other stage each;
@@ -103,9 +105,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     };
     const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
         if (schedule.b_once)
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << first_rank, ptx::read_once_policy());
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank, ptx::read_once_policy());
         else
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << first_rank);
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, SHARERS << first_rank);
     };
     const auto begin_barriers = [&] {
         for (int stage = 0; stage < ST; ++stage) {
