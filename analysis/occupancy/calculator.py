@@ -19,6 +19,11 @@ from gemmprof.model import ArchLimits
 
 # Keys of `Occupancy.block_limits`, in the order in which people read them.
 RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
+# What `occupancy` is asked about a kernel; an answer has it under the same names.
+_ASKED = (
+    *("threads_per_block", "registers_per_thread", "shared_memory_per_block"),
+    *("shared_memory_config", "block_barriers", "cluster_size"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,15 @@ class Occupancy:
     def blocks_left(self) -> int:
         """Block slots of the SM that stay empty."""
         return self.limits.max_blocks_per_sm - self.blocks_per_sm
+
+    def changed(self, **values: int) -> Occupancy:
+        """The answer for the same configuration with some of its values replaced.
+
+        Raises:
+            OccupancyError: as `occupancy`.
+        """
+        asked = {name: getattr(self, name) for name in _ASKED}
+        return occupancy(self.compute_capability, **(asked | values))
 
     def max_active_clusters(self, sm_count: int) -> int:
         """Clusters that can run at once on ``sm_count`` SMs: an upper bound.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
+from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.spread import grouped
@@ -28,14 +28,6 @@ class Step:
     text: str
     blocks: int
     binding: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SharedStep:
-    """A step that several architectures have in common, with their labels."""
-
-    step: Step
-    architectures: tuple[str, ...]
 
 
 def limited_by(occupancy: Occupancy) -> str:
@@ -67,14 +59,11 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
     )
 
 
-def explain_together(occupancies: Iterable[Occupancy]) -> tuple[SharedStep, ...]:
-    """The steps of one configuration on several architectures, each distinct step once, in the order of `explain`."""
+def explain_together(occupancies: Iterable[Occupancy]) -> dict[Step, list[str]]:
+    """Each distinct step of one configuration with the labels of the architectures that have it, in `explain`'s order."""
     labels = grouped((step, one.limits.label) for one in occupancies for step in explain(one))
     order = list(RESOURCE_WORDS)
-    return tuple(
-        SharedStep(step, tuple(labels[step]))
-        for step in sorted(labels, key=lambda step: order.index(step.resource))
-    )
+    return dict(sorted(labels.items(), key=lambda item: order.index(item[0].resource)))
 
 
 def conclusion(occupancy: Occupancy) -> str:
@@ -148,11 +137,6 @@ def _barriers(occupancy: Occupancy) -> str:
 
 # Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills.
 MIN_USEFUL_REGISTERS = 16
-# What the calculator is asked for.
-_CONFIGURATION = (
-    *("compute_capability", "threads_per_block", "registers_per_thread", "shared_memory_per_block"),
-    *("shared_memory_config", "block_barriers", "cluster_size"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +171,8 @@ def suggest(present: Occupancy) -> tuple[Suggestion, ...]:
 
 def _changed(present: Occupancy, **changes: int | None) -> Occupancy | None:
     """The configuration with some values replaced (None: as they are); None if no device of its kind accepts it."""
-    values = {name: getattr(present, name) for name in _CONFIGURATION}
-    values.update((name, value) for name, value in changes.items() if value is not None)
     try:
-        return occupancy(**values)
+        return present.changed(**{name: value for name, value in changes.items() if value is not None})
     except OccupancyError:
         return None
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.occupancy.calculator import (
-    Occupancy,
-    most_shared_memory_per_block,
-    occupancy,
-    smallest_config,
-)
+from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, smallest_config
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.spread import grouped
@@ -31,12 +26,6 @@ _RESOURCES = (
     ("shared_memory_per_block", "KiB of shared memory per block", 1024),
 )
 SHARED_MEMORY_STEP = 512  # bytes between two points of the curve over shared memory
-_CONFIGURATION = (
-    *(name for name, _, _ in _RESOURCES),
-    "shared_memory_config",
-    "block_barriers",
-    "cluster_size",
-)
 
 
 def figure(answers: Sequence[Occupancy]) -> Figure:
@@ -96,7 +85,6 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
 class Curve:
     """Resident warps of an SM over one resource; 0 where no block fits. Its ``present`` value is among ``x``."""
 
-    resource: str
     x: tuple[int, ...]
     warps: tuple[int, ...]
     present: int
@@ -116,7 +104,7 @@ def curves(present: Occupancy) -> tuple[Curve, Curve, Curve]:
         here = getattr(present, resource)
         x = tuple(sorted({*values, here}))
         warps = tuple(resident_warps(present, resource, value) for value in x)
-        return Curve(resource, x, warps, here, limits.max_warps_per_sm)
+        return Curve(x, warps, here, limits.max_warps_per_sm)
 
     threads = range(limits.warp_size, limits.max_threads_per_block + 1, limits.warp_size)
     shared = range(0, most_shared_memory_per_block(limits) + 1, SHARED_MEMORY_STEP)
@@ -133,11 +121,11 @@ def resident_warps(present: Occupancy, resource: str, value: int) -> int:
     A block that outgrows the carve-out gets the smallest one that holds it, as the driver does at a launch; ncu's own
     curves over shared memory do the same.
     """
-    configuration = {name: getattr(present, name) for name in _CONFIGURATION} | {resource: value}
+    values = {resource: value}
     if resource == "shared_memory_per_block" and value > present.shared_memory_per_block:
         enough = smallest_config(present.limits, value + present.limits.reserved_shared_memory_per_block)
-        configuration["shared_memory_config"] = max(present.shared_memory_config, enough or 0)
+        values["shared_memory_config"] = max(present.shared_memory_config, enough or 0)
     try:
-        return occupancy(present.compute_capability, **configuration).active_warps_per_sm
+        return present.changed(**values).active_warps_per_sm
     except OccupancyError:
         return 0

@@ -93,12 +93,11 @@ def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
     console.print("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
-    for shared in reasoning.explain_together(answers):
-        step = shared.step
+    for step, labels in reasoning.explain_together(answers).items():
         name = reasoning.RESOURCE_WORDS[step.resource] if step.resource != last else ""
         last = step.resource
         style = "bold" if step.binding else ""
-        rows.append([name, (step.text, style), _where(shared.architectures, answers)])
+        rows.append([name, (step.text, style), _where(labels, answers)])
     endings = grouped((reasoning.conclusion(answer), answer.limits.label) for answer in answers)
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
@@ -148,7 +147,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
             cells = [
                 str(answer.blocks_per_sm),
                 f"{answer.theoretical_percent:.1f} %",
-                "nothing" if answer.theoretical_occupancy == 1 else reasoning.limited_by(answer),
+                reasoning.limited_by(answer),
             ]
         rows.append(
             [

@@ -54,8 +54,8 @@ def test_odd_blocks_barriers_and_no_shared_memory() -> None:
 def test_steps_that_architectures_share_are_said_once() -> None:
     answers = [occupancy(pair, 1024, 37, 8192) for pair in LIMITS]
     shared = explain_together(answers)
-    assert len({step.step.text for step in shared}) == len(shared)
-    said = [(step.step.resource, label) for step in shared for label in step.architectures]
+    assert len({step.text for step in shared}) == len(shared)
+    said = [(step.resource, label) for step, labels in shared.items() for label in labels]
     expected = [(step.resource, answer.limits.label) for answer in answers for step in explain(answer)]
     assert sorted(said) == sorted(expected)
 
