@@ -38,7 +38,7 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
         for point in points
     )
     with drawing():
-        picture = figures.kernel_roofline(result, again=True)
+        picture = figures.kernel_roofline(result)
         if picture is None:
             return RooflineDrawing(points)
         reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"

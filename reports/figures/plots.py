@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.base.printable import visible
-from gemmprof.reports.figures.svg import PALETTE, blank, drawing, page_svg, wiped
+from gemmprof.reports.figures.svg import PALETTE, blank, drawing, page_svg
 from gemmprof.reports.formatting import bandwidth, fit, flops, significant
 
 if TYPE_CHECKING:
@@ -71,19 +71,15 @@ class RooflinePicture:
         return Drawn(svg, data)
 
 
-def kernel_roofline(roofline: Roofline, *, again: bool = False) -> RooflinePicture | None:
-    """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted.
-
-    Args:
-        again: draw on the figure that this thread drew on before, for callers that are done with that one.
-    """
+def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
+    """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted."""
     points = main_points(roofline)
     main = roofline.main
     if main is None or not points:
         return None
     markers = {}
     with drawing():
-        figure, axes = (wiped if again else blank)(8.2, 4.6)
+        figure, axes = blank(8.2, 4.6)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
         draw_roofs(axes, points, main, [main, *others], roofline.memory_roofs, free_of=points[0].achieved)
         across = [p.intensity for p in points]

@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -94,23 +93,6 @@ def blank(width: float, height: float, *, right: float = 0.35) -> tuple[Figure, 
     left, bottom, top = 0.75, 0.55, 0.12
     box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
     return figure, figure.add_axes(box)
-
-
-_drawn = threading.local()
-
-
-def wiped(width: float, height: float) -> tuple[Figure, Any]:
-    """The figure and axes of this size that this thread got last time, without what was drawn on them.
-
-    Making axes and ticks anew takes a third of the time of a figure.
-    """
-    kept: dict[tuple[float, float], tuple[Figure, Any]] = _drawn.__dict__.setdefault("kept", {})
-    if (width, height) not in kept:
-        kept[width, height] = blank(width, height)
-    figure, axes = kept[width, height]
-    for artist in (*axes.lines, *axes.texts):
-        artist.remove()
-    return figure, axes
 
 
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
