@@ -248,27 +248,6 @@ def long_run_noise(logs: npt.NDArray[np.float64]) -> float:
 CHANCE = 5.5
 
 
-def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which rows (series of equal length, positive values) have no split above the bound: a look at thousands at once.
-
-    It is the first look of `find_steps` without its robust parts, and lets no row pass that has a step.
-    """
-    logs = np.log(matrix)
-    count = logs.shape[1]
-    differences = np.abs(np.diff(logs, axis=1))
-    smallest = -(-9 * differences.shape[1] // 10)
-    differences.partition(min(smallest, differences.shape[1] - 1), axis=1)
-    noise = np.maximum(differences[:, :smallest].mean(axis=1) / 0.9297, NOISE_FLOOR)
-    sums = np.cumsum(logs - logs[:, :1], axis=1)
-    k = np.arange(MINIMUM_BEFORE, count - MINIMUM_AFTER + 1)
-    # sqrt(k (n - k) / n) |mean(right) - mean(left)|, written with the sum of the first k values alone.
-    distance = sums[:, k[0] - 1 : k[-1]] - sums[:, -1:] * (k / count)
-    np.abs(distance, out=distance)
-    distance *= np.sqrt(count / (k * (count - k)))
-    result: npt.NDArray[np.bool_] = distance.max(axis=1) < _bound(count) * noise
-    return result
-
-
 def _bound(count: int) -> float:
     return BOUND + SMALL_SAMPLE / count
 

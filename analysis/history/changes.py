@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -16,6 +14,8 @@ import numpy.typing as npt
 
 from gemmprof.analysis.history import changepoints
 from gemmprof.base.amounts import number
+
+Numbers = npt.NDArray[np.float64]
 
 # --- Points -----------------------------------------------------------------------------------------------------------
 
@@ -62,25 +62,11 @@ class Point:
         return (self.kernel, self.grid, self.device, self.kind)
 
 
-# --- A series ---------------------------------------------------------------------------------------------------------
+# --- Steps ------------------------------------------------------------------------------------------------------------
 
 
 CLOCKS = ("sm_clock_hz", "memory_clock_hz")
 TEXTS = ("code", "tools")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The points of one series, oldest first."""
-
-    is_profiled: bool  # whether the times were measured under the profiler
-    time_ns: npt.NDArray[np.float64]  # one a point
-    names: tuple[str, ...]  # of the columns of ``numbers``: `CLOCKS` and the counters
-    numbers: npt.NDArray[np.float64]  # one row a point, NaN where it was not recorded
-    texts: dict[str, Sequence[str]]  # for each of `TEXTS` one text a point, '' where it was not recorded
-    point: Callable[[int], Point]  # the whole point at a position
-    number: int = 0  # by which a store knows the series, 0 where there is none
-
 
 CLOCK_RESOLUTION_NS = 32.0  # ncu's durations are multiples of this
 
@@ -106,18 +92,20 @@ class Change:
         return self.step.ratio > 1
 
 
-def changes(series: Series, steps: Sequence[changepoints.Step] | None = None) -> tuple[Change, ...]:
-    """The steps of one series, oldest first; ``steps`` are those of the same times, if they were found before."""
+def steps_in(times_ns: Sequence[float] | Numbers, kind: str) -> tuple[changepoints.Step, ...]:
+    """The steps in the times of one series, which are of this kind (`Point`)."""
+    return changepoints.find_steps(times_ns, resolution=CLOCK_RESOLUTION_NS if kind == "profiled" else 0.0)
+
+
+def changes(points: Sequence[Point], steps: Sequence[changepoints.Step] | None = None) -> tuple[Change, ...]:
+    """The steps of one series, whose points are sorted by time; ``steps`` are those, if they were found before."""
     if steps is None:
-        steps = changepoints.find_steps(
-            series.time_ns, resolution=CLOCK_RESOLUTION_NS if series.is_profiled else 0.0
-        )
-    edges = [0, *(step.position for step in steps), len(series.time_ns)]
-    levels = [_level(series, start, stop) for start, stop in pairwise(edges)]
+        steps = steps_in([point.time_ns for point in points], points[0].kind)
+    names = sorted({name for point in points for name in point.counters})
+    edges = [0, *(step.position for step in steps), len(points)]
+    levels = [_level(points[start:stop], names) for start, stop in pairwise(edges)]
     return tuple(
-        _classified(
-            series.names, before, after, step, series.point(step.position - 1), series.point(step.position)
-        )
+        _classified(names, before, after, step, points[step.position - 1], points[step.position])
         for step, (before, after) in zip(steps, pairwise(levels), strict=True)
     )
 
@@ -127,21 +115,25 @@ class _Level:
     """What is typical between two steps."""
 
     texts: dict[str, str]  # for each of `TEXTS` the most frequent one, '' without any
-    # typical, spread: for each number its median, and the median distance from it; NaN without any
-    typical: npt.NDArray[np.float64]
-    spread: npt.NDArray[np.float64]
+    # typical, spread: for each clock and counter its median, and the median distance from it; NaN without any
+    typical: Numbers
+    spread: Numbers
 
 
-def _level(series: Series, start: int, stop: int) -> _Level:
-    rows = series.numbers[start:stop]
+def _level(points: Sequence[Point], counters: Sequence[str]) -> _Level:
+    # What was not recorded is None, which becomes NaN.
+    rows = np.array(
+        [[*(getattr(one, name) for name in CLOCKS), *map(one.counters.get, counters)] for one in points],
+        np.float64,
+    )
     typical = changepoints.medians(rows)
-    counted = {name: Counter(filter(None, series.texts[name][start:stop])) for name in TEXTS}
+    counted = {name: Counter(filter(None, (getattr(one, name) for one in points))) for name in TEXTS}
     texts = {name: max(of, key=of.__getitem__, default="") for name, of in counted.items()}
     return _Level(texts, typical, changepoints.medians(np.abs(rows - typical)))
 
 
 def _classified(
-    names: Sequence[str], before: _Level, after: _Level, step: changepoints.Step, last: Point, first: Point
+    counters: Sequence[str], before: _Level, after: _Level, step: changepoints.Step, last: Point, first: Point
 ) -> Change:
     found: list[tuple[str, str]] = []
     code = before.texts["code"], after.texts["code"]
@@ -153,7 +145,7 @@ def _classified(
         found.append(("tools", f"{tools[0]} became {tools[1]}"))
     if sentence := _clocks(before, after, step):
         found.append(("clocks", sentence))
-    if moved := _counters(names, before, after):
+    if moved := _counters(counters, before, after):
         found.append(("counters", "; ".join(moved[:3])))
     if not found:
         # The runs behind the step repeat it: whatever it is, it is no noise.
@@ -181,65 +173,5 @@ def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
         size = np.abs(now - was) / np.maximum(np.abs(was), np.abs(now))
         moved = np.flatnonzero((size > COUNTER_CHANGE) & (np.abs(now - was) > 3 * own))
     chosen = sorted((at for at in moved.tolist() if at >= len(CLOCKS)), key=lambda at: -size[at])
-    return [f"{names[at].replace('_', ' ')} {number(was[at])} became {number(now[at])}" for at in chosen]
-
-
-# --- Many series ------------------------------------------------------------------------------------------------------
-# Which of many series hold a step: a quick look at all of them, then the whole search where the look is not sure.
-
-
-AT_A_TIME = 256  # series that are looked at together: so many years of runs fit a processor's cache
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The times of many series, one after the other, each in order of time."""
-
-    numbers: npt.NDArray[np.int64]  # by which the store knows each series
-    counts: npt.NDArray[np.int64]  # how many times each has
-    values: npt.NDArray[np.float64]  # all times, nanoseconds
-    profiled: Sequence[bool]  # whether each was measured under the profiler
-
-
-def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[changepoints.Step, ...]]:
-    """The series that hold a step: their numbers, rising, and all their steps.
-
-    Args:
-        last: only steps within so many last runs.
-    """
-    starts = np.cumsum(times.counts) - times.counts
-    found = {}
-    for at in _not_quiet(times, starts):
-        values = times.values[starts[at] : starts[at] + times.counts[at]]
-        steps = changepoints.find_steps(values, resolution=CLOCK_RESOLUTION_NS if times.profiled[at] else 0.0)
-        if any(last is None or len(values) - step.position <= last for step in steps):
-            found[int(times.numbers[at])] = steps
-    return found
-
-
-def _not_quiet(times: Times, starts: npt.NDArray[np.int64]) -> list[int]:
-    """Positions of the series that the quick look does not call quiet."""
-
-    def look(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        length = int(times.counts[rows[0]])
-        if rows[-1] - rows[0] == len(rows) - 1:  # side by side, as they mostly are: nothing is copied
-            together = times.values[starts[rows[0]] : starts[rows[0]] + len(rows) * length]
-            matrix = together.reshape(len(rows), length)
-        else:
-            matrix = times.values[starts[rows][:, None] + np.arange(length)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            quiet = changepoints.quiet_series(matrix)
-        return rows[~quiet]
-
-    # numpy lets other threads run while it computes.
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-        loud = list(threads.map(look, _of_equal_length(times.counts)))
-    return sorted(int(at) for rows in loud for at in rows)
-
-
-def _of_equal_length(counts: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Positions of series with equally many times, a few at a time; those too short for a step are left out."""
-    for length in np.unique(counts[counts >= changepoints.MINIMUM_BEFORE + changepoints.MINIMUM_AFTER]):
-        rows = np.flatnonzero(counts == length)
-        for first in range(0, len(rows), AT_A_TIME):
-            yield rows[first : first + AT_A_TIME]
+    titles = {at: names[at - len(CLOCKS)].replace("_", " ") for at in chosen}
+    return [f"{title} {number(was[at])} became {number(now[at])}" for at, title in titles.items()]

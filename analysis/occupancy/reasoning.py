@@ -60,7 +60,7 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
 
 
 def explain_together(occupancies: Iterable[Occupancy]) -> dict[Step, list[str]]:
-    """Each distinct step of one configuration with the labels of the architectures that have it, in `explain`'s order."""
+    """Each distinct step of one configuration with the architectures that have it, in the order of `explain`."""
     labels = grouped((step, one.limits.label) for one in occupancies for step in explain(one))
     order = list(RESOURCE_WORDS)
     return dict(sorted(labels.items(), key=lambda item: order.index(item[0].resource)))

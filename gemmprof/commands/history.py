@@ -130,17 +130,16 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
     from gemmprof.reports.documents import of_history
-    from gemmprof.reports.history.point_files import series_of
     from gemmprof.reports.terminal.history_tables import plots
 
     target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() != PAGE:
         raise UsageError(f"{target} has no known format", remedies=[f"end the name in {PAGE}"])
     store = _store(options)
-    found = store.points(options.kernel, device=options.device, kind=options.kind)
+    found = store.points(store.series(options.kernel, device=options.device, kind=options.kind))
     if not found:
         raise _none_matches(store, options)
-    shown = [(points, changes(series_of(points))) for points in found.values()]
+    shown = [(points, changes(points)) for points in found.values()]
     if options.json or target is None:
         common.answer(options, lambda: of_history.shown(shown), lambda width: plots(shown, width=width))
     if target is not None:
@@ -172,28 +171,26 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
 
 def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changepoints import FEWEST
-    from gemmprof.analysis.history.changes import changes, series_with_steps
+    from gemmprof.analysis.history.changes import changes, steps_in
     from gemmprof.analysis.history.recording import tally
     from gemmprof.reports.documents.of_history import HistoryCheckDocument
     from gemmprof.reports.terminal.history_tables import changes_found
 
     store = _store(options)
-    known: dict[int, tuple[Step, ...]] = {}
-    if options.kernel or options.device or options.kind:
-        chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)
-        looked_at, too_short = len(chosen), 0
-    else:
-        times = store.times()
-        known = series_with_steps(times, options.last)
-        chosen, looked_at = list(known), len(times.numbers)
-        too_short = int((times.counts < FEWEST).sum())
-    columns = store.columns_of(chosen)
-    too_short += sum(len(series.time_ns) < FEWEST for series in columns)
+    series = store.series(options.kernel, device=options.device, kind=options.kind)
+    looked_at, too_short = len(series), sum(one.count < FEWEST for one in series)
+    steps = {one.key: steps_in(one.times_ns, one.kind) for one in series}
+
+    def recent(step: Step, count: int) -> bool:
+        return options.last is None or count - step.position <= options.last
+
+    # Points have thirty columns: they are read of the series alone that something is said of.
+    stepped = [one for one in series if any(recent(step, one.count) for step in steps[one.key])]
     found = [
         change
-        for series in columns
-        for change in changes(series, known.get(series.number))
-        if options.last is None or len(series.time_ns) - change.step.position <= options.last
+        for key, points in store.points(stepped).items()
+        for change in changes(points, steps[key])
+        if recent(change.step, len(points))
     ]
     found.sort(key=lambda change: -change.step.ratio)
     came = tally(store.predictions())

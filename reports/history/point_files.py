@@ -9,9 +9,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from itertools import pairwise
+from itertools import repeat
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gemmprof.analysis.history.changes import CLOCKS, TEXTS, Origin, Point, Series, Times
+from gemmprof.analysis.history.changes import Numbers, Origin, Point
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.reports.tables.parquet import ParquetReader, fitted, new_parquet, write_parquet
 
 COUNTER = "counter_"
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
-_ORIGIN = tuple(field.name for field in fields(Origin))
-_PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
+_ORIGIN = tuple(one.name for one in fields(Origin))
+_PLAIN = tuple(one.name for one in fields(Point) if one.name not in ("origin", "counters"))
 # A column is a field of the point or of its origin, of the type that it has there.
 _TEXTS = frozenset(name for name, kind in _HINTS.items() if kind is str)
 
@@ -64,65 +64,24 @@ def schema_of(columns: Iterable[str], metadata: dict[bytes, bytes]) -> pa.Schema
 def points_of(rows: pa.Table) -> list[Point]:
     """The points of these rows, in their order. What a record lacks is None, or '' for a text."""
 
-    def known(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-        return {name: (row.get(name) or "") if name in _TEXTS else row.get(name) for name in names}
+    def column(name: str) -> Iterable[Any]:
+        nothing = "" if name in _TEXTS else None
+        if name not in rows.column_names:
+            return repeat(nothing, len(rows))
+        return (nothing if value is None else value for value in rows[name].to_pylist())
 
+    counters = [name for name in rows.column_names if name.startswith(COUNTER)]
+    titles = [name.removeprefix(COUNTER) for name in counters]
+    counted = zip(*map(column, counters), strict=True) if counters else repeat((), len(rows))
+    origins = map(Origin, *map(column, _ORIGIN))
     return [
         Point(
-            **known(row, _PLAIN),
-            origin=Origin(**known(row, _ORIGIN)),
-            counters={
-                name.removeprefix(COUNTER): value
-                for name, value in row.items()
-                if name.startswith(COUNTER) and value is not None
-            },
+            **dict(zip(_PLAIN, values, strict=True)),
+            origin=origin,
+            counters={title: value for title, value in zip(titles, found, strict=True) if value is not None},
         )
-        for row in rows.to_pylist()
+        for *values, origin, found in zip(*map(column, _PLAIN), origins, counted, strict=True)
     ]
-
-
-def series_in(rows: pa.Table) -> list[Series]:
-    """The series of rows that are sorted by series and time, as columns: no point is made but those asked for."""
-    if not len(rows):
-        return []
-    counters = sorted(name for name in rows.column_names if name.startswith(COUNTER))
-    names = (*CLOCKS, *(name.removeprefix(COUNTER) for name in counters))
-    wanted = (*CLOCKS, *counters)
-    numbers = np.column_stack([rows.column(name).to_numpy() for name in wanted]).astype(
-        np.float64, copy=False
-    )
-    times = rows.column("time_ns").to_numpy()
-    kinds = _texts(rows, "kind")
-    texts = {name: _texts(rows, name) for name in TEXTS}
-    series = rows.column("series").to_numpy()
-    edges = [0, *(np.flatnonzero(series[1:] != series[:-1]) + 1).tolist(), len(series)]
-
-    def part(start: int, stop: int) -> Series:
-        return Series(
-            is_profiled=kinds[start] == "profiled",
-            time_ns=times[start:stop],
-            names=names,
-            numbers=numbers[start:stop],
-            texts={name: values[start:stop] for name, values in texts.items()},
-            point=lambda at: points_of(rows.slice(start + at, 1))[0],
-            number=int(series[start]),
-        )
-
-    return [part(start, stop) for start, stop in pairwise(edges)]
-
-
-def series_of(points: Sequence[Point]) -> Series:
-    """The points of one series, oldest first, as columns."""
-    return series_in(table_of(points))[0]
-
-
-def _texts(rows: pa.Table, name: str) -> list[str]:
-    """A column of texts, which are few and repeat; '' for what a record lacks."""
-    if name not in rows.column_names:
-        return [""] * len(rows)
-    coded = rows.column(name).combine_chunks().dictionary_encode()
-    texts = [text or "" for text in coded.dictionary.to_pylist()]
-    return ["" if at is None else texts[at] for at in coded.indices.to_pylist()]
 
 
 LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one that Python's dates know
@@ -239,30 +198,49 @@ def by_series(rows: pa.Table) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesSummary:
-    """One series of a store: which, how many points, since when, and its last time."""
+class Series:
+    """One series of a store: which, since when, and its times; its points are read where they are asked for."""
 
+    number: int  # by which its rows are found
     kernel: str
     grid: str
     device: str
     kind: str
-    count: int
     first: datetime
     last: datetime
-    last_ns: float
+    times_ns: Numbers = field(compare=False)  # oldest first
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """As `Point.series`."""
+        return (self.kernel, self.grid, self.device, self.kind)
+
+    @property
+    def count(self) -> int:
+        """How many points it has."""
+        return len(self.times_ns)
+
+    @property
+    def last_ns(self) -> float:
+        """The newest time."""
+        return float(self.times_ns[-1])
 
 
-def summed(paths: Sequence[Path]) -> tuple[pa.Table, Times]:
-    """One row a series of these files, with the fields of `SeriesSummary`, and the times of all."""
+def series_in(paths: Sequence[Path]) -> list[Series]:
+    """The series of these files, by number."""
     rows = read_points(paths, ["series", "recorded_at", "time_ns", *NAMES])
-    series = rows["series"].to_numpy()
-    starts = np.flatnonzero(np.diff(series, prepend=-1))  # no number is negative
-    counts = np.diff(starts, append=len(series))
-    first, last = rows.take(pa.array(starts)), rows.take(pa.array(starts + counts - 1))
-    found = pa.table(
-        {name: first[name] for name in ("series", *NAMES)}
-        | {"count": counts, "first": first["recorded_at"], "last": last["recorded_at"]}
-        | {"last_ns": last["time_ns"]}
-    )
-    profiled = [kind == "profiled" for kind in found["kind"].to_pylist()]
-    return found, Times(series[starts], counts, rows["time_ns"].to_numpy(), profiled)
+    numbers, times = rows["series"].to_numpy(), rows["time_ns"].to_numpy()
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # no number is negative
+    stops = np.append(starts[1:], len(rows))
+    last = rows["recorded_at"].take(pa.array(stops - 1)).to_pylist()
+    firsts = rows.select(["series", "recorded_at", *NAMES]).take(pa.array(starts)).to_pylist()
+    return [
+        Series(
+            number=row["series"],
+            **{name: row[name] for name in NAMES},
+            first=row["recorded_at"],
+            last=date,
+            times_ns=times[start:stop],
+        )
+        for row, date, start, stop in zip(firsts, last, starts, stops, strict=True)
+    ]

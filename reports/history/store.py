@@ -15,7 +15,7 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gemmprof.analysis.history.changes import Point, Series, Times
+from gemmprof.analysis.history.changes import Point
 from gemmprof.analysis.history.recording import ON, Kept
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system
@@ -35,11 +35,10 @@ from gemmprof.base.output import remove_leftovers, write_new
 from gemmprof.base.spread import grouped
 from gemmprof.reports.history.point_files import (
     PointsReader,
-    SeriesSummary,
+    Series,
     points_of,
     read_points,
     series_in,
-    summed,
     table_of,
     write_compacted,
     write_points,
@@ -180,46 +179,32 @@ class HistoryStore:
                 path.unlink(missing_ok=True)
         return True
 
-    def series(self, pattern: str | None = None) -> list[SeriesSummary]:
+    def series(
+        self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
+    ) -> list[Series]:
         """The series whose kernel matches a regular expression (all without one), longest last time first.
 
-        Raises:
-            UsageError: if the pattern is no regular expression.
-        """
-        rows = self._selected(pattern).to_pylist()
-        found = [SeriesSummary(**{name: row[name] for name in SeriesSummary.__slots__}) for row in rows]
-        return sorted(found, key=lambda s: (-s.last_ns, s.kernel, s.grid, s.device, s.kind))
-
-    def points(
-        self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
-    ) -> dict[tuple[str, str, str, str], list[Point]]:
-        """The points of matching series, each in order of time.
+        Args:
+            device, kind: those of this card, on whatever machine, and of this kind alone.
 
         Raises:
             UsageError: if the pattern is no regular expression.
         """
-        numbers = self.numbers(pattern, device=device, kind=kind)
+        wanted = expression("REGEX", pattern)
+        found = [
+            one
+            for one in self._steadily(series_in)
+            if (wanted is None or wanted.search(one.kernel))
+            and (device is None or one.device == device or one.device.startswith(f"{device}{ON}"))
+            and (kind is None or one.kind == kind)
+        ]
+        return sorted(found, key=lambda one: (-one.last_ns, *one.key))
+
+    def points(self, series: Iterable[Series]) -> dict[tuple[str, str, str, str], list[Point]]:
+        """The points of these series by `Series.key`, each in order of time."""
+        numbers = [one.number for one in series]
         points = points_of(self._steadily(lambda files: read_points(files, series=numbers)))
         return grouped((point.series, point) for point in points)
-
-    def numbers(
-        self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
-    ) -> list[int]:
-        """The numbers of matching series, by which `times` and `columns_of` know them.
-
-        Raises:
-            UsageError: if the pattern is no regular expression.
-        """
-        found: list[int] = self._selected(pattern, device, kind).column("series").to_pylist()
-        return found
-
-    def columns_of(self, numbers: Sequence[int]) -> list[Series]:
-        """Exactly these series."""
-        return series_in(self._steadily(lambda files: read_points(files, series=numbers)))
-
-    def times(self) -> Times:
-        """The times of every series, and nothing else: what a search for steps in all of them reads."""
-        return self._steadily(summed)[1]
 
     def predictions(self) -> list[Kept]:
         """The points that were kept with predictions."""
@@ -236,19 +221,6 @@ class HistoryStore:
             return found
 
         return self._steadily(read)
-
-    def _selected(self, pattern: str | None, device: str | None = None, kind: str | None = None) -> pa.Table:
-        """The rows of the catalogue whose kernel, card and kind are meant."""
-        wanted = expression("REGEX", pattern)
-        rows, _ = self._steadily(summed)
-        columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
-        chosen = [
-            (wanted is None or wanted.search(name))
-            and (device is None or card == device or card.startswith(f"{device}{ON}"))
-            and (kind is None or what == kind)
-            for name, card, what in zip(*columns, strict=True)
-        ]
-        return rows.filter(pa.array(chosen, pa.bool_()))
 
     def _files(self) -> tuple[list[Path], set[str]]:
         """The files that count, and the names of records that compacted ones hold: those do not, if they are there."""

@@ -12,14 +12,14 @@ from gemmprof.analysis.history.changepoints import FEWEST, levels
 from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
-from gemmprof.reports.history.point_files import SeriesSummary
+from gemmprof.reports.history.point_files import Series
 from gemmprof.reports.terminal import columns
 
 PLOT_ROWS = 8
 _DOT, _BAND = "•", "·"
 
 
-def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
+def series_table(series: Sequence[Series], *, width: int) -> Table:
     """A row a series: kernel, card, points, last time."""
     table = columns("kernel", ">!runs", ">!last", *[">!last run"] * (width >= 72))
     told = labels(item.kernel for item in series)

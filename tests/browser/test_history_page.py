@@ -11,7 +11,6 @@ import pytest
 
 from gemmprof.analysis.history.changes import Origin, Point, changes
 from gemmprof.base.output import write_new
-from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import page_html
 
 
@@ -29,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Point(name, "2x1x1", "H100", "timed", origin, time, time, time, 5, code="ab"[run >= 50])
         )
     target = tmp_path_factory.mktemp("history") / "h.html"
-    return write_new(target, page_html([(points, changes(series_of(points)))]))
+    return write_new(target, page_html([(points, changes(points))]))
 
 
 def test_the_run_under_the_pointer_is_told(page: Path, browser: Any) -> None:

@@ -324,7 +324,7 @@ for _ in range(int(sys.argv[1])):
     try:
         if file.parts[0] == "compact":
             store = HistoryStore.open("compact")
-            store.series(), store.points(), store.times(), store.columns_of(store.numbers())
+            store.points(store.series())
         else:
             search(Path("set"), parse_condition("time > 1ns and launch__thread_count > 1"))
     except GemmprofError:

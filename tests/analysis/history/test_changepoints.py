@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scale import few
 
-from gemmprof.analysis.history.changepoints import find_steps, quiet_series
+from gemmprof.analysis.history.changepoints import find_steps
 
 YEAR = 365
 
@@ -97,17 +97,6 @@ def test_values_that_are_no_times_are_passed_over() -> None:
     times[[3, 50]] = [np.nan, 0.0]
     (step,) = find_steps(times)
     assert step.position == 200
-
-
-def test_the_quick_look_passes_no_step() -> None:
-    rng = np.random.default_rng(12)
-    rows = np.stack([a_year(rng) for _ in range(200)])
-    rows[::20, 300:] *= 1.03
-    loud = ~quiet_series(rows)
-    assert all(loud[::20])
-    for row, is_loud in zip(rows, loud, strict=True):
-        if find_steps(row):
-            assert is_loud
 
 
 def test_a_stair_of_hundreds_of_steps_takes_no_minute() -> None:

@@ -13,7 +13,6 @@ from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.history.changes import Origin, Point, changes
 from gemmprof.analysis.history.recording import points
 from gemmprof.analysis.session import load_session
-from gemmprof.reports.history.point_files import series_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -47,14 +46,14 @@ def series(ratio: float, **after: object) -> list[Point]:
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
 )
 def test_causes(after: dict[str, object], causes: tuple[str, ...]) -> None:
-    (change,) = changes(series_of(series(1.1, **after)))
+    (change,) = changes(series(1.1, **after))
     assert change.causes == causes
     assert change.is_slower
     assert change.after.origin.commit == "c30"
 
 
 def test_a_change_without_a_step_is_no_change() -> None:
-    assert changes(series_of(series(1.0, code="bb"))) == ()
+    assert changes(series(1.0, code="bb")) == ()
 
 
 def test_points_of_a_recorded_report() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import Change, Origin, Point, changes
-from gemmprof.reports.history.point_files import series_of
 from gemmprof.reports.pages.history import MOST_SERIES, Card, page_html
 
 START = datetime(2025, 11, 20, tzinfo=UTC)
@@ -25,7 +24,7 @@ def series(runs: int, *, days: float = 1.0, name: str = NAME) -> tuple[list[Poin
         origin = Origin(START + timedelta(days=days * run), commit=f"c{run}<b>", machine="ci-7")
         code = "b" if run >= runs // 2 else "a"
         points.append(Point(name, "2x1x1", "H100", "timed", origin, time, time, time * 1.1, 5, code=code))
-    return points, changes(series_of(points))
+    return points, changes(points)
 
 
 def test_every_run_and_step_stands_on_the_page() -> None:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from scale import few
 
-from gemmprof.analysis.history.changes import Origin, Point, changes, series_with_steps
+from gemmprof.analysis.history.changes import Origin, Point, changes, steps_in
 from gemmprof.reports.history import point_files
-from gemmprof.reports.history.point_files import REPLACES, read_points, series_of
+from gemmprof.reports.history.point_files import REPLACES, read_points
 from gemmprof.reports.history.store import HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,43 +63,37 @@ def recorded(order: str, folder: Path) -> HistoryStore:
     return store
 
 
-def slowly(store: HistoryStore) -> dict[str, list[Point]]:
-    return {key[0]: points for key, points in store.points().items()}
+def by_kernel(store: HistoryStore) -> dict[str, list[Point]]:
+    return {key[0]: points for key, points in store.points(store.series()).items()}
 
 
-def test_times_and_catalogue_are_those_of_the_points(store: HistoryStore) -> None:
+def test_series_are_those_of_the_points(store: HistoryStore) -> None:
     assert list((store.folder / "records").glob("compact-*"))
-    points, times = slowly(store), store.times()
-    by_number = dict(zip(times.numbers.tolist(), range(len(times.numbers)), strict=True))
-    starts = np.cumsum(times.counts) - times.counts
+    points, series = by_kernel(store), {one.kernel: one for one in store.series()}
+    assert series.keys() == points.keys()
     for name, expected in points.items():
         assert len(expected) == (40 if int(name.split()[1]) < 30 else 3)
-        (number,) = store.numbers(f"^{name}$")
-        at = by_number[number]
-        found = times.values[starts[at] : starts[at] + times.counts[at]]
-        assert found.tolist() == [point.time_ns for point in expected]
-        assert times.profiled[at] == (expected[0].kind == "profiled")
-    summaries = {summary.kernel: summary for summary in store.series()}
-    assert summaries.keys() == points.keys()
-    for name, summary in summaries.items():
-        expected = points[name]
-        assert (summary.count, summary.last_ns) == (len(expected), expected[-1].time_ns)
-        assert (summary.first, summary.last) == (
+        assert store.series(f"^{name}$") == [series[name]]
+        assert store.points([series[name]]) == {expected[0].series: expected}
+        found = series[name]
+        assert found.key == expected[0].series
+        assert found.times_ns.tolist() == [point.time_ns for point in expected]
+        assert (found.count, found.last_ns) == (len(expected), expected[-1].time_ns)
+        assert (found.first, found.last) == (
             expected[0].origin.recorded_at,
             expected[-1].origin.recorded_at,
         )
 
 
-def test_the_quick_search_finds_what_the_whole_search_finds(store: HistoryStore) -> None:
-    expected = {name: changes(series_of(points)) for name, points in slowly(store).items()}
-    assert {name for name, found in expected.items() if found} == {f"kernel {n}" for n in (3, 10, 17, 24)}
-    found = [
-        change
-        for series in store.columns_of(list(series_with_steps(store.times())))
-        for change in changes(series)
-    ]
-    assert {change.after.kernel: (change,) for change in found} == {k: v for k, v in expected.items() if v}
-    assert all(change.causes == ("code", "counters") for change in found)
+def test_the_times_alone_have_the_steps_of_the_points(store: HistoryStore) -> None:
+    points = by_kernel(store)
+    steps = {one.kernel: steps_in(one.times_ns, one.kind) for one in store.series()}
+    assert {name for name, found in steps.items() if found} == {f"kernel {n}" for n in (3, 10, 17, 24)}
+    for name, found in steps.items():
+        assert tuple(change.step for change in changes(points[name])) == found
+        made = changes(points[name], found)
+        assert made == changes(points[name])
+        assert all(change.causes == ("code", "counters") for change in made)
 
 
 def test_a_store_of_an_earlier_version_answers_alike(store: HistoryStore, tmp_path: Path) -> None:
@@ -115,6 +109,5 @@ def test_a_store_of_an_earlier_version_answers_alike(store: HistoryStore, tmp_pa
         )
     (older.folder / "series").mkdir()
     assert older.series() == store.series()
-    assert older.times().values.tolist() == store.times().values.tolist()
-    assert slowly(older) == slowly(store)
+    assert by_kernel(older) == by_kernel(store)
     assert older.compact(at_least=1) and older.series() == store.series()
