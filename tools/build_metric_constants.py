@@ -9,16 +9,16 @@ from pathlib import Path
 
 from gemmprof.metrics import constants
 
+GROUPS = [*constants.GROUPS.values()]
 HEAD = """\
-# Written by tools/build_metric_constants.py from constants.csv.
+# Written by tools/build_metric_constants.py from constants.csv and groups.csv.
 from collections.abc import Mapping
 
 from gemmprof.metrics.groups import MetricGroup
 
 ROWS_OF: dict[str, list[tuple[str, str]]]
 OLDER_NAMES: Mapping[str, str]
-
-def group_of(analysis: str, *sections: str) -> MetricGroup: ...
+GROUPS: dict[str, MetricGroup]
 
 """
 
@@ -33,7 +33,9 @@ def kind(value: object) -> str:
 
 def stub() -> str:
     """The text of the file."""
-    return HEAD + "".join(f"{name}: {kind(getattr(constants, name))}\n" for name in sorted(constants.ROWS_OF))
+    groups = {name: "MetricGroup" for name, value in vars(constants).items() if value in GROUPS}
+    kinds = {name: kind(getattr(constants, name)) for name in constants.ROWS_OF}
+    return HEAD + "".join(f"{name}: {said}\n" for name, said in sorted({**kinds, **groups}.items()))
 
 
 if __name__ == "__main__":

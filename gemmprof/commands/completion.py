@@ -47,7 +47,7 @@ def _values(word: str, command: str) -> list[str]:
     from gemmprof.analysis.kernel_analysis import analyses
     from gemmprof.gpu.arch import LIMITS, PRODUCTS
     from gemmprof.kernels import catalog
-    from gemmprof.metrics.lean import GROUPS
+    from gemmprof.metrics.constants import GROUPS
 
     of_ncu = dict.fromkeys(section for group in GROUPS.values() for section in group.sections)
     stages = [stage for ladder in catalog.LADDERS for stage in ladder.stages]

@@ -17,9 +17,7 @@ from gemmprof.metrics.constants import (
     SHARED_MEMORY_DRIVER,
     SHARED_MEMORY_DYNAMIC,
     SHARED_MEMORY_STATIC,
-    group_of,
 )
-from gemmprof.metrics.groups import MetricGroup
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
 
@@ -55,9 +53,6 @@ NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
     "derived__derivative_avg_thread_executed_true",
     "derived__memory_l1_conflicts_shared_nway",
 }
-
-
-SOURCE_VIEW = group_of("source_view", "SourceCounters")
 
 
 # --- Sampling ---------------------------------------------------------------------------------------------------------
@@ -103,7 +98,6 @@ def sampled_stall(counter: str) -> str | None:
 # Its counters fit into one or two more passes (ncu 2025.3 on an H200), where the lean set takes 33; stall reasons over
 # time (PmSampling_WarpStates) take six more, beyond a fifth, so they are for those who ask (docs/timeline.md).
 PM_SAMPLING = "PmSampling"
-TIMELINE = MetricGroup(sections=(PM_SAMPLING,))
 
 
 # --- Instruction mix (sections InstructionStats, ComputeWorkloadAnalysis) ---------------------------------------------
@@ -132,10 +126,6 @@ def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
         yield PipeMetric(match[0], timed or match["counted"], timed is not None, match["over"])
 
 
-# The finer counts follow from the counts per instruction and the SASS. Asking ncu for them by name doubles the time
-# that its instrumented passes take.
-INSTRUCTION_MIX = group_of("instruction_mix", "InstructionStats", "ComputeWorkloadAnalysis", "SourceCounters")
-
 # --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
 
 
@@ -161,14 +151,7 @@ def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[s
     return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
 
 
-WARP_STATES = group_of("warp_states", "WarpStateStats", "SourceCounters")
-
-# --- Scheduler, divergence --------------------------------------------------------------------------------------------
-
-SCHEDULER = group_of("scheduler", "SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy")
-
-DIVERGENCE = group_of("divergence", "WarpStateStats", "SourceCounters")
-
+# --- What a metric counts ---------------------------------------------------------------------------------------------
 
 _EXECUTED = re.compile(
     r"(?:smsp|sm)__(?:sass_|thread_)*inst_executed(?!.*(?:pct|per_|ratio|peak)).*\.sum$|sass__\w+$"
@@ -229,7 +212,3 @@ OF_LAUNCH = {
     "shared_memory_config": SHARED_MEMORY_CONFIG,
     "cluster_size": CLUSTER_SIZE,
 }
-
-LAUNCH = group_of("launch", "LaunchStats")
-
-OCCUPANCY = group_of("occupancy", "Occupancy", "LaunchStats")

@@ -1,4 +1,4 @@
-"""What gemmprof calls Nsight Compute's metrics: each row of ``constants.csv`` is a constant of this module.
+"""What gemmprof calls Nsight Compute's metrics and their groups: the rows of ``constants.csv`` and ``groups.csv``.
 
 A row has the name here and ncu's, the group that reads the metric and as what (`MetricGroup`), the section that
 collects it where a remedy can be that short, and what reports of older versions call it. A name on several rows means
@@ -19,7 +19,7 @@ from gemmprof.metrics.groups import MetricGroup
 
 _ROWS = facts(__file__, "constants.csv")
 # Key and metric of each row of a name.
-ROWS_OF = grouped((name, (key, metric)) for name, key, metric, *_ in _ROWS if metric)
+ROWS_OF = grouped((name, (key, metric)) for name, key, metric, *_ in _ROWS if name and metric)
 
 
 def _constant(rows: Iterable[tuple[str, str]]) -> object:
@@ -40,8 +40,7 @@ OLDER_NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def group_of(analysis: str, *sections: str) -> MetricGroup:
-    """The group of this name, which these sections collect."""
+def _group(analysis: str, sections: str) -> MetricGroup:
     rows = [
         (role, section, metric)
         for name, key, own, group, role, section, *_ in _ROWS
@@ -51,7 +50,13 @@ def group_of(analysis: str, *sections: str) -> MetricGroup:
     roles = grouped((role, metric) for role, _, metric in rows)
     sources = grouped((section, metric) for _, section, metric in rows if section)
     return MetricGroup(
-        sections,
+        tuple(sections.split()),
         **{role: tuple(metrics) for role, metrics in roles.items()},
         sources={section: tuple(metrics) for section, metrics in sources.items()},
     )
+
+
+_GROUPS = facts(__file__, "groups.csv")
+# Every group by the name of the analysis that reads it; each is a constant, too.
+GROUPS = {analysis: _group(analysis, sections) for analysis, _, sections in _GROUPS}
+globals().update({name: GROUPS[analysis] for analysis, name, _ in _GROUPS})

@@ -1,12 +1,11 @@
-# Written by tools/build_metric_constants.py from constants.csv.
+# Written by tools/build_metric_constants.py from constants.csv and groups.csv.
 from collections.abc import Mapping
 
 from gemmprof.metrics.groups import MetricGroup
 
 ROWS_OF: dict[str, list[tuple[str, str]]]
 OLDER_NAMES: Mapping[str, str]
-
-def group_of(analysis: str, *sections: str) -> MetricGroup: ...
+GROUPS: dict[str, MetricGroup]
 
 ACCESSIBLE_BYTES: str
 ACCESS_SIZE_BY_ADDRESS: str
@@ -15,9 +14,11 @@ ACHIEVED_OCCUPANCY: str
 ACHIEVED_WARPS: str
 ACTIVE_CYCLES_MAX: str
 ACTIVE_CYCLES_MIN: str
+ADVICE: MetricGroup
 ASYNC_COPY_L1_BYTES: str
 ASYNC_COPY_L2_BYTES: str
 ASYNC_COPY_SECTORS: tuple[str, str]
+BANK_CONFLICTS: MetricGroup
 BARRIERS_PER_BLOCK: str
 BLOCK_DIMENSIONS: tuple[str, str, str]
 BLOCK_LIMIT_BARRIERS: str
@@ -34,11 +35,13 @@ CACHE_CONFIG: str
 CLUSTER_OCCUPANCY: str
 CLUSTER_SCHEDULING_POLICY: str
 CLUSTER_SIZE: str
+COALESCING: MetricGroup
 CONSTANT_REQUESTS: str
 CYCLES_PER_EXECUTED: str
 CYCLES_PER_ISSUE: str
 DEVICE_ID: str
 DEVICE_SMS: str
+DIVERGENCE: MetricGroup
 DIVERGENT_BRANCHES: tuple[str, str]
 DIVERGENT_BRANCHES_BY_ADDRESS: tuple[str, str]
 DIVERGENT_BRANCHES_PER_SCHEDULER: tuple[str, str]
@@ -72,6 +75,7 @@ INSTRUCTIONS_EXECUTED: str
 INSTRUCTIONS_EXECUTED_PER_SCHEDULER: str
 INSTRUCTIONS_ISSUED: str
 INSTRUCTIONS_ISSUED_PER_SCHEDULER: str
+INSTRUCTION_MIX: MetricGroup
 INSTRUCTION_TERMS: dict[tuple[str, str, str], tuple[str, ...]]
 IPC_ACTIVE: str
 IPC_ELAPSED: str
@@ -107,6 +111,7 @@ L2_THROUGHPUT: str
 L2_TO_L1_BYTES: str
 L2_TO_XBAR_PEAK: str
 L2_TO_XBAR_PER_SECOND: str
+LAUNCH: MetricGroup
 LOCAL_HIT_RATE_OF: dict[str, str]
 LOCAL_LOAD_HIT_RATE: str
 LOCAL_SECTORS_BY_ADDRESS: str
@@ -114,17 +119,21 @@ MAX_ACTIVE_CLUSTERS: str
 MAX_WARPS_PER_SM: str
 MEMORY_BANDWIDTH: str
 MEMORY_BUSY: str
+MEMORY_CHART: MetricGroup
 MEMORY_PIPES_BUSY: str
 MEMORY_THROUGHPUT: str
 MEMORY_TYPE_BY_ADDRESS: str
+OCCUPANCY: MetricGroup
 OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]]
 REGISTERS_PER_THREAD: str
+ROOFLINE: MetricGroup
 SAMPLED_BLOCKS: tuple[str, str, str]
 SAMPLED_IN_PASS: str
 SAMPLED_IPC: str
 SAMPLES_DROPPED_BYTES: str
 SAMPLE_COUNT: str
 SAMPLING_INTERVAL_CYCLES: str
+SCHEDULER: MetricGroup
 SHARED_ATOMIC_WAVEFRONTS: str
 SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]]
 SHARED_EXCESS: str
@@ -148,11 +157,14 @@ SM_COUNT: str
 SM_ELAPSED_CLOCK: str
 SM_ELAPSED_CYCLES_MAX: str
 SM_THROUGHPUT: str
+SOURCE_VIEW: MetricGroup
 SPACE_REQUESTS: dict[tuple[str, str], str]
 SPACE_SECTORS: dict[tuple[str, str], str]
+SPEED_OF_LIGHT: MetricGroup
 SPILLING_LOADS: str
 SPILLING_REQUESTS: str
 SPILLING_STORES: str
+SPILLS: MetricGroup
 STACK_SIZE: str
 TENSOR_INSTRUCTIONS_PER_CYCLE: str
 THEORETICAL_OCCUPANCY: str
@@ -164,6 +176,7 @@ THREADS_PER_INSTRUCTION_PREDICATED_ON: str
 THREADS_PER_MODIFIER: str
 THREADS_PER_OPCODE: str
 THREADS_PREDICATED_BY_ADDRESS: str
+TIMELINE: MetricGroup
 TMA_LOAD_BYTES: str
 TMA_REDUCTION_BYTES: str
 TMA_STORE_BYTES: str
@@ -175,4 +188,5 @@ WARPS_ACTIVE_PER_SCHEDULER: str
 WARPS_ELIGIBLE_PER_SCHEDULER: str
 WARPS_MAX_PER_SCHEDULER: str
 WARPS_THEORETICAL_PER_SCHEDULER: str
+WARP_STATES: MetricGroup
 WAVES_PER_SM: str

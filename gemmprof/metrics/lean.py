@@ -1,38 +1,12 @@
-"""All groups by the name of their analysis, and the ncu options that collect them."""
+"""The ncu options that collect the groups, all that the analyses read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from gemmprof.metrics import compute
-from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
-from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
-
-# --- Advice: rule results come with whatever sections are collected ---------------------------------------------------
-
-ADVICE = MetricGroup(sections=("SpeedOfLight",))
-
-# Every group by the name of the analysis that reads it.
-GROUPS: dict[str, MetricGroup] = {
-    "launch": compute.LAUNCH,
-    "speed_of_light": SPEED_OF_LIGHT,
-    "roofline": ROOFLINE,
-    "instruction_mix": compute.INSTRUCTION_MIX,
-    "warp_states": compute.WARP_STATES,
-    "scheduler": compute.SCHEDULER,
-    "rules": ADVICE,
-    "bank_conflicts": BANK_CONFLICTS,
-    "coalescing": COALESCING,
-    "memory_chart": MEMORY_CHART,
-    "divergence": compute.DIVERGENCE,
-    "spills": SPILLS,
-    "occupancy": compute.OCCUPANCY,
-    "source_view": compute.SOURCE_VIEW,
-    "timeline": compute.TIMELINE,
-}
-
+from gemmprof.metrics.compute import PM_SAMPLING
+from gemmprof.metrics.constants import GROUPS
 
 _TABLES = "MemoryWorkloadAnalysis_Tables"
 # What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
@@ -81,7 +55,7 @@ def collection_options(
             if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
         )
         left_out = frozenset() if tensor else _TENSOR_SECTIONS
-        left_out |= frozenset() if timeline else {compute.PM_SAMPLING}
+        left_out |= frozenset() if timeline else {PM_SAMPLING}
         own = (name for group in groups for name in group.sections if name not in left_out)
         options, sections = [], (*own, *sections)
         names = (*(name for group in groups for name in group.requested), *of_tables, *names)

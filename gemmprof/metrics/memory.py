@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from gemmprof.base.spread import grouped
-from gemmprof.metrics.constants import INSTRUCTION_TERMS, SPACE_REQUESTS, SPACE_SECTORS, group_of
-
-_TABLES = "MemoryWorkloadAnalysis_Tables"
-
-BANK_CONFLICTS = group_of("bank_conflicts", _TABLES, "SourceCounters")
-COALESCING = group_of("coalescing", _TABLES, "SourceCounters")
-SPILLS = group_of("spills", "MemoryWorkloadAnalysis_Chart", _TABLES, "SourceCounters")
-MEMORY_CHART = group_of("memory_chart", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", _TABLES)
+from gemmprof.metrics.constants import INSTRUCTION_TERMS, SPACE_REQUESTS, SPACE_SECTORS
 
 # Warp-level instructions by address space and operation: the sum over the entries, each the first name that the report
 # has (another version of ncu, another name).

@@ -8,12 +8,9 @@ from functools import lru_cache
 
 from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
-from gemmprof.metrics import constants
-from gemmprof.metrics.groups import KNOWN_NAMES, MetricGroup
+from gemmprof.metrics.groups import KNOWN_NAMES
 
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
-
-SPEED_OF_LIGHT = constants.group_of("speed_of_light", "SpeedOfLight")
 
 L1_DATA_STAGE = "L1 data stage"
 # One path serves both; the breakdown's other members tell which of the two was busy.
@@ -75,38 +72,6 @@ def tensor_by_instruction(present: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in present:
         if _TENSOR_FIXED.fullmatch(name):
             yield name, name.replace("derived__smsp__", "derived__sm__", 1)
-
-
-_ROOFLINE_BASIC = (
-    constants.SMSP_CLOCK,
-    constants.SM_ELAPSED_CLOCK,
-    *(executed_per_cycle(f"{letter}{name}") for letter in "fd" for name in ("add", "mul", "fma")),
-    *(peak_per_cycle(f"{letter}fma") for letter in "fd"),
-)
-_ROOFLINE_CACHES = (
-    constants.L1_CLOCK,
-    constants.L2_CLOCK,
-    constants.L2_TO_XBAR_PER_SECOND,
-    constants.L2_TO_XBAR_PEAK,
-)
-_ROOFLINE_HALF = (*(executed_per_cycle(f"h{name}") for name in ("add", "mul", "fma")), peak_per_cycle("hfma"))
-
-ROOFLINE = MetricGroup(
-    sections=(
-        "SpeedOfLight_RooflineChart",
-        "SpeedOfLight_HierarchicalSingleRooflineChart",
-        "SpeedOfLight_HierarchicalDoubleRooflineChart",
-        "SpeedOfLight_HierarchicalHalfRooflineChart",
-        "SpeedOfLight_HierarchicalTensorRooflineChart",
-    ),
-    expected=(*_ROOFLINE_BASIC, *_ROOFLINE_CACHES, *_ROOFLINE_HALF, constants.SHARED_WAVEFRONTS),
-    requested=(constants.SHARED_WAVEFRONTS,),
-    sources={
-        "SpeedOfLight_RooflineChart": _ROOFLINE_BASIC,
-        "SpeedOfLight_HierarchicalSingleRooflineChart": _ROOFLINE_CACHES,
-        "SpeedOfLight_HierarchicalHalfRooflineChart": _ROOFLINE_HALF,
-    },
-)
 
 
 # By resource: how busy it was, per cent of its peak over elapsed cycles. The busiest of those present counts.
