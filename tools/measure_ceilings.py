@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what `gemmprof explain` predicts with on this machine's GPU, and print its entry for gemmprof/gpu/arch.py.
+"""Measure what `gemmprof explain` predicts with on this machine's GPU, and print its entry for gemmprof/gpu/chips.csv.
 
 Builds tests/cuda/ceilings, times every ceiling with a cold L2 (half a minute on an H200) and writes
 OUTPUT/ceilings.json. Needs nvcc and a GPU of compute capability 7.0 or later; Nsight Compute is not needed.
@@ -131,9 +131,8 @@ def main() -> int:
         path = options.output / "ceilings.json"
         path.write_text(json.dumps(content, indent=0) + "\n", "utf-8")
         print(f"Wrote {path}")
-    print(f"Practice of {content['device']}:")
-    for name, value in entry(content, json.loads(options.recorded.read_text("utf-8"))).items():
-        print(f"    {name}={value},")
+    values = entry(content, json.loads(options.recorded.read_text("utf-8")))
+    print(f"{content['device']}: {' '.join(f'{name}={value}' for name, value in values.items())}")
     for one in content["ceilings"]:
         if one["unit"] in ("bytes", "operations"):
             print(
