@@ -188,13 +188,8 @@ def read_points(
 
 def by_series(rows: pa.Table) -> pa.Table:
     """The rows, sorted by series and time."""
-    series, dates = rows["series"].to_numpy(), rows["recorded_at"].cast("int64").to_numpy()
-    # Each file is sorted, and they nearly always follow each other in time: then this merges them.
-    order = np.argsort(series, kind="stable")
-    goes_on = np.diff(series[order]) == 0
-    if np.any(goes_on & (np.diff(dates[order]) < 0)):
-        order = np.lexsort((dates, series))
-    return rows if np.array_equal(order, np.arange(len(order))) else rows.take(pa.array(order))
+    # A stable sort: of one moment, what was recorded first stays first.
+    return rows.sort_by([("series", "ascending"), ("recorded_at", "ascending")])
 
 
 @dataclass(frozen=True, slots=True)
