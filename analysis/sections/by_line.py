@@ -253,6 +253,7 @@ _TOOLKIT = re.compile(
     r"/(?:cuda(?:-[\d.]+)?|cccl|hpc_sdk)/(?:[^/]+/)*include/|/targets/[\w-]+/include/|"
     r"/(?:cub|thrust|cuda/std|libcudacxx|cooperative_groups|cutlass|cute|crt)/[^/]*(?:/[^/]*)*\.(?:cuh|hpp?|inl)$|"
     r"/triton/(?:language|runtime|compiler|tools|ops|backends|experimental)/|"
+    r"/usr/(?:local/)?include/|/include/c\+\+/|/VC/Tools/MSVC/|"
     r"/sm_\d+_\w+\.hpp?$|/cuda_(?:fp|bf)\d+\.hpp?$|/device_\w*functions\.hpp?$"
 )
 

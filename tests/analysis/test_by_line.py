@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from profiles import BASE, code, launch
 
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address, operation_of, total
+from gemmprof.analysis.sections.by_line import (
+    Code,
+    Place,
+    by_address,
+    first_by_address,
+    is_users,
+    operation_of,
+    total,
+)
 
 
 def test_values_are_keyed_by_absolute_address() -> None:
@@ -71,3 +80,19 @@ def test_operations_are_named_only_where_all_agree() -> None:
 def test_a_sum_over_what_was_not_collected_is_none() -> None:
     assert total(None, (0,)) is None
     assert total({0: 3}, (0, 16)) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/home/me/src/science.cu", True),
+        ("/home/me/include/tile.cuh", True),
+        ("/usr/include/c++/11/cmath", False),
+        ("/opt/rh/gcc/include/c++/13/bits/stl_algo.h", False),
+        ("/usr/local/cuda-13.0/targets/x86_64-linux/include/cuda_fp16.hpp", False),
+        ("C:\\VS\\VC\\Tools\\MSVC\\14.4\\include\\cmath", False),
+        (None, False),
+    ],
+)
+def test_headers_of_a_toolkit_or_of_the_language_are_not_the_users(path: str | None, own: bool) -> None:
+    assert is_users(path) == own

@@ -204,17 +204,25 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(float(gone.sum()), work.total_executed)
     later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
+    by_constant = float(gone[divided.by_constant].sum()) > 0.5 * float(gone.sum())
     variants: list[Variant] = []
     if part >= LITTLE:
         keep = divided.keep
         variants.append(
             Variant(
-                "remainders once for many terms" if later else "counted indices",
+                "remainders once for many terms"
+                if later
+                else "remainders in 32-bit steps"
+                if by_constant
+                else "counted indices",
                 Fix(keep=keep),
                 change=(
                     "Take the remainder of a sum once for many terms, as often as it would not fit its register "
                     "otherwise: here it is taken after each."
                     if later
+                    else "Reduce the 64-bit remainder by a constant 32 bits at a time: the compiler multiplies by a "
+                    "reciprocal of 64 bits. By 2^n - 1, add the bits above n to those below."
+                    if by_constant
                     else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
                     + ("use 32-bit indices, " if wide else "")
                     + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "

@@ -170,6 +170,15 @@ def _several_blocks(work: Work, flows: Traffic) -> Iterator[Variant]:
         )
 
 
+def _again(words: float, stays: float) -> str:
+    """What a thread does to load so many words again; ``stays``: the share of its loads that are of new ones."""
+    if stays < 0.6:
+        return f"a thread loads the same {words:.0f} words {1.0 / stays:.0f} times over"
+    return (
+        f"{100.0 * (1.0 - stays):.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
+    )
+
+
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """What a thread loads several times, it keeps: passes over one row."""
     mine = [one for one in known if one.thread < LOADED_AGAIN * one.asked]
@@ -214,8 +223,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 registers=_registers_to_keep(work, rows, round(values)),
             ),
             change=(
-                f"Load it once and keep it: a thread loads the same {values:.0f} words "
-                f"{1.0 / stays:.0f} times over. Registers hold them between the passes."
+                f"Load it once and keep it: {_again(values, stays)}. Registers hold them between the passes."
             ),
             plain=True,
         )
@@ -225,8 +233,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             "one pass",
             Fix(keep=keep, latency=waits, resources=fewer),
             change=(
-                f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, "
-                "more than registers or shared memory hold. Sums and largest values can be had in one pass (online)."
+                f"Read it in fewer passes: {_again(values, stays)}, more than registers or shared memory hold. "
+                "Sums and largest values can be had in one pass (online)."
             ),
             plain=True,
         )
@@ -583,11 +591,19 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
 
 
 def _blocks_share_nothing(work: Work) -> bool:
-    """Whether most of what is loaded differs from block to block, along whichever axis they are numbered."""
+    """Whether most of what is loaded differs from block to block, along whichever axis they are numbered.
+
+    And stays in some loop: what moves along in all of them may overlap with what other blocks load, like windows.
+    """
     loads = work.global_loads & (work.executed > 0)
     own = np.zeros(len(loads), dtype=bool)
     for at, one in checked_forms(work).items():
-        own[at] = loads[at] and any(symbol.blocks for symbol in one.form.address.symbols)
+        again = any(
+            loop.first not in one.form.loops
+            for loop in work.code.loops_around[at]
+            if work.executed[loop.first]
+        )
+        own[at] = loads[at] and again and any(symbol.blocks for symbol in one.form.address.symbols)
     for axis, blocks in enumerate(work.profile.launch.grid):
         if blocks > 1:
             own &= ~same_along(work, axis)

@@ -33,14 +33,15 @@ FOLDED = 5
 
 @dataclass(frozen=True)
 class Divisions:
-    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, and remainders
-    of sums that may be taken later.
+    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, remainders of sums
+    that may be taken later, and those of 64-bit values by a constant.
     """
 
     instructions: Mask
     keep: Array
     wide: bool
     summed: Mask
+    by_constant: Mask
 
 
 def integer_divisions(work: Work) -> Divisions:
@@ -107,7 +108,9 @@ def integer_divisions(work: Work) -> Divisions:
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
     wide[sorted(longer)] = True
-    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), summed)
+    by_constant = np.zeros(len(code.sass), dtype=bool)
+    by_constant[sorted(longer)] = True
+    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), summed, by_constant)
 
 
 def _wide_reciprocal(line: Sass) -> bool:

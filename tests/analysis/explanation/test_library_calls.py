@@ -179,7 +179,7 @@ def test_times_of_each_version_are_kept_in_a_history(
         kept = tool.keep(tmp_path)
     store = HistoryStore.open(tmp_path)
     assert len(store.series()) == kept > 600
-    points = store.points("torch.mm bf16 tn", device="H100")
+    points = store.points(store.series("torch.mm bf16 tn", device="H100"))
     odd = points["torch.mm bf16 tn", "4096×4095×4096", "H100", "timed"]
     assert [point.origin.commit for point in odd] == [f"cuBLAS 13.{version}.0" for version in range(6)]
     assert odd[5].time_ns / odd[0].time_ns == pytest.approx(1.33)
