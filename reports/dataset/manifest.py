@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import queue
 import re
-import stat
 import threading
 import time
 import uuid
@@ -353,12 +352,8 @@ def _batches(todo: Mapping[str, State], processes: int) -> Iterator[list[str]]:
 
 
 def _states(reports: Iterable[Path]) -> dict[str, State]:
-    """Size and time of change of each report, -1 of what is not there.
-
-    Ten thousand are asked about before one is read: a folder is resolved once, and one in object storage listed once.
-    """
+    """Size and time of change of each report, -1 of what is not there; a folder in object storage is listed once."""
     stored: dict[str, Mapping[str, State]] = {}
-    places: dict[str, str] = {}
     states = {}
     for path in map(os.fspath, reports):
         if url := url_of(path):
@@ -367,15 +362,9 @@ def _states(reports: Iterable[Path]) -> dict[str, State]:
                 stored[folder] = below(folder, deep=False)
             states[url] = stored[folder].get(url, (-1, -1))
             continue
-        folder, name = os.path.split(path)
-        if folder not in places:
-            places[folder] = os.path.realpath(folder)
-        place = os.path.join(places[folder], name)  # noqa: PTH118 (a Path costs more than the question)
+        place = os.path.realpath(path)
         try:
-            facts = os.lstat(place)
-            if stat.S_ISLNK(facts.st_mode):
-                place = os.path.realpath(place)
-                facts = os.stat(place)  # noqa: PTH116
+            facts = os.stat(place)  # noqa: PTH116 (of ten thousand a Path costs more than the question)
             states[place] = facts.st_size, facts.st_mtime_ns
         except OSError:
             states[place] = -1, -1
