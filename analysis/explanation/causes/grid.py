@@ -114,7 +114,7 @@ def over_time(work: Work) -> tuple[Evidence, ...]:
         return ()
     return tuple(
         derived(
-            f"time lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} % ({phase.what})",
+            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} % ({phase.what})",
             phase.costs_percent,
             "%",
         )
