@@ -67,11 +67,6 @@ SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on 
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
-FETCHING = 0.4
-"""Share of loads that fetch where each of a line's loads did before: the interval reaches from none (loads of one
-unrolled round are under way together, which its waits do not show yet) to all of them. Measured between the two: with
-all of them the studies' mean error is 0.3 points more, on both cards.
-"""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -93,7 +88,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     excess = work.global_sectors - work.global_ideal
     requests = executed[wasteful].sum()
     tags = np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed))
-    factors, hit = _coalesced_traffic(
+    factors = _coalesced_traffic(
         work,
         np.where(wasteful, work.global_ideal, work.global_sectors),
         np.where(wasteful, tags, work.global_tags),
@@ -102,7 +97,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     burst = stalled_by(work, stores)
     # So much less has the queue to take.
     gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
-    waits = _coalesced_waits(work, wasteful, hit)
+    waits = _coalesced_waits(work, wasteful)
     lost = (np.where(wasteful, excess, 0.0), records.attributed if records is not None else None)
 
     yield Candidate(
@@ -289,7 +284,6 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     loops = {at: loop for at in forms for loop in turned if at in loop}
     steps = {at: step for at, loop in loops.items() if (step := forms[at].step(loop)) is not None}
     unrolled = _unrolled(forms, loops, steps)
-    excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
     along = [at for at, step in steps.items() if wasteful[at] and 0 < abs(step) <= LINE]
     # What a thread walks along may be told by several loops, one in the other (a row's heads, and their values).
     longest = max(
@@ -305,9 +299,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
             for asked, unit in ((sectors, SECTOR), (tags, LINE)):
                 asked[at] = min(asked[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
-        if 2.0 * float((work.global_sectors - sectors).sum()) <= excess:
-            continue  # it would leave more than it takes away
-        factors, hit = _coalesced_traffic(work, sectors, tags)
+        factors = _coalesced_traffic(work, sectors, tags)
         resident = min(most, warps * lanes / work.sms)
         more = round(min(lanes, resident * work.sms / warps))
         under_way = f", and {more} times as many warps are under way" if more > 1 else ""
@@ -315,7 +307,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
             Fix(
                 resources=factors,
-                latency=_coalesced_waits(work, sectors < work.global_sectors, hit),
+                latency=_coalesced_waits(work, sectors < work.global_sectors),
                 warps=max(1.0, resident / (work.resident_warps or resident)),
             ),
             change=(
@@ -355,8 +347,8 @@ def multiplies_on(work: Work, loop: Loop) -> bool:
     return bool(carried & factors) or any("MUL" in work.sass[at].opcode for at in carried)
 
 
-def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[str, float], float]:
-    """What stays of each memory resource's work, and the share of the sectors that L1 has then.
+def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, float]:
+    """What stays of each memory resource's work.
 
     Args:
         work: the launch.
@@ -389,7 +381,7 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[st
             from_shared + float(tags[loads].sum()), from_shared + float(work.global_tags[loads].sum())
         )
         factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
-    return factors, 1.0 - min(1.0, share(left, asked))
+    return factors
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
@@ -419,18 +411,10 @@ def _written(work: Work, flows: Traffic, sectors: Array) -> float:
     return max(filled, flows.written * _left(sectors, work.global_sectors, stores))
 
 
-def _coalesced_waits(work: Work, wasteful: Mask, hit: float) -> Array:
-    """What stays of the wait for each instruction.
-
-    What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
-
-    Args:
-        hit: share of the sectors that L1 has.
-    """
+def _coalesced_waits(work: Work, wasteful: Mask) -> Array:
+    """What stays of the wait for each instruction."""
     cycles = latency.load_cycles(work)
-    fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
-    straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
-    then = FETCHING * fetching + (1.0 - FETCHING) * straight
+    then = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
     left = np.where(wasteful, then / np.maximum(cycles, 1.0), 1.0)
     # What a wait takes beyond an idle machine's latency is the queue that the wasted sectors make: it goes away with
     # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
@@ -541,22 +525,6 @@ def _bytes_each(work: Work, rows: Mask) -> float:
 _FROM_MEMORY = ("", "constant", "global")
 
 
-def _over_rows(work: Work, narrow: Mask) -> bool:
-    """Whether a loop of these accesses goes from row to row, whose length the launch tells: each thread has columns of
-    its own, so that wider accesses are fewer threads, not fewer rounds. A step of as many elements as there are
-    threads is no row.
-    """
-    forms = checked_forms(work)
-    return any(
-        len(factors) > 1
-        and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
-        and not any(symbol.kind == "grid" for symbol in factors)
-        for at in map(int, np.flatnonzero(narrow))
-        if at in forms and (loop := work.code.loop_of(at)) is not None
-        for factors in forms[at].form.address.terms
-    )
-
-
 def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     """A thread takes as many neighbouring elements as make its accesses wide."""
     if not narrow.any():
@@ -578,10 +546,8 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         fewer["block_launch"] = ratio
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[added_up(work)] = ratio
-    waves = work.profile.launch.waves_per_sm or math.inf
-    if loops == {None} or (waves < 1.0 and _over_rows(work, narrow)):
         # They leave places empty where a grid of so few threads no longer fills the GPU.
-        warps = min(1.0, max(1.0, waves) * ratio)
+        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
     # What neighbours compute or load alike, a thread does once for all of its elements.
     alike = neighbours_alike(work)
     same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)
@@ -593,11 +559,9 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
     atomics = work.where(lambda line: line.is_atomic)
     stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
-    # A tile's step waits for its loads once, however wide they are.
-    waits = np.where(narrow & work.code.loops_of(np.flatnonzero(work.barriers)), 1.0 / keep, 1.0)
     yield Variant(
         "16 bytes a thread",
-        Fix(keep=keep, latency=waits, resources=resources, warps=warps),
+        Fix(keep=keep, resources=resources, warps=warps),
         most=within(work, stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
@@ -714,7 +678,8 @@ def _narrow(work: Work) -> Mask:
         rows = list(one.rows)
         if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
             narrow[rows] |= work.executed[rows] > 0
-    narrow &= ~_across_rounds(work) & ~_not_aligned(work)
+    # A thread that took four columns of a loop whose rounds cannot change places would take them from three others.
+    narrow &= ~work.code.in_order & ~_not_aligned(work)
     narrow &= _with_siblings(work) < WIDE
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
@@ -790,21 +755,6 @@ def _not_aligned(work: Work) -> Mask:
             for factors, number in checked.form.address.terms.items()
             if len(factors) == 1
         )
-    return found
-
-
-def _across_rounds(work: Work) -> Mask:
-    """Accesses of loops whose rounds cannot change places, and which step over whole rows: a thread that took four
-    columns would take them from three others. Where rounds go on along the row, wider ones are fewer rounds.
-    """
-    code = work.code
-    found = code.in_order.copy()
-    for index, one in checked_forms(work).items() if found.any() else ():
-        loop = code.loop_of(index)
-        steps = [factors[0] for factors in one.form.address.terms if len(factors) == 1]
-        # A step that the launch tells (a row's length) is a product with a parameter.
-        if loop is not None and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in steps):
-            found[index] = False
     return found
 
 

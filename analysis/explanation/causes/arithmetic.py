@@ -71,8 +71,6 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     narrowing = work.where(lambda line: line.opcode == "F2F" and "F64" in line.full)
     keep = _keep_in_single(work, doubles, narrowing)
     resources, added = _single_resources(work, doubles, keep)
-    # Conversions and FP64 results come after several times the cycles of an FP32 instruction.
-    latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
     waits = keep * work.attributed.get(flow.WAIT, np.zeros(len(keep)))
     sooner = share(float(waits @ np.where(doubles, READY / READY_DOUBLE, 1.0)), float(waits.sum())) or 1.0
     converted = float(work.executed[narrowing].sum())
@@ -85,7 +83,6 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                 "FP32",
                 Fix(
                     keep=keep,
-                    latency=latency,
                     reasons={flow.WAIT: sooner},
                     resources=resources,
                     added=added,

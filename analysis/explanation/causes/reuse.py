@@ -197,20 +197,15 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     keep[list(serving(work, rows))] = stays
     loads = work.global_loads
     again = float((work.global_sectors * (1.0 - keep))[loads].sum())
-    # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
-    launch = work.profile.launch
-    blocks = max(1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block)
-    held = sum(one.block * one.width * (blocks if one in mine else 1.0) for one in known)
-    lost = held > (latency.l1_bytes(work) or 0.0)
-    # What others fetch, they fetch then, too: each block its own part, as far as they are known.
+    # What came again came from L2. What others fetch, they fetch then, too: each block its own part, where it is known.
     once = float((work.global_ideal * keep)[list(rows)].sum()) + sum(
-        one.sectors * launch.blocks
+        one.sectors * work.profile.launch.blocks
         for one in known
         if one not in mine
         and one.rows[0] in forms
         and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
-    left = max(flows.missed - again, min(flows.missed, once)) if lost else flows.missed
+    left = max(flows.missed - again, min(flows.missed, once))
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
@@ -303,19 +298,6 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
     return found
 
 
-def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: str, times: int) -> float:
-    """Sectors that L1 fetches when a block's tile is so many times as long: what blocks fetch apart is the rim of each.
-
-    No less than DRAM delivers, and what is not known to be fetched by these loads stays.
-    """
-    blocks = float(work.profile.launch.blocks)
-    mine = min(flows.missed, blocks * sum(one.sectors for one in known))
-    stays = share(
-        sum(one.sectors * one.fetched[axis, times] for one in known), sum(one.sectors for one in known)
-    )
-    return max(min(flows.missed, flows.dram_read), flows.missed - mine * (1.0 - stays))
-
-
 def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     if flows.dram_read > LOADED_AGAIN * flows.asked:
@@ -359,15 +341,11 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     waits = _first_waits(work, keep)
     loads = work.global_loads
     waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
-    missed = _of_larger_tiles(work, known, flows, axis, OUTPUTS)
 
     fix = Fix(
         keep=keep,
         latency=waits,
-        resources={
-            **flows.factors(missed, flows.written, dram_read=flows.dram_read),
-            "block_launch": 1.0 / OUTPUTS,
-        },
+        resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / OUTPUTS},
         registers=(OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )

@@ -43,7 +43,6 @@ REUSED = 4.0
 WGMMA_PASSES = 48.0 / 131072.0
 # Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
-ADDRESSES = 0.25  # integer instructions of the inner loop that stay when no fragment is loaded
 
 
 @dataclass(frozen=True)
@@ -343,7 +342,7 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     """A matrix product by wgmma (tcgen05.mma from 10.0 on) in place of mma.sync or WMMA.
 
     Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
-    memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
+    memory, so fragment loads are gone; the tensor pipe works at its full rate.
     """
     if not work.samples or not work.elapsed:
         return
@@ -361,14 +360,10 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     )
     passes = work.data_passes
     fragments &= ~((work.global_sectors > 0) & work.where(lambda line: line.opcode == "LD"))
-    plain = loops & work.where(
-        lambda line: line.instruction_class in ("integer", "move", "uniform", "constant")
-    )
 
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
 
     keep = keep_of(work)
-    keep[plain] = ADDRESSES
     keep[fragments] = 0.0
     keep[rows] = WGMMA_ISSUES
     left = float(passes[~fragments].sum()) + WGMMA_PASSES * total

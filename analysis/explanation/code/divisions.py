@@ -64,7 +64,7 @@ def integer_divisions(work: Work) -> Divisions:
         of_it = set(body)
         calls = code.callers((first, last))
         for call in calls:
-            around = _around(work, call, body)
+            around = region(work, call)
             found[around] = wide[around] = True
             of_it.update(around)
             if around and _from_memory(work, call):
@@ -116,19 +116,6 @@ def integer_divisions(work: Work) -> Divisions:
 def _wide_reciprocal(line: Sass) -> bool:
     """The conversion of a 64-bit divisor, the first step of its division."""
     return line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers
-
-
-def _around(work: Work, call: int, body: range) -> list[int]:
-    """What lies between the ways' parting and meeting around a call, without what is used elsewhere, too."""
-    code = work.code
-    rows = region(work, call)
-    turn = next((at for at in rows if code.sass[at].opcode == "BRA"), None)
-    if turn is None:
-        return rows
-    own = set(
-        sequences.feeding(work, {*body, *(at for at in rows if at >= turn or code.sass[at].opcode == "BSSY")})
-    )
-    return [at for at in rows if at in own]
 
 
 def _from_memory(work: Work, index: int) -> bool:

@@ -71,10 +71,6 @@ LITTLE = 0.02  # share of the instructions up to which what could be done elsewh
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
 WHOLE_POWER = 4  # products that a small whole power takes
 
-# In the slow path of sinf and cosf for large arguments (2/pi in many bits).
-_REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
-
-
 # Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64 library.
 POLYNOMIAL = 5
 
@@ -523,26 +519,13 @@ def region(work: Work, index: int) -> list[int]:
     return []
 
 
-def _slow_paths(work: Work) -> list[tuple[int, int]]:
-    """Spans of the code that precise functions run for awkward arguments: reductions, and called
-    subroutines.
-    """
-    code = work.code
-    spans = []
-    for index, line in enumerate(code.sass):
-        if _REDUCTION.search(line.text):
-            start = next((at for at in _partings(work, index) if (code.target(at) or 0) > index), None)
-            if start is not None:
-                end = code.target(start)
-                # The guard before it, which most threads take, is no part of the slow path.
-                skip = next((at for at in range(start, index) if code.sass[at].opcode == "BRA"), start)
-                spans.append((skip + 1, (end or index) - 1))
-    for first, last in code.functions:
-        body = code.sass[first : last + 1]
+def _slow_paths(work: Work) -> Iterator[tuple[int, int]]:
+    """Spans of the subroutines that precise functions call for awkward arguments."""
+    for first, last in work.code.functions:
+        body = work.sass[first : last + 1]
         singles = any("FTZ" in line.modifiers and line.opcode in ("FADD", "FSETP", "FMUL") for line in body)
         if singles and not any(line.opcode in ("DFMA", "DMUL", "DADD") for line in body):
-            spans.append((first, last))
-    return spans
+            yield first, last
 
 
 def double_functions(work: Work) -> Mask:
