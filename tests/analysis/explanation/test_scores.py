@@ -177,7 +177,8 @@ def test_first_sight_holds_what_was_measured(studies: ModuleType, sight: Path) -
         (study["study"], fix["side"]): 1 - fix["time_ns"] / study["kernel"]["time_ns"]
         for study in recorded
         for fix in study["fixes"] or [study["kernel"] | {"side": ""}]
+        if fix["time_ns"] <= 1.05 * study["kernel"]["time_ns"]  # one of blind9 takes just so long
     }
     seen = {(one.study, one.fix): one.came for one in studies.load(sight, studies.Judged)}
-    assert seen == pytest.approx({key: saved for key, saved in came.items() if saved > -0.05}, abs=6e-5)
+    assert seen == pytest.approx(came, abs=6e-5)
     assert len(seen) > 25
