@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import keep_of, share
-from gemmprof.analysis.explanation.code import sequences
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
@@ -206,7 +205,7 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
             ):
                 members.discard(at)
         if dividends:
-            needed = set(sequences.feeding(work, members))
+            needed = members | serving(work, members)
             # What is divided, counted along, need not be computed; loaded, it is.
             rest = {
                 at

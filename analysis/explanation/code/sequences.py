@@ -18,7 +18,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import EXCHANGES, reached
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again, stays
-from gemmprof.analysis.explanation.demands.footprint import rounds, serving
+from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.base.foreign_files import facts
@@ -263,11 +263,6 @@ LONG_FUNCTION = 2 * POLYNOMIAL  # steps of FP64 multiply-adds in a power; a divi
 ARGUMENTS = 10  # instructions before a call among which its arguments are moved into place
 
 
-def feeding(work: Work, rows: set[int]) -> list[int]:
-    """These instructions with all that computes for nothing else: what goes takes along what it alone needs."""
-    return sorted(rows | serving(work, rows))
-
-
 def _loaded_for(work: Work, call: int) -> set[int]:
     """The loads from memory that the arguments of a call go back to."""
     code = work.code
@@ -300,10 +295,6 @@ def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> A
         if calls > 1 and guards.issuperset(turns):
             found[loop.first : loop.last + 1] = calls
     return found
-
-
-# Instructions that compute a value, and those around them for awkward arguments.
-_Slice = tuple[list[int], list[int]]
 
 
 def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:
@@ -375,7 +366,7 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     ]
 
 
-def _division_of_doubles(work: Work, index: int) -> _Slice:
+def _division_of_doubles(work: Work, index: int) -> tuple[list[int], list[int]]:
     """The same of a division of FP64 values, which begins here: the steps towards the reciprocal read one another's
     results, then the product with what is divided and its corrections; a comparison tells awkward arguments.
     """
