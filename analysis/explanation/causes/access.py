@@ -692,9 +692,10 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
     """
     unknown = narrow & work.where(lambda line: line.is_load)
     found = np.zeros(len(narrow), dtype=bool)
+    forms = checked_forms(work)
     for one in arrays(work):
         rows = list(one.rows)
-        unknown[rows] = False
+        unknown[[row for row in rows if forms[row].form.kind != UNKNOWN]] = False
         # A thread's own passes over the same make no windows.
         found[rows] = one.warp * REDUNDANT < one.apart * share(one.thread, one.asked)
     missed = traffic(work).missed
@@ -743,8 +744,9 @@ def _not_aligned(work: Work) -> Mask:
         now_and_then = more[at] < (1.0 - 0.5 * work.sass[at].access_bytes / SECTOR) * executed[at]
         found[at] = not leaves_gaps(forms[at]) if at in forms else now_and_then
     for one in arrays(work):
-        rows = list(one.rows)
-        found[rows] = found[rows].all()
+        if one.warp < one.apart:
+            rows = list(one.rows)
+            found[rows] = found[rows].all()
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
     if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0:
         return np.full(len(found), True)

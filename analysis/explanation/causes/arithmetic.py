@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     evaluations,
     neighbours_alike,
 )
-from gemmprof.analysis.explanation.demands.footprint import arrays, computing
+from gemmprof.analysis.explanation.demands.footprint import computing
 from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -301,8 +301,6 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
     times = np.maximum(1.0, np.minimum(neighbours_alike(work), widest))
     loads = work.global_loads & ran & (times > 1.0) & ~code.chased
-    # What these share is counted (`redundant_loads`).
-    loads[[row for one in arrays(work) for row in one.rows]] = False
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
     values = ran & computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
     rows = {int(at) for at in np.flatnonzero((times > 1.0) & (loads | (values & ~evaluations(work).alike)))}

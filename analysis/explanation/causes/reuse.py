@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -33,13 +34,15 @@ from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along, walked_again
 from gemmprof.analysis.explanation.demands.footprint import (
-    AXES,
+    BLOCKS,
+    OUTPUTS,
     Reuse,
     arrays,
     computing,
     rounds,
     serving,
 )
+from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
@@ -51,8 +54,8 @@ LOADED_AGAIN = 0.9  # share of the loads that are different, below which the oth
 MOST_LOADS = 0.5
 # Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
+OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 SUMS = frozenset({"FADD", "FFMA"})
-OUTPUTS = 4  # results that a thread computes in place of one
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
 FULL_L2 = 0.75  # busy share of L2 from which on that matters
@@ -298,6 +301,35 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
     return found
 
 
+def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: str) -> float:
+    """Sectors that L1 fetches when a block's tile is `OUTPUTS` times as long: blocks fetch the rim of each apart.
+
+    What is not known to be fetched by these loads stays.
+    """
+    blocks = float(work.profile.launch.blocks)
+    mine = min(flows.missed, blocks * sum(one.sectors for one in known))
+    stays = share(sum(one.sectors * one.fetched[axis] for one in known), sum(one.sectors for one in known))
+    return flows.missed - mine * (1.0 - stays)
+
+
+def _from_memory(work: Work, known: Sequence[Reuse], flows: Traffic, missed: float) -> float:
+    """Sectors read from DRAM when L1 fetches so many: of what it delivers again, as much as of what L1 does."""
+    launch = work.profile.launch
+    once = 0.0
+    for one in known:
+        all_blocks = one.sectors
+        for number, axis in enumerate(AXES):
+            several = one.fetched.get(BLOCKS + axis, 1.0)
+            apart = max(0.0, (several * OUTPUTS - 1.0) / (OUTPUTS - 1.0))
+            all_blocks *= 1.0 + (launch.grid[number] - 1.0) * apart
+        once += all_blocks
+    loads = work.global_loads
+    rows = [row for one in known for row in one.rows]
+    unknown = 1.0 - share(float(work.global_sectors[rows].sum()), float(work.global_sectors[loads].sum()))
+    once = min(flows.dram_read, once + unknown * flows.missed)
+    return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
+
+
 def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     if flows.dram_read > LOADED_AGAIN * flows.asked:
@@ -311,12 +343,16 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     ]
     moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
     best: tuple[float, str, list[Loop]] | None = None
+    stores = work.where(lambda line: line.is_store and line.space == "global")
+    together = float(work.threads[stores].sum()) < OWN_RESULTS * WARP * float(work.executed[stores].sum())
     for number, axis in enumerate(AXES):
+        if together and launch.block[number] > 1 and prod(launch.block[:number]) < WARP:
+            continue
         if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
-            (axis, OUTPUTS) in one.outputs for one in known
+            axis in one.outputs for one in known
         ):
             continue
-        left = sum(each * one.outputs[axis, OUTPUTS] for each, one in zip(sectors, known, strict=True))
+        left = sum(each * one.outputs[axis] for each, one in zip(sectors, known, strict=True))
         stays = share(left, OUTPUTS * moved)
         # Of axes along which as much is loaded again, one along which sums are shared, too.
         walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
@@ -325,27 +361,33 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     if best is None or best[0] > LOADED_AGAIN:
         return
     _, axis, walked = best
-    needed = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
+    needed = share(sum(one.outputs[axis] for one in known), OUTPUTS * distinct)
 
     keep = keep_of(work)
     plain = work.executed > 0
     plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     keep[plain] = 1.0 / OUTPUTS
     served = serving(work, {row for one in known for row in one.rows})
-    keep[list(served)] = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
+    keep[list(served)] = share(sum(one.outputs[axis] for one in known), OUTPUTS * distinct)
     for one in known:
-        keep[list(one.rows)] = one.outputs[axis, OUTPUTS] / (OUTPUTS * one.thread)
+        keep[list(one.rows)] = one.outputs[axis] / (OUTPUTS * one.thread)
     warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
     waits = _first_waits(work, keep)
     loads = work.global_loads
     waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
+    missed = _of_larger_tiles(work, known, flows, axis)
+    read = _from_memory(work, known, flows, missed)
+    missed = max(missed, read)
 
     fix = Fix(
         keep=keep,
         latency=waits,
-        resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / OUTPUTS},
+        resources={
+            **flows.factors(missed, flows.written, dram_read=read),
+            "block_launch": 1.0 / OUTPUTS,
+        },
         registers=(OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )

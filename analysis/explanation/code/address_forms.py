@@ -6,8 +6,8 @@ only if the sectors, lines and passes that it predicts are those that the report
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial, gcd
 from typing import cast
@@ -20,10 +20,6 @@ from gemmprof.analysis.explanation.code.symbolic import (
     Threads,
     Value,
     Values,
-    add,
-    address_parts,
-    of,
-    scaled,
 )
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
@@ -65,7 +61,6 @@ class Form:
     width: int
     address: Value
     kind: str
-    shifted: Mapping[Symbol, Value] = field(default_factory=dict, repr=False)
 
     @cached_property
     def offsets(self) -> Threads | None:
@@ -152,12 +147,9 @@ def _values(
 
 def _form(values: Values, index: int) -> Form:
     line = values.program.sass[index]
-    registers, offset = address_parts(line)
-    address = of(offset)
-    for name, factor in registers:
-        address = add(address, scaled(values.before(index, name, line.when), factor))
+    address = values.address(index, line.when)
     kind = _kind(address, values.program.loop_of(index))
-    return Form(index, line.space, line.access_bytes, address, kind, values.shifted)
+    return Form(index, line.space, line.access_bytes, address, kind)
 
 
 def _kind(address: Value, loop: Loop | None) -> str:
@@ -207,12 +199,11 @@ def row_granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION)
     return max(1, found)
 
 
-def _rows(offsets: Threads) -> Threads:
-    """Whole warps, one a row; a last one that is not full is left out unless it is the only one."""
-    whole = len(offsets) - len(offsets) % WARP
-    if not whole:
-        return offsets.reshape(1, -1)
-    return offsets[:whole].reshape(-1, WARP)
+def warps_of(numbers: Threads) -> Threads:
+    """Numbers of a block's threads, those of each whole warp in a row; or of the only one, if it is not full."""
+    threads = numbers.shape[-1]
+    lanes = min(threads, WARP)
+    return numbers[..., : threads - threads % lanes].reshape(*numbers.shape[:-1], -1, lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +223,7 @@ def touched(form: Form, size: int) -> Touched | None:
         return None
     begin = constant(form)
     granule = row_granule(form)
-    rows = _rows(offsets)[:8]
+    rows = warps_of(offsets)[:8]
     return _touched(
         rows.tobytes(), rows.shape[1], begin % max(granule, size), granule, max(1, form.width), size
     )
@@ -242,7 +233,7 @@ def leaves_gaps(form: Form) -> bool:
     """Whether the lanes of a warp are known to leave bytes out between them."""
     if form.offsets is None or form.kind == UNIFORM:
         return False
-    rows = np.sort(_rows(form.offsets), axis=1)
+    rows = np.sort(warps_of(form.offsets), axis=1)
     return bool((np.diff(rows, axis=1) > form.width).any())
 
 
@@ -282,7 +273,7 @@ def passes(form: Form) -> float | None:
         return 2.0 if form.width == WIDEST else 1.0
     if form.offsets is None:
         return None
-    rows = _rows(form.offsets)[:8]
+    rows = warps_of(form.offsets)[:8]
     return _passes(rows.tobytes(), rows.shape[1], form.width)
 
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import operator
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,8 @@ LARGEST = 12
 """Terms of a sum, above which it is a symbol of its own."""
 SIGN = 31
 """The shift that leaves nothing but the sign."""
-BITS = 0xFFFFFFFF
+BEYOND = 2.0**32
+"""What no register of 32 bits holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +217,7 @@ def parted(value: Value, by: int) -> tuple[Value, Coefficient] | None:
 _OPERAND = re.compile(r"^([-~!]?)\|?(UR|R|UP|P)?(\d+|Z|T)?")
 _CONSTANT = re.compile(r"^(-?)c\[(0x[0-9a-f]+)\]\[(.*)\]")
 _PREDICATE = re.compile(r"^!?U?P(\d|T)$")
-_REGISTERS = re.compile(r"(?<!\w)U?R\d")
+_UNKNOWN = re.compile(r"(?<!\w)U?R\d|c\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +276,8 @@ class Values:
         }
         self._symbols: dict[object, Symbol] = {}
         self._memo: dict[tuple[int, str, str], Value] = {}
-        # What each symbol of that kind was before its lowest bits were lost.
-        self.shifted: dict[Symbol, Value] = {}
+        # How each symbol is computed that is no sum: from its inputs by a function of numbers, if anybody knows one.
+        self.made: dict[Symbol, tuple[tuple[Value, ...], Callable[..., Coefficient | None] | None]] = {}
         self._log: list[tuple[int, str, str]] = []
         self._depth = 0
         self._called = self._written_by_calls()
@@ -289,8 +291,15 @@ class Values:
             self._symbols[key] = Symbol(kind, name, **of_it)  # type: ignore[arg-type]
         return self._symbols[key]
 
-    def unknown(self, kind: str, name: object, *inputs: Value, looked_up: bool = False) -> Value:
-        """A symbol that depends on these values and is nothing better known."""
+    def unknown(
+        self,
+        kind: str,
+        name: object,
+        *inputs: Value,
+        looked_up: bool = False,
+        by: Callable[..., Coefficient | None] | None = None,
+    ) -> Value:
+        """A symbol that depends on these values and is nothing better known; ``by`` computes it from numbers."""
         key = kind, name, tuple(one.key for one in inputs)
         if key in self._symbols:
             return symbol_value(self._symbols[key])
@@ -311,6 +320,7 @@ class Values:
             loops=frozenset(loop for symbol in symbols for loop in symbol.loops),
             pending=pending,
         )
+        self.made[self._symbols[key]] = inputs, by
         return symbol_value(self._symbols[key])
 
     def _written_by_calls(self) -> dict[int, frozenset[str]]:
@@ -351,7 +361,10 @@ class Values:
         found = self._result(at, register, when)
         if self.program.sass[at].when in ("", when):
             return found
-        return self._merged(("guard", at, register), [self._in_block(at - 1, start, register, when), found])
+        older = self._in_block(at - 1, start, register, when)
+        return self._merged(
+            ("guard", at, register), [older, found], self._condition(at, self.program.sass[at].when)
+        )
 
     @property
     def _any_thread(self) -> Symbol:
@@ -445,17 +458,64 @@ class Values:
             return add(first, shared)
         return self.unknown("merged", ("loop", start, register), symbol_value(loop), *inputs)
 
-    def _merged(self, name: object, values: Iterable[Value]) -> Value:
-        """One of these values, nobody knows which."""
+    def _condition(self, at: int, predicate: str) -> Value | None:
+        """Whether a predicate holds where this instruction reads it; None where no comparison of what is known says."""
+        sources = self.program.producers(at, predicate.strip("!"))
+        start = self.program.block_starts[at]
+        if len(sources) != 1 or not start <= sources[0] < at or self._depth > DEEPEST:
+            return None
+        line = self.program.sass[sources[0]]
+        if line.opcode not in ("ISETP", "UISETP") or line.guard or "EX" in line.modifiers:
+            return None
+        targets, (one, two), rest = line.operands[:2], line.operands[2:4], line.operands[4:]
+        compare = _COMPARES.get(line.modifiers[0])
+        if compare is None or predicate.strip("!") != targets[0] or rest[:1] not in ((), ("PT",)):
+            return None
+        self._depth += 1
+        inputs = [self.operand(sources[0], text) for text in (one, two)]
+        self._depth -= 1
+        wanted = predicate[0] != "!"
+        if not self._come_of_numbers(inputs):
+            return None
+        return self.unknown(
+            "condition",
+            (line.full, wanted),
+            *inputs,
+            by=lambda a, b: (compare(a, b) == wanted).astype(np.int64),
+        )
+
+    def _come_of_numbers(self, values: Iterable[Value]) -> bool:
+        """Whether nothing in them was loaded, or computed as nobody knows."""
+        waiting, seen = [symbol for one in values for symbol in one.symbols], set[Symbol]()
+        while waiting:
+            symbol = waiting.pop()
+            if symbol in seen or symbol.kind in ("parameter", "block", "grid", "trip"):
+                continue
+            seen.add(symbol)
+            inputs, by = self.made.get(symbol, ((), None))
+            if by is None:
+                return False
+            waiting += [other for one in inputs for other in one.symbols]
+        return True
+
+    def _merged(self, name: object, values: Iterable[Value], second: Value | None = None) -> Value:
+        """One of these values, nobody knows which; the second one where that is not 0."""
         several = list(values)
         first = several[0]
         others = [one for one in several[1:] if one.key != first.key]
         if not others:
             return first
         rest = [add(one, first, -1) for one in others]
-        if all(one.uniform for one in rest):
-            return add(first, self.unknown("merged", name, *rest))
-        return self.unknown("merged", name, first, *others)
+        # As a number it is the one that differs most: bounds and corrections are for few threads.
+        inputs: tuple[Value, ...] = (first, *others)
+        by: Callable[..., Threads] = _most_different
+        if second is not None:
+            inputs, by = (first, others[0], second), _second_where
+        shared = all(one.uniform for one in rest)
+        found = self.unknown("merged", name, *(rest if shared else inputs))
+        (symbol,) = found.symbols
+        self.made[symbol] = inputs, (lambda *numbers: by(*numbers) - numbers[0]) if shared else by
+        return add(first, found) if shared else found
 
     def _result(self, at: int, register: str, when: str) -> Value:
         key = at, register, when
@@ -486,14 +546,15 @@ class Values:
             else:
                 found = None
             if found is None:
-                inputs = [
-                    self.operand(at, name, when)
-                    for name in line.reads
-                    if name[0] in "RU" and name[:2] != "UP"
-                ]
-                plain = tuple(one for one in code.sources if not _REGISTERS.search(one))
+                plain = tuple(one for one in code.sources if not _UNKNOWN.search(one))
                 which = 0 if code.results and _bare(code.results[0]) == register else register
-                found = self.unknown("computed", (line.full, which, plain), *inputs)
+                inputs = [self.operand(at, text, when) for text in code.sources if _UNKNOWN.search(text)]
+                found = self.unknown(
+                    "computed",
+                    (line.full, which, plain),
+                    *inputs,
+                    by=_of_numbers(at, code) if not which else None,
+                )
         finally:
             self._depth -= 1
         self._keep(key, found)
@@ -549,12 +610,20 @@ class Values:
         line = code.line
         if line.space == "local":
             return self.unknown("computed", ("local", at), symbol_value(self._any_thread))
-        inputs = [self.before(at, name, when) for name, _ in address_parts(line)[0]]
+        inputs = [self.address(at, when)]
         trips = frozenset(loop for one in inputs for symbol in one.symbols for loop in symbol.loops)
         name = at, trips
         if line.is_atomic:
             inputs.append(symbol_value(self._any_thread))
         return self.unknown("loaded", name, *inputs, looked_up=True)
+
+    def address(self, at: int, when: str) -> Value:
+        """Where a load, store or atomic goes."""
+        registers, offset = address_parts(self.program.sass[at])
+        found = of(offset)
+        for name, factor in registers:
+            found = add(found, scaled(self.before(at, name, when), factor))
+        return found
 
     def sources(self, at: int, code: _Code, when: str) -> list[Value]:
         """The values of an instruction's operands."""
@@ -663,11 +732,16 @@ def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | No
         first, second = one.number, two.number
         if first is None or second is None:
             return None
+        # Of 32 bits each: their product is one of 64.
         unsigned = "U32" in code.line.modifiers
-        wide = np.asarray(first, dtype=object) & BITS if unsigned else np.asarray(first, dtype=object)
-        other = np.asarray(second, dtype=object) & BITS if unsigned else np.asarray(second, dtype=object)
-        found = np.asarray((wide * other) >> 32)
-        high = of(int(found) if found.ndim == 0 else found.astype(np.int64))
+        wide, other = (
+            np.asarray(one)
+            .astype(np.uint32 if unsigned else np.int32)
+            .astype(np.uint64 if unsigned else np.int64)
+            for one in (first, second)
+        )
+        found = np.asarray(wide * other >> wide.dtype.type(32)).astype(np.int64)
+        high = of(int(found) if found.ndim == 0 else found)
         return add(high, rest[0]) if rest else high
     found_product = product(one, two)
     if found_product is None:
@@ -695,9 +769,7 @@ def _shifted_right(values: Values, value: Value, shift: int) -> Value:
     found = parted(value, 1 << shift)
     if found is not None:
         return found[0]
-    whole = values.unknown("shifted", shift, value)
-    values.shifted[next(iter(whole.symbols))] = value
-    return whole
+    return values.unknown("shifted", shift, value, by=lambda one: one >> shift)
 
 
 def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -775,6 +847,69 @@ def _joined(
 _or, _xor = _joined(operator.or_), _joined(operator.xor)
 
 
+def _most_different(*several: Threads) -> Threads:
+    return max(several, key=lambda one: np.count_nonzero(np.diff(one)))
+
+
+def _second_where(first: Threads, second: Threads, condition: Threads) -> Threads:
+    return np.where(condition != 0, second, first)
+
+
+class _Given:
+    """Numbers as the sources of an instruction, for what computes its result."""
+
+    def __init__(self, numbers: Sequence[Coefficient]) -> None:
+        self._values = [of(one) for one in numbers]
+
+    def sources(self, *_: object) -> list[Value]:
+        return self._values
+
+
+def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | None:
+    """What computes an instruction's result from the numbers in its registers; None where nobody knows."""
+    name = code.line.opcode
+    if name in ("I2F", "MUFU", "F2I") and len(code.sources) == 1:
+        return _FLOATS.get((name, *code.line.modifiers))
+    handler = _HANDLERS.get(name[1:] if name[0] == "U" and name[1:] in _HANDLERS else name)
+    if handler not in _COMPUTES or "X" in code.line.modifiers:
+        return None
+    if handler is _multiply_add and "HI" not in code.line.modifiers:
+        return None  # a sum that is too long to be one
+
+    def computed(*numbers: Coefficient) -> Coefficient | None:
+        given = iter(numbers)
+        texts = [next(given) if _UNKNOWN.search(one) else _signed(one) for one in code.sources]
+        found = handler(cast(Values, _Given(texts)), at, code, "")
+        return None if found is None else found.number
+
+    return computed
+
+
+def _above(number: Coefficient) -> Coefficient:
+    """The bits of the least float that is no less than a number."""
+    one = np.asarray(number)
+    near = one.astype(np.float32)
+    return np.where(near < one, np.nextafter(near, np.float32(np.inf)), near).view(np.int32).astype(np.int64)
+
+
+def _reciprocal(bits: Coefficient) -> Coefficient:
+    with np.errstate(all="ignore"):
+        return (np.float32(1.0) / _as_float(bits)).view(np.int32).astype(np.int64)
+
+
+def _truncated(bits: Coefficient) -> Coefficient:
+    one = _as_float(bits)
+    return np.where(np.abs(one) < BEYOND, one, 0).astype(np.int64)
+
+
+def _as_float(bits: Coefficient) -> npt.NDArray[np.float32]:
+    return np.asarray(bits).astype(np.int32).view(np.float32)
+
+
+def _signed(text: str) -> int:
+    return 0 if text.strip("-~!").startswith(("RZ", "URZ")) else _literal(text)
+
+
 def _then(operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None) -> Value | None:
     return None if two is None else operation(one, two)
 
@@ -816,7 +951,7 @@ def _masked(values: Values, sources: list[Value], left: int, right: int, joined:
         one, mask = sources[right], sources[left].constant
     if mask is None or mask < 0:
         return None
-    bits = values.unknown("computed", ("masked", mask), one)
+    bits = values.unknown("computed", ("masked", mask), one, by=lambda number: number & mask)
     if joined is None:
         return bits
     return add(sources[joined], bits) if _divides(1 << mask.bit_length(), sources[joined]) else None
@@ -848,14 +983,17 @@ def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
 
 def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
     sources = values.sources(at, code, when)
-    return _within(values, ("select", at), *sources[:2]) if len(sources) > 1 else None
+    if len(sources) < 2:
+        return None
+    condition = values._condition(at, code.line.operands[-1])
+    return _within(values, ("select", at), sources[1], sources[0], condition)
 
 
-def _within(values: Values, name: object, one: Value, two: Value) -> Value:
+def _within(values: Values, name: object, one: Value, two: Value, second: Value | None = None) -> Value:
     """An index that is kept within bounds is the index for most threads: the bounds are what all of them share."""
     if one.uniform != two.uniform:
         return two if one.uniform else one
-    return values._merged(name, (one, two))
+    return values._merged(name, (one, two), second)
 
 
 def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -966,3 +1104,15 @@ _HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     **dict.fromkeys(("R2UR", "REDUX"), _of_warp),
 }
 """By opcode; those of the uniform datapath are named without their U."""
+_COMPUTES = {_sum, _multiply_add, _scaled_add, _shift, _logic, _least, _extended}
+"""Those that need nothing but numbers."""
+_FLOATS: dict[tuple[str, ...], Callable[..., Coefficient]] = {
+    ("I2F", "RP"): _above,
+    ("I2F", "U32", "RP"): _above,
+    ("MUFU", "RCP"): _reciprocal,
+    ("F2I", "FTZ", "U32", "TRUNC", "NTZ"): _truncated,
+}
+"""What a division of whole numbers is made of: the reciprocal of the divisor, from its bits as a float."""
+_COMPARES = {
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
+}  # fmt: skip

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, SECTOR, UNIFORM, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.footprint import (
-    AXES,
     Reuse,
     arrays,
     computing,
@@ -30,6 +29,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     serving,
     written,
 )
+from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.work import (
     TENSOR_COPIES,
     Array,

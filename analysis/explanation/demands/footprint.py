@@ -8,33 +8,42 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
-    FAR,
     SECTOR,
     STRIDED,
     UNIFORM,
+    Checked,
     Form,
     checked_forms,
-    coefficient,
     launched,
+    values_of,
+    warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, add, of, wrapped
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Values
+from gemmprof.analysis.explanation.demands.places import AXES, Places, parameters_of
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
-AXES = ("x", "y", "z")
-# How much farther apart the rows of each further length are taken to be; odd, so that none is lost.
-ROWS = (1 << 12) + 1
+NEAR = 0.1  # how far the sectors of some warps may lie from what all warps were counted to touch
+SMALL = 64  # up to which a parameter may be a small number, of bits, channels or elements between
+BLOCKS = "blocks along "  # before an axis: of neighbouring blocks, not threads
+SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it is
+FEW = 8
+GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
+OUTPUTS = 4  # results that a thread computes in place of one
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
@@ -54,7 +63,7 @@ class Reuse:
             for; 0 where lanes share places.
         block: different places of a block.
         sectors: different sectors of a block.
-        outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
+        outputs: different places of one thread that does the work of `OUTPUTS` neighbours along an axis.
         fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
         along: axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now.
     """
@@ -67,9 +76,9 @@ class Reuse:
     warp: float
     dense: float
     block: float
-    outputs: dict[tuple[str, int], float]
+    outputs: dict[str, float]
     sectors: float
-    fetched: dict[tuple[str, int], float]
+    fetched: dict[str, float]
     along: frozenset[tuple[str, int]] = frozenset()
 
 
@@ -87,12 +96,103 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
     groups: dict[object, list[Form]] = {}
     for index, one in checked_forms(work).items():
         form = one.form
-        believed = one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM)
-        if believed and form.space == "global" and work.sass[index].is_load:
-            groups.setdefault((_common(form), form.width), []).append(form)
-    found = [_array(work, forms) for forms in groups.values()]
-    known = {row for array in found for row in array.rows}
-    return (*found, *(array for array in _by_bits(work) if known.isdisjoint(array.rows)))
+        if form.space == "global" and work.sass[index].is_load and _believed(work, one):
+            groups.setdefault((form.parameters or _common(form), form.width), []).append(form)
+    return tuple(_array(work, forms) for forms in groups.values())
+
+
+def _believed(work: Work, one: Checked) -> bool:
+    """Whether the sectors that follow from a form are those that were counted: by what is known of it whatever its
+    symbols are, or by its numbers.
+    """
+    form, at = one.form, one.form.index
+    if one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM):
+        return True
+    if _by_data(form):
+        return False
+    values, grid = values_of(work), work.profile.launch.grid
+    walked = [(loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in work.code.loops_around[at]]
+    blocks, threads = np.broadcast_to(_own(grid), (3, values.threads)), np.arange(values.threads)
+    whole = _places(values, grid, form, blocks, threads, walked, _lengths(work))
+    return bool(np.isfinite(_as_counted(work, at, whole[:, None])))
+
+
+def _as_counted(work: Work, at: int, places: Threads) -> npt.NDArray[np.float64]:
+    """How far the sectors of an access to these places, of threads x draws x rounds, lie from those that were counted,
+    by draw; infinite where it is no such access.
+    """
+    sectors = np.sort(warps_of(places.T // SECTOR), axis=-1)
+    expected = 1.0 + (sectors[..., 1:] != sectors[..., :-1]).sum(axis=-1).mean(axis=(0, -1))
+    counted = float(work.global_sectors[at] / work.executed[at])
+    active = float(work.threads[at] / work.executed[at]) / WARP
+    fits = (expected * active * (1.0 - NEAR) <= counted) & (counted <= expected * (1.0 + NEAR))
+    return np.where(fits, abs(expected - counted), np.inf)
+
+
+def _by_data(form: Form) -> bool:
+    """Whether what was loaded tells the lanes of a warp where to go."""
+    return any(symbol.looked_up and symbol.lanes for symbol in form.address.symbols)
+
+
+@once
+def _lengths(work: Work) -> dict[object, Threads]:
+    """Parameters that are small numbers, as the sectors of the accesses say whose lanes they keep apart; and the last
+    rounds of the loops, for what lies behind them.
+    """
+    values, grid = values_of(work), work.profile.launch.grid
+    threads = np.arange(min(values.threads, SOME))
+    blocks, small = np.broadcast_to(_own(grid), (3, len(threads))), np.arange(1, SMALL + 1)[None, :]
+    found: dict[object, Threads] = {
+        ("behind", loop.first): np.full((1, 1), round(rounds(work, loop)) - 1) for loop in work.code.loops
+    }
+    tried: Counter[object] = Counter()
+    for at, one in checked_forms(work).items():
+        form = one.form
+        counted = (
+            form.space == "global" and work.global_sectors[at] and one.verdict not in ("exact", "agrees")
+        )
+        if not counted or _by_data(form):
+            continue
+        begin: dict[object, Threads] = {
+            loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops_around[at]
+        }
+        for name in parameters_of(values, form.address) - form.parameters - found.keys():
+            tried[name] += 1
+            if tried[name] > FEW:
+                continue
+            places = Places(values, grid, blocks, threads, begin, found | {name: small}).of(form.address)
+            if places.shape[1] > 1:
+                off = _as_counted(work, at, places[:, :, None])
+                if np.isfinite(off).any() and not np.isfinite(off[-1]):
+                    found[name] = np.full((1, 1), 1 + int(off.argmin()))
+    return found
+
+
+def _own(grid: tuple[int, int, int]) -> Threads:
+    """A block with neighbours behind it, whose numbers along the axes are not the same."""
+    return np.array(
+        [size // parts // OUTPUTS * OUTPUTS for size, parts in zip(grid, (2, 3, 5), strict=True)]
+    )[:, None]
+
+
+def _places(
+    values: Values,
+    grid: tuple[int, int, int],
+    form: Form,
+    blocks: Threads,
+    threads: Threads,
+    walked: Sequence[tuple[int, int]],
+    known: Mapping[object, Threads],
+) -> Threads:
+    """Where these threads' loads go, in so many rounds of these loops: points x rounds."""
+    turns = np.indices([often for _, often in walked]).reshape(
+        len(walked), prod(often for _, often in walked)
+    )
+    trips: dict[object, Threads] = {
+        loop: turn[None, :] for (loop, _), turn in zip(walked, turns, strict=True)
+    }
+    found = Places(values, grid, blocks, threads, trips, known).of(form.address)
+    return np.broadcast_to(found, (len(threads), turns.shape[1]))
 
 
 def _passes(work: Work, form: Form) -> float:
@@ -106,49 +206,6 @@ def _passes(work: Work, form: Form) -> float:
             ]
         )
     )
-
-
-@dataclass(frozen=True)
-class _Shifted:
-    """A load whose place a number tells that is shifted right: its constant part, and what a round adds to it."""
-
-    form: Form
-    loop: Loop
-    number: int
-    step: int
-    lost: int
-
-
-def _by_bits(work: Work) -> Iterator[Reuse]:
-    """Loads at a place that a shift to the right tells (of a bit, of a page): as long as only the bits that are lost
-    change from round to round, a thread loads the same again.
-    """
-    code = work.code
-    groups: dict[object, list[_Shifted]] = {}
-    for index, one in checked_forms(work).items():
-        form, loop = one.form, code.loop_of(index)
-        told = [symbol for symbol in form.address.symbols if symbol.kind == "shifted"]
-        if form.space != "global" or not work.sass[index].is_load or len(told) != 1 or loop is None:
-            continue
-        before, lost = form.shifted[told[0]], told[0].name
-        step, factor = coefficient(before, "trip", loop.first), form.address.terms.get((told[0],))
-        rest = Value({key: one for key, one in form.address.terms.items() if key != (told[0],)})
-        still = not any(loop.first in symbol.loops for symbol in rest.symbols)
-        start = before.terms.get((), 0)
-        if step is None or not isinstance(lost, int) or not still or not isinstance(factor, int):
-            continue
-        number = start if isinstance(start, int) else int(start[0])
-        key = rest.key, add(before, of(number), -1).key, lost, factor, form.width, loop
-        groups.setdefault(key, []).append(_Shifted(form, loop, number, step, 1 << lost))
-    for loads in groups.values():
-        head, rows = loads[0], tuple(load.form.index for load in loads)
-        often = rounds(work, head.loop)
-        moved = max(load.number for load in loads) - min(load.number for load in loads)
-        asked = float(work.executed[list(rows)].sum()) / work.launched_warps
-        entered = float(work.executed[rows[0]]) / often / work.launched_warps
-        # A run of so many begins anywhere within what the shift leaves together.
-        thread = min(asked, entered * (1.0 + (moved + abs(head.step) * (often - 1.0)) / head.lost))
-        yield of_each_thread(work, rows, head.form.width, asked, thread)
 
 
 def _is_far(factors: Product) -> bool:
@@ -187,47 +244,44 @@ class _Touched(NamedTuple):
     """How many different places a group of loads touches, ``followed`` of them a thread; see `Reuse`."""
 
     followed: int
-    thread: int
+    thread: float
     apart: int
     warp: int
     block: int
     sectors: int
     dense: float
-    outputs: dict[tuple[str, int], float]
-    fetched: dict[tuple[str, int], float]
-    shifts: dict[str, int]
+    outputs: dict[str, float]
+    fetched: dict[str, float]
+    along: frozenset[tuple[str, int]]
 
 
 def _array(work: Work, forms: list[Form]) -> Reuse:
     code = work.code
-    threads = work.profile.launch.threads_per_block
+    launch = work.profile.launch
     warps = work.launched_warps
-    scales: dict[Product, int] = {}
-    places: list[Threads] = []
-    walked: list[int] = []
     asked = float(work.executed[[form.index for form in forms]].sum()) / warps
     told = (
         0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
     )
-    walks: set[tuple[int, int]] = set()
+    walked: list[tuple[tuple[int, int], ...]] = []
     for form in forms:
-        where, steps = _place(form, scales, threads)
-        walks = walks & set(steps.items()) if places else set(steps.items())
-        moved = np.zeros(1, dtype=np.int64)
+        mine: list[tuple[int, int]] = []
+        followed = 1
         for loop in code.loops_around[form.index]:
-            step = steps.get(loop.first)
-            if step:
+            if loop.first in form.loops:
                 # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
-                most = max(1, MOST_PLACES // (len(moved) * threads * len(forms)))
-                walked.append(times := int(min(MOST_ROUNDS, most, round(rounds(work, loop)))))
-                moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
+                most = max(1, MOST_PLACES // (followed * launch.threads_per_block * len(forms)))
+                mine.append((loop.first, int(min(MOST_ROUNDS, most, round(rounds(work, loop))))))
+                followed *= mine[-1][1]
+        walked.append(tuple(mine))
         told += float(work.executed[form.index]) / warps / _passes(work, form)
-        places.append(where[:, None] + moved[None, :])
     rows = tuple(form.index for form in forms)
-    # What is touched follows from the code, the block and the rounds: the same for most launches of a kernel.
-    key = "touched", rows, tuple(walked), launched(work)
+    # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
+    known = _lengths(work)
+    numbers = tuple((name, int(one[0, 0])) for name, one in known.items())
+    key = "touched", rows, tuple(walked), launch.grid, numbers, launched(work)
     if key not in code.kept:
-        code.kept[key] = _touched(forms[0], work.profile.launch.block, places, scales)
+        code.kept[key] = _touched(values_of(work), forms, launch.grid, walked, known)
     found = cast(_Touched, code.kept[key])
     return Reuse(
         rows=rows,
@@ -238,49 +292,96 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
         warp=told * found.warp / found.followed,
         dense=found.dense,
         block=told * found.block / found.followed,
-        outputs={key: told * value for key, value in found.outputs.items()},
+        outputs={key: told * value / found.followed for key, value in found.outputs.items()},
         sectors=told * found.sectors / found.followed,
         fetched=found.fetched,
-        along=frozenset(
-            (axis, loop) for axis, shift in found.shifts.items() for loop, step in walks if step == shift
-        ),
+        along=found.along,
     )
 
 
 def _touched(
-    form: Form, block: tuple[int, int, int], places: list[Threads], scales: dict[Product, int]
+    values: Values,
+    forms: list[Form],
+    grid: tuple[int, int, int],
+    walked: list[tuple[tuple[int, int], ...]],
+    known: Mapping[object, Threads],
 ) -> _Touched:
-    threads = block[0] * block[1] * block[2]
-    starts = [distinct(one[:WARP, 0]) for one in places]
-    first = distinct(np.concatenate(starts))
-    apart = all(len(one) == min(WARP, threads) for one in starts)
-    whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
-    mine = whole[0]
-    followed = whole.shape[1]
-    outputs, fetched, shifts = {}, {}, {}
-    lines = distinct(whole // SECTOR)
+    shape, threads = values.block, values.threads
+    own, steps, ahead = _own(grid), np.arange(OUTPUTS), np.arange(2 * OUTPUTS)
+    ends = np.array([0, threads - 1])
+    points, who = [np.broadcast_to(own, (3, threads))], [np.arange(threads)]
+    for number in range(len(AXES)):
+        unit = np.zeros((3, 1), dtype=np.int64)
+        unit[number] = 1
+        points.append(own + unit * np.repeat(ahead, len(ends)))
+        who.append(np.tile(ends, len(ahead)))
+    blocks, numbers = np.concatenate(points, axis=1), np.concatenate(who)
+    whole, moves = [], []
+    for form, mine in zip(forms, walked, strict=True):
+        found = _places(values, grid, form, blocks, numbers, mine, known)
+        whole.append(found)
+        # How far each loop's second round moves it.
+        second = [prod(often for _, often in mine[at + 1 :]) for at in range(len(mine))]
+        moves.append({
+            (loop, int(np.diff(found[0, [0, at]])[0]))
+            for (loop, often), at in zip(mine, second, strict=True)
+            if often > 1
+        })  # fmt: skip
+    places = np.concatenate(whole, axis=1)
+    first = np.stack([one[:threads, 0] for one in whole])
+    block, beyond = places[:threads], places[threads:].reshape(len(AXES), -1)
+    lines = distinct(block // SECTOR)
+    walks = set.intersection(*moves)
+    along = set[tuple[str, int]]()
+    outputs, fetched = dict[str, float](), dict[str, float]()
+
+    def neighbours(axis: str, moved: Threads, apart: Threads) -> None:
+        """Those that a thread and its neighbours touch together, which lie so far from its own, and their blocks."""
+        outputs[axis] = float(len(distinct(block[0] + moved)))
+        fetched[axis] = len(distinct(lines + apart // SECTOR)) / (OUTPUTS * len(lines))
+        along.update((axis, loop) for loop, step in walks if (moved[1] == step).all())
+
     for number, axis in enumerate(AXES):
-        shift = _shift(whole, form, block, number, scales)
-        if shift is not None:
-            shifts[axis] = shift
-            for times in (2, 4, 8):
-                several = mine[None, :] + shift * np.arange(times)[:, None]
-                outputs[axis, times] = float(len(distinct(several))) / followed
-                # The block's tile grows along the axis: its threads' new results lie behind those of its last one.
-                longer = wrapped(shift * block[number])
-                beside = lines[None, :] + longer * np.arange(times)[:, None] // SECTOR
-                fetched[axis, times] = len(distinct(beside)) / (times * len(lines))
+        beside = beyond[number].reshape(2, OUTPUTS, len(ends), -1)
+        beside = beside - beside[:, :1]
+        # Of two stretches of neighbours, as one may begin anew within: where a block's number holds several.
+        told = [one[:, 0] for one in beside if (one == one[:, :1, :1]).all()]
+        most = OUTPUTS * len(lines)
+        sizes = [len(distinct(lines + one[:, :1] // SECTOR)) for one in told]
+        fetched[BLOCKS + axis] = min(sizes, default=most) / most
+        moved = np.diff(first.reshape(-1, *shape[::-1]), axis=-1 - number)
+        if shape[number] == 1:
+            if told:
+                nearest = told[int(np.argmin(sizes))]
+                neighbours(axis, nearest, nearest[:, :1])
+        elif (moved == moved.flat[0]).all():
+            shift = moved.flat[:1] * steps[:, None]
+            neighbours(axis, shift, shift * shape[number])
+        if axis not in outputs and shape[number] >= OUTPUTS:
+            # Not all are as far apart: of some groups of neighbours the mean.
+            before, size = prod(shape[:number]), shape[number]
+            begin = np.arange(threads).reshape(-1, size, before)[:, : size - size % OUTPUTS : OUTPUTS].ravel()
+            begin = begin[:: -(-len(begin) // GROUPS)]
+            groups = block[begin[:, None] + before * steps].reshape(len(begin), -1)
+            outputs[axis] = float(np.mean([len(distinct(one)) for one in groups]))
+            fetched[axis] = fetched[BLOCKS + axis]
+    lanes = min(WARP, threads)
+    starts = [distinct(one[:lanes]) for one in first]
+    start = distinct(first[:, :lanes])
+    width = forms[0].width
     return _Touched(
-        followed=followed,
-        thread=len(distinct(mine)),
-        apart=sum(len(distinct(one[:WARP])) for one in places),
-        warp=len(distinct(whole[:WARP])),
-        block=len(distinct(whole)),
+        followed=places.shape[1],
+        thread=float(np.mean([len(distinct(one)) for one in block[:lanes]])),
+        apart=sum(len(distinct(one[:lanes])) for one in whole),
+        warp=len(distinct(block[:lanes])),
+        block=len(distinct(block)),
         sectors=len(lines),
-        dense=len(first) * form.width / (float(first[-1]) - float(first[0]) + form.width) if apart else 0.0,
+        dense=len(start) * width / (float(start[-1]) - float(start[0]) + width)
+        if all(len(one) == lanes for one in starts)
+        else 0.0,
         outputs=outputs,
         fetched=fetched,
-        shifts=shifts,
+        along=frozenset(along),
     )
 
 
@@ -301,54 +402,6 @@ def _stores(work: Work) -> dict[object, list[int]]:
         if work.sass[index].is_store:
             for one in checked_forms(work)[index].form.parameters:
                 found.setdefault(one, []).append(index)
-    return found
-
-
-def _place(form: Form, scales: dict[Product, int], threads: int = 1) -> tuple[Threads, dict[int, int]]:
-    """Where each thread's load goes, rows of unknown length taken as far apart, and what a round of each loop adds.
-
-    What differs from warp to warp as nobody knows (a row that was loaded, a share of the work) is such rows.
-    """
-    where: Threads = np.zeros(1, dtype=np.int64)
-    steps: dict[int, int] = {}
-    for factors, number in form.address.terms.items():
-        rows = any(symbol.threads for symbol in factors)
-        one = np.arange(threads) // WARP if rows and not _is_far(factors) else number
-        if not _is_far(factors) and factors and isinstance(one, int):
-            continue
-        if len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1:
-            continue
-        if any(symbol.kind == "block" for symbol in factors):
-            continue
-        loop = next((symbol.name for symbol in factors if symbol.kind == "trip"), None)
-        rest = tuple(symbol for symbol in factors if symbol.kind != "trip")
-        # Many rows of unknown length outgrow 64 bits: then places are still as different as these numbers are odd.
-        scale = scales.setdefault(rest, wrapped(FAR * ROWS ** len(scales))) if rest else 1
-        if loop is None:
-            where = where + (wrapped(scale * one) if isinstance(one, int) else scale * one)
-        elif isinstance(one, int) and isinstance(loop, int):
-            steps[loop] = wrapped(steps.get(loop, 0) + scale * one)
-    return where, steps
-
-
-def _shift(
-    whole: Threads, form: Form, block: tuple[int, int, int], number: int, scales: dict[Product, int]
-) -> int | None:
-    """How far a thread's places lie from its neighbour's along an axis; None where it is not the same everywhere."""
-    if block[number] > 1:
-        apart = (1, block[0], block[0] * block[1])[number]
-        first = whole[:, 0].reshape(block[2], block[1], block[0])
-        moved = np.diff(first, axis=2 - number)
-        shift = int(whole[apart, 0] - whole[0, 0])
-        return shift if (moved == shift).all() else None
-    found = 0
-    for factors, one in form.address.terms.items():
-        if not any(symbol.kind == "block" and symbol.name == AXES[number] for symbol in factors):
-            continue
-        rest = tuple(symbol for symbol in factors if symbol.kind != "block")
-        if not isinstance(one, int) or (rest and rest not in scales):
-            return None
-        found = wrapped(found + one * (scales[rest] if rest else 1))
     return found
 
 

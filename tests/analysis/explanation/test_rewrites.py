@@ -231,12 +231,13 @@ def test_random_numbers_that_come_four_at_a_time_are_the_same_in_four_threads() 
 
 
 def test_bits_of_a_word_are_one_load() -> None:
-    """Twelve of thirteen bits a value are read in the unrolled loop, each with the word that it lies in."""
+    """Thirteen bits a value are read, each with its word; how many a value has, only the sectors tell."""
     launch = work(study("unpack_13_bits_one_by_one")[0])
-    loads, rest = (one for one in arrays(launch) if one.width == 4)
-    assert loads.asked == 12 and loads.thread == pytest.approx(1 + 11 / 32) and rest.asked == 1
+    (loads,) = (one for one in arrays(launch) if one.width == 4)
+    assert loads.asked == 13 and loads.thread == pytest.approx(1 + 12 / 32)
     said = found("unpack_13_bits_one_by_one", "redundant_loads")
-    assert said.variants[0].name == "kept in registers, 1 a thread" and said.saves > 0.2
+    names = [one.name for one in said.variants]
+    assert "kept in registers, 1 a thread" in names[:2] and said.saves > 0.2
 
 
 def test_a_place_within_a_page_is_no_look_up() -> None:
