@@ -132,9 +132,10 @@ def test_no_difference_from_python_in_the_curves(browser: Any, page: Path) -> No
                 continue
             break
         drawn = browser.script(CURVES, label, [threads, registers, shared, config, barriers])
-        for curve, points in zip(curves(present), drawn, strict=True):
+        changed = ("threads_per_block", "registers_per_thread", "shared_memory_per_block")
+        for resource, curve, points in zip(changed, curves(present), drawn, strict=True):
             assert [tuple(point) for point in points] == list(zip(curve.x, curve.warps, strict=True))
-            assert resident_warps(present, curve.resource, curve.present) == present.active_warps_per_sm
+            assert resident_warps(present, resource, curve.present) == present.active_warps_per_sm
 
 
 def shown(browser: Any, part: str) -> str:
