@@ -223,6 +223,8 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     compared = 0
     for study in content["studies"]:
         assert bool(study["flaw"]) == bool(study["fixes"]) and f'"{study["study"]}"' in sources, study
+        # Of a side that is many launches the report holds one.
+        many = any("launch_overhead" in fix["causes"] for fix in study["fixes"])
         for side in (study["kernel"], *study["fixes"]):
             assert set(side.get("causes", ())) <= CAUSES | {"idle_threads"}, side
             compared += 1
@@ -230,7 +232,8 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
             profiled = float(profile.metrics["gpu__time_duration.sum"])
             # Of a few microseconds a launch alone takes less than one that is timed from outside.
             launch = content.get("empty_launch_ns", 0.0)
-            assert 0.7 * (side["time_ns"] - launch) < profiled < 1.3 * side["time_ns"], (
+            least = 0.0 if many else 0.7 * (side["time_ns"] - launch)
+            assert least < profiled < 1.3 * side["time_ns"], (
                 study["study"],
                 side,
                 profiled,

@@ -614,7 +614,10 @@ def _blocks_share_nothing(work: Work) -> bool:
     """Whether most of what is loaded differs from block to block, along whichever axis they are numbered.
 
     And stays in some loop: what moves along in all of them may overlap with what other blocks load, like windows.
+    Nobody knows it without the code.
     """
+    if work.program is None:
+        return False
     loads = work.global_loads & (work.executed > 0)
     own = np.zeros(len(loads), dtype=bool)
     for at, one in checked_forms(work).items():

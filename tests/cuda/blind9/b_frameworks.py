@@ -371,7 +371,7 @@ STUDIES = (
     Study(
         "sound_triton_scaled_positions",
         "65536 tokens of 512 half values scaled, with their position vectors added, in Triton",
-        "none: 16-byte accesses, four tokens a program of eight warps, small operands from the caches",
+        "",
         (),
         scaled_positions,
     ),

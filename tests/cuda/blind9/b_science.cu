@@ -546,7 +546,7 @@ __global__ void __launch_bounds__(256) octahedral(const float4 *__restrict__ xs,
     __stcs(out + i, uint4{on_octahedron(x.x, y.x, z.x), on_octahedron(x.y, y.y, z.y), on_octahedron(x.z, y.z, z.z), on_octahedron(x.w, y.w, z.w)});
 }
 
-Study sound_octahedral("sound_octahedral_normals", "rendering", 8 << 20, "8388608 normals of a mesh packed into 32 bits each", "none: four normals a thread, 16 bytes an access, fast division", {},
+Study sound_octahedral("sound_octahedral_normals", "rendering", 8 << 20, "8388608 normals of a mesh packed into 32 bits each", "", {},
     [](Buffers &b, long n) -> Sides {
         float *x = b.random<float>(n), *y = b.random<float>(n), *z = b.random<float>(n);
         unsigned *out = b.output<unsigned>(n);
