@@ -612,4 +612,5 @@ def _does(found: Mapping[str, Array], a: int, b: int) -> str:
         if key in titles and np.isfinite(values[a:b]).any()
     ]
     top = [pair for pair in sorted(busy, reverse=True)[:2] if pair[0] >= LEAST_CHANGE]
-    return ", ".join(f"{titles[key]} {value:.0f} %" for value, key in top) or "nothing is busy"
+    idle = "nothing is busy" if len(busy) == len(titles) else "what was sampled is idle"
+    return ", ".join(f"{titles[key]} {value:.0f} %" for value, key in top) or idle

@@ -56,7 +56,9 @@ def said(analysis: KernelAnalysis) -> set[str]:
     return {
         NUMBERS.sub("#", sentence)
         for sentence in sentences
-        if DENIES.search(SHARE.sub("", sentence)) and not OF_COLLECTION.search(sentence)
+        # A state of warps is called so; it denies nothing.
+        if DENIES.search(SHARE.sub("", sentence).replace("No Instruction", ""))
+        and not OF_COLLECTION.search(sentence)
     }
 
 
