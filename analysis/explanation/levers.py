@@ -133,13 +133,17 @@ def of_the_kernel(work: Work, candidate: Candidate) -> bool:
     return candidate.cause != "launch_overhead" or not (owner.editable or owner.key in ("torch", "inductor"))
 
 
+def _idle_sms(work: Work, named: str) -> str:
+    """How many SMs get no block; ``named``: what the launch's blocks are called."""
+    blocks, sms = work.profile.launch.blocks, work.sms
+    return f"{named} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work."
+
+
 def _fact(work: Work, candidate: Candidate) -> str:
     """What the launch's numbers say, before what to do about it."""
     cause, blocks, sms = candidate.cause, work.profile.launch.blocks, work.sms
     if cause == "small_grid":
-        return (
-            f"{blocks:,} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work. "
-        )
+        return f"{_idle_sms(work, f'{blocks:,}')} "
     if cause == "low_occupancy" and candidate.rank == ANY_WARPS:
         return f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. "
     if cause == "tail_effect":
@@ -222,10 +226,7 @@ def of_the_launch(work: Work) -> Iterator[str]:
     if not work.duration or work.duration < SHORT or is_debug_build(work.profile):
         return  # as long as a launch of nothing
     if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms:
-        yield (
-            f"{counted(launch.blocks, 'block')} leave{'s' if launch.blocks == 1 else ''} {sms - launch.blocks:.0f} of "
-            f"{sms:.0f} SMs without work."
-        )
+        yield _idle_sms(work, counted(launch.blocks, "block"))
     filled = launch.threads_per_block / (WARP * work.warps_of_block) if launch.threads_per_block else 1.0
     if filled < FILLED and owner_of(work.profile).editable:
         yield (

@@ -368,7 +368,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     keep[plain] = 1.0 / OUTPUTS
     served = serving(work, {row for one in known for row in one.rows})
-    keep[list(served)] = share(sum(one.outputs[axis] for one in known), OUTPUTS * distinct)
+    keep[list(served)] = needed
     for one in known:
         keep[list(one.rows)] = one.outputs[axis] / (OUTPUTS * one.thread)
     warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
