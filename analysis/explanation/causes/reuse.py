@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
+from gemmprof.analysis.explanation.causes.product_tiles import taller_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
@@ -71,8 +72,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
     Loads whose address does not change in a loop leave it. What neighbouring threads load and compute alike, a thread
-    does once for a vector of results. Blocks of a product on tensor cores that load more alike than each has of its own
-    are one, until its tile is square.
+    does once for a vector of results. Blocks of a product on tensor cores that load the same operand are one, as far as
+    rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`).
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -104,7 +105,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
-    variants += _several_blocks(work, flows)
+    tiles = [*taller_tiles(work, flows)]
+    variants += tiles
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":
         variants.append(shared)
@@ -133,44 +135,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
-        rank=SPECIFIC if invariant.any() or passes else LATENCY,
+        rank=SPECIFIC if invariant.any() or passes or tiles else LATENCY,
     )
-
-
-def _several_blocks(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """One block for several whose tensor cores share an operand larger than their own: until its tile is square.
-
-    Fixed: what these blocks load alike, and store to shared memory for that, is loaded and stored once for all of them.
-    """
-    code = work.code
-    running = work.executed > 0
-    if not (running & work.where(lambda line: line.opcode == "HMMA")).any():
-        return
-    loads = running & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
-    for axis, blocks in enumerate(work.profile.launch.grid):
-        alike = loads & same_along(work, axis)
-        sectors = float(work.global_sectors[alike].sum())
-        square = share(sectors, float(work.global_sectors[loads & ~alike].sum()))
-        several = 1 << int(min(square, blocks)).bit_length() - 1 if square >= 1.0 else 1
-        if several < 2:
-            continue
-        rows = {
-            at
-            for at in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode == "STS")))
-            if alike[list(code.sources(at))].any()
-        }
-        rows.update(map(int, np.flatnonzero(alike)))
-        keep = keep_of(work)
-        keep[[*rows, *serving(work, rows)]] = 1.0 / several
-        left = min(flows.missed, float((work.global_sectors * keep)[loads].sum()))
-        yield Variant(
-            f"a block for {several} along {AXES[axis]}",
-            Fix(keep=keep, resources=flows.factors(left, flows.written)),
-            change=(
-                f"Give a block the rows of {several}: the operand that blocks along {AXES[axis]} share is larger than "
-                "what each has of its own, and each loads all of it."
-            ),
-        )
 
 
 def _again(words: float, stays: float) -> str:

@@ -360,7 +360,10 @@ def _verdict(work: Work, form: Form) -> str:
                 None if expected is None else Touched(expected, expected, expected, expected),
             )
         )
-    guarded = bool(work.sass[index].guard)  # threads that its predicate turns off count as active
+    # Threads that its predicate turns off count as active; a copy's stands behind its operands.
+    guarded = bool(work.sass[index].guard) or (
+        work.sass[index].opcode == "LDGSTS" and "P" in work.sass[index].operands[-1]
+    )
     verdict = "exact" if counted else "open"
     for value, known in counted:
         if known is None or not value:

@@ -42,6 +42,7 @@ SMALL = 64  # up to which a parameter may be a small number, of bits, channels o
 BLOCKS = "blocks along "  # before an axis: of neighbouring blocks, not threads
 SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it is
 FEW = 8
+MOST_BLOCKS = 256  # along an axis, of which is asked which load the same
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 OUTPUTS = 4  # results that a thread computes in place of one
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
@@ -173,6 +174,24 @@ def _own(grid: tuple[int, int, int]) -> Threads:
     return np.array(
         [size // parts // OUTPUTS * OUTPUTS for size, parts in zip(grid, (2, 3, 5), strict=True)]
     )[:, None]
+
+
+def alike_along(work: Work, form: Form, axis: int) -> int:
+    """How many neighbouring blocks along an axis of the grid go to the same places with an access: the same number from
+    the first block on; 1 where their places differ, or where it is not known.
+    """
+    grid = work.profile.launch.grid
+    count = min(grid[axis], MOST_BLOCKS)
+    if form.kind not in (AFFINE, STRIDED, UNIFORM):
+        return 1
+    blocks = np.repeat(_own(grid), count, axis=1)
+    blocks[axis] = np.arange(count)
+    begin: dict[object, Threads] = {loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops}
+    found = Places(values_of(work), grid, blocks, np.zeros(count, dtype=np.int64), begin, _lengths(work))
+    places = np.broadcast_to(found.of(form.address), (count, 1))[:, 0]
+    apart = np.flatnonzero(np.diff(places))
+    several = int(apart[0]) + 1 if len(apart) else grid[axis]
+    return several if len(apart) == 0 or ((apart + 1) % several == 0).all() else 1
 
 
 def _places(

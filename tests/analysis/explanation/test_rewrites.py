@@ -49,7 +49,8 @@ from gemmprof.gpu.arch import WARP
 from gemmprof.model import Finding, Instances, KernelProfile
 
 SETS = tuple(
-    DATA / name / "h200" for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind8")
+    DATA / name / "h200"
+    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind8", "blind9")
 )
 
 
@@ -881,9 +882,18 @@ def test_ways_to_part_threads_have_one_number_whatever_their_values() -> None:
     assert ways.join(pairs, halves) == ways.join(turned, pairs) == pairs
 
 
-@pytest.mark.parametrize(("side", "names"), [("", ["a block for 8 along x"]), ("more_rows", [])])
-def test_blocks_that_share_more_than_they_have_of_their_own_are_one(side: str, names: list[str]) -> None:
-    """16 queries a program and 80 words' keys and values; 128 queries have more than the words."""
-    attention, _ = study("triton_text_attention_sixteen_queries", side)
-    said = [one for one in detect(work(attention)) if one.cause == "redundant_loads"]
-    assert [way.name for one in said for way in one.variants if way.name.startswith("a block for")] == names
+@pytest.mark.parametrize(
+    ("name", "fix", "way"),
+    [
+        ("triton_text_attention_sixteen_queries", "more_rows", "rows of 4 blocks along x in one"),
+        ("triton_attention_flat_tiles", "taller", "rows of 4 blocks along x in one"),
+        ("triton_decode_head_a_program", "whole_group", "rows of 8 blocks along y in one"),
+    ],
+)
+def test_blocks_that_load_one_operand_for_few_rows_are_one(name: str, fix: str, way: str) -> None:
+    """16 queries a program, and one head of eight that share keys and values; the fixed sides have tall tiles."""
+    launch, came = study(name)
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("redundant_loads", way)
+    assert first.saves == pytest.approx(came[fix], abs=0.06)
+    assert "redundant_loads" not in {one.cause for one in explain(study(name, fix)[0]).findings}
