@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(128) interactions_mma(const __half *__restrict
         if (lane < i) out[static_cast<size_t>(sample) * PAIRS + pair_of(i, lane)] = tiles[warp][i][lane];
 }
 
-Study embeddings_pairs("field_pairs_thread_each", "recommenders", 16384, "products of all pairs of 32 embeddings of 64 half values, 16384 samples",
+Study embeddings_pairs("field_pairs_thread_each", "recommenders", 12288, "products of all pairs of 32 embeddings of 64 half values, 12288 samples",
     "a thread a pair walks along two rows, half by half",
     {{"shared", "rows in shared memory as floats, four pairs a thread", {"uncoalesced_access", "redundant_loads", "narrow_access"}},
         {"mma", "a warp a sample, on the tensor cores", {"tensor_cores_idle", "uncoalesced_access", "redundant_loads"}}},
