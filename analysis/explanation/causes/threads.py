@@ -37,6 +37,7 @@ from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work, elected, tensor_copies
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 
@@ -202,7 +203,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
     threads whose number alone keeps them from every store: only those that store are launched. Where a few
-    lanes' vectors hold the row of a warp or block, several rows share it.
+    lanes' vectors hold the row of a warp or block, several rows share it. In Triton, where masked-off lanes execute
+    what all do, only lanes that load anything.
     """
     if not work.total_executed or not work.executed[0]:
         return
@@ -211,6 +213,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         yield fewer
     else:
         yield from _short_rows(work)
+        yield from _masked_off(work)
 
 
 def _leave_at_once(work: Work) -> Candidate | None:
@@ -379,6 +382,39 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
         ),
         attributed=np.where(exchanges | meets, work.executed, 0.0),
+    )
+
+
+def _masked_off(work: Work) -> Iterator[Candidate]:
+    """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do.
+
+    Fixed: what is executed is in proportion to what is loaded; the bytes stay.
+    """
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    loads = (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
+    if switched is None or owner_of(work.profile).key not in ("triton", "inductor"):
+        return
+    width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads
+    part = share(float(switched @ width), float(work.threads @ width))
+    if not 0.0 < part < 1.0:
+        return
+    keep = np.full(len(loads), part)
+    yield Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"lanes for {100 * part:.0f} % of the elements",
+                Fix(keep=keep, resources=same_traffic(work, keep)),
+                plain=True,
+            ),
+        ),
+        change=(
+            f"Fit BLOCK to the rows: masks keep {100 * (1.0 - part):.0f} % of the lanes from loading anything, but not "
+            "from computing. Take a row in pieces that it fills (2048 and 256 for 2304), end loops where the row does, "
+            "or give a program several rows."
+        ),
+        evidence=(derived("lanes that load / lanes that execute the loads", part),),
+        attributed=np.where(loads, work.threads - switched, 0.0),
     )
 
 

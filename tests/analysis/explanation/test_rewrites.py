@@ -897,3 +897,16 @@ def test_blocks_that_load_one_operand_for_few_rows_are_one(name: str, fix: str, 
     assert (first.cause, first.variants[0].name) == ("redundant_loads", way)
     assert first.saves == pytest.approx(came[fix], abs=0.06)
     assert "redundant_loads" not in {one.cause for one in explain(study(name, fix)[0]).findings}
+
+
+def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_much() -> None:
+    """A row of 2304 in a block of 4096; as parts of 2048 and 256 all lanes load."""
+    launch, came = study("triton_layer_norm_padded_to_4096")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("idle_threads", "lanes for 56 % of the elements")
+    assert first.saves == pytest.approx(came["parts"], abs=0.03)
+    assert not [
+        one
+        for one in detect(work(study("triton_layer_norm_padded_to_4096", "parts")[0]))
+        if one.cause == "idle_threads"
+    ]
