@@ -216,8 +216,7 @@ def _names_by_type() -> dict[type[Any], str]:
 def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:
     if kind in results:
         return UsageError(
-            f"a result is asked for by its type, not by its name '{kind}'",
-            remedies=[f"analysis.results[{kind!r}]"],
+            f"a result is asked for by its type, not by its name '{kind}'", f"analysis.results[{kind!r}]"
         )
     kinds = ", ".join(sorted(known.__name__ for known in _names_by_type()))
     return UsageError(f"no analysis yields {getattr(kind, '__name__', kind)!r}", found=f"they yield {kinds}")
@@ -228,10 +227,8 @@ def no_launch(given: object) -> UsageError:
     shown = repr(str(given)) if isinstance(given, (str, os.PathLike)) else '"my.ncu-rep"'
     return UsageError(
         f"one launch (a KernelProfile) is expected, not {type(given).__name__}",
-        remedies=[
-            f"gemmprof.open({shown}).launches has them analysed",
-            f"gemmprof.read_report({shown})[0] is one",
-        ],
+        f"gemmprof.open({shown}).launches has them analysed",
+        f"gemmprof.read_report({shown})[0] is one",
     )
 
 

@@ -308,7 +308,7 @@ def selected_reports(
         found = _find(_listed(paths))
         failures = list(found.failures)
         if not found.reports and not failures:
-            failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
+            failures.append(ReportError("the run holds no report", "collect it with profiling"))
         chosen, _ = _select(found.reports, selection)
     return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
 
@@ -333,11 +333,12 @@ def _listed(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     if isinstance(paths, (str, os.PathLike)):
         raise UsageError(
             f"a list of paths is expected, not the one path {os.fspath(paths)!r}",
-            remedies=[f"gemmprof.open({os.fspath(paths)!r})", f"load_session([{os.fspath(paths)!r}])"],
+            f"gemmprof.open({os.fspath(paths)!r})",
+            f"load_session([{os.fspath(paths)!r}])",
         )
     inputs = [Path(path) for path in paths]
     if not inputs:
-        raise UsageError("nothing to read was named", remedies=["name a run directory or a .ncu-rep file"])
+        raise UsageError("nothing to read was named", "name a run directory or a .ncu-rep file")
     return inputs
 
 

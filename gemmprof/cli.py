@@ -138,10 +138,8 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
     where = f"{Path(place.filename).name}:{place.lineno}, {place.name}"
     problem = GemmprofError(
         f"this is a fault of gemmprof, version {__version__}: {type(error).__name__} in {where}",
+        "report it with the file it happened on; `python -P -X dev -m gemmprof …` shows where it is from",
         found=str(error)[:500],
-        remedies=[
-            "report it with the file it happened on; `python -P -X dev -m gemmprof …` shows where it is from"
-        ],
     )
     with suppress(OSError):
         print_error(_named(argv)[0], problem, as_json="--json" in argv or "--format=json" in argv)
@@ -175,12 +173,12 @@ def _redacting(options: argparse.Namespace) -> Iterator[None]:
     from gemmprof.base.regex import RegexError, regex
 
     if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):
-        raise UsageError("--redact-source holds on this machine alone", remedies=["leave out the cluster"])
+        raise UsageError("--redact-source holds on this machine alone", "leave out the cluster")
     wanted = options.redact_source
     try:
         regex(wanted)
     except RegexError as error:
-        raise UsageError(f"--redact-source: '{wanted}' is no expression: {error}", remedies=["all"]) from None
+        raise UsageError(f"--redact-source: '{wanted}' is no expression: {error}", "all") from None
     before = os.environ.get(REDACTED_SOURCES)
     os.environ[REDACTED_SOURCES] = wanted
     try:
@@ -215,7 +213,7 @@ def _advice(error: OSError) -> UsageError:
     """What the file system said, where, and what to do about it."""
     where = f"{one_line(error.filename)}: " if error.filename else ""
     remedy = _REMEDIES.get(error.errno or 0)
-    return UsageError(f"{where}{error.strerror or error}", remedies=[remedy] if remedy else [])
+    return UsageError(f"{where}{error.strerror or error}", *([remedy] if remedy else []))
 
 
 class _Terminated(BaseException):

@@ -128,7 +128,7 @@ def build(
     if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
         raise BuildError(
             f"the note of the build in {plan.library.parent} lacks {lacking[0]}",
-            remedies=["remove that folder; it is made again"],
+            "remove that folder; it is made again",
         )
     return BuildResult(
         library=plan.library,

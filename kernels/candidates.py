@@ -90,7 +90,7 @@ class LoadedCandidate:
             BuildError: if it cannot be opened, or is not whole: a cut library ends the process that opens it.
         """
         if not is_whole(library.parent):
-            raise BuildError(f"{library} is damaged", remedies=["search again: it is compiled anew"])
+            raise BuildError(f"{library} is damaged", "search again: it is compiled anew")
         try:
             return cls(name, ctypes.CDLL(str(library)))
         except OSError as error:

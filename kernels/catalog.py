@@ -98,7 +98,7 @@ def ladder_named(name: str) -> Ladder:
     """
     known = {ladder.name: ladder for ladder in LADDERS}
     if name not in known:
-        raise UsageError(f"there is no ladder '{name}'", remedies=[f"one of {', '.join(known)}"])
+        raise UsageError(f"there is no ladder '{name}'", f"one of {', '.join(known)}")
     return known[name]
 
 
@@ -109,7 +109,7 @@ def ladder_of(dtype: str) -> Ladder:
         UsageError: no stage does.
     """
     if dtype not in ladder_dtypes():
-        raise UsageError(f"no stage computes in {dtype}", remedies=[f"one of {', '.join(ladder_dtypes())}"])
+        raise UsageError(f"no stage computes in {dtype}", f"one of {', '.join(ladder_dtypes())}")
     return next(ladder for ladder in LADDERS if dtype in ladder.dtypes)
 
 

@@ -220,8 +220,8 @@ def read_note(path: Path, kind: type[Note]) -> Note:
     except (OSError, DocumentError) as error:
         raise BuildError(
             f"{path} in the build cache is damaged",
+            f"remove {path.parent}; it is made again",
             found=str(error),
-            remedies=[f"remove {path.parent}; it is made again"],
         ) from None
 
 
@@ -238,8 +238,8 @@ def locked(cache: Path) -> Iterator[None]:
     except OSError as error:
         raise BuildError(
             f"the build cache {cache} cannot be written",
+            "set GEMMPROF_CACHE to a folder that you can write",
             found=str(error),
-            remedies=["set GEMMPROF_CACHE to a folder that you can write"],
         ) from error
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -333,9 +333,7 @@ def _compiled(what: str, command: Sequence[str], folder: Path) -> str:
         remedies = ["free some disk space, or set GEMMPROF_CACHE to another disk"]
     elif "No such file" in output and ".h" in output:
         remedies = ["check that torch and the CUDA toolkit are installed completely"]
-    raise BuildError(
-        f"{what} could not be built", remedies=remedies, found="\n".join((telling or lines)[:20])
-    )
+    raise BuildError(f"{what} could not be built", *remedies, found="\n".join((telling or lines)[:20]))
 
 
 def function_digests(file: Path) -> dict[str, dict[str, str]]:

@@ -129,7 +129,7 @@ def load(built: BuildResult | None = None) -> Extension:
         if _loaded.library != built.library:
             raise BuildError(
                 "another build of the extension is already loaded in this process",
-                remedies=["start a new process"],
+                "start a new process",
                 found=str(_loaded.library),
             )
         return _loaded
@@ -149,7 +149,7 @@ def _load_library(library: Path) -> None:
     except (OSError, RuntimeError) as error:
         raise BuildError(
             f"{library} cannot be loaded",
-            remedies=["build it again (force=True), with the torch that loads it"],
+            "build it again (force=True), with the torch that loads it",
             found=str(error),
         ) from error
 
@@ -223,7 +223,7 @@ def operator_name(stage: Stage | int | str, dtype: str = FLOAT32.name) -> str:
                 return str(stage)
             if stage == entry.number and dtype in entry.dtypes:
                 return entry.name
-    raise UsageError(f"the ladder has no stage {stage!r}", remedies=["`gemmprof stages` lists them"])
+    raise UsageError(f"the ladder has no stage {stage!r}", "`gemmprof stages` lists them")
 
 
 def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:

@@ -64,9 +64,7 @@ def install(file: Path) -> tuple[Stage, ...]:
     own = {s.name for ladder in catalog.LADDERS for s in ladder.stages if s.number < FIRST_NUMBER}
     for stage, parameters in declared:
         if stage.name in own:
-            raise UsageError(
-                f"{file}: the ladder has a stage {stage.name} already", remedies=["rename the function"]
-            )
+            raise UsageError(f"{file}: the ladder has a stage {stage.name} already", "rename the function")
         operators.LIBRARY_CALLS[stage.name] = _adapter(path, stage.name, parameters)
         _sources[stage.name] = path
     catalog.LADDERS = tuple(ladders)
@@ -93,14 +91,14 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{path} cannot be read as a plug-in",
+            "name a Python file with a function (a, b, out) whose name holds gemm or matmul",
             found=str(error),
-            remedies=["name a Python file with a function (a, b, out) whose name holds gemm or matmul"],
         ) from error
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno} is no Python", found=error.msg) from error
     named, dtypes = _list(tree, "GEMMS"), _list(tree, "DTYPES")
     if wrong := [name for name in dtypes or () if name not in DTYPES]:
-        raise UsageError(f"{path}: DTYPES names '{wrong[0]}'", remedies=[f"use some of {', '.join(DTYPES)}"])
+        raise UsageError(f"{path}: DTYPES names '{wrong[0]}'", f"use some of {', '.join(DTYPES)}")
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     chosen = named if named is not None else [
         name for name in functions if not name.startswith("_") and ("gemm" in name or "matmul" in name)
@@ -113,15 +111,16 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
     if not chosen:
         raise UsageError(
             f"{path} holds no GEMM",
+            "write def my_gemm(a, b, out): …",
+            'or name the functions: GEMMS = ["name"]',
             found=f"functions: {', '.join(functions) or 'none'}",
-            remedies=["write def my_gemm(a, b, out): …", 'or name the functions: GEMMS = ["name"]'],
         )
     for name in chosen:
         parameters = len(functions[name].args.args)
         if parameters not in _FORMS:
             raise UsageError(
                 f"{path}:{functions[name].lineno}: {name} takes {parameters} parameters",
-                remedies=["take (a, b, out), (a, b, out, alpha, beta), or (a, b) and return the product"],
+                "take (a, b, out), (a, b, out, alpha, beta), or (a, b) and return the product",
             )
         text = (ast.get_docstring(functions[name]) or f"{name} of {path.name}.").splitlines()[0]
         stage = Stage(FIRST_NUMBER, name, name.replace("_", " "), text, dtypes=tuple(dtypes or _USUAL))
@@ -181,7 +180,7 @@ def _loaded(path: Path, name: str) -> Callable[..., Any]:
     if module is None:
         specification = spec_from_file_location(f"gemmprof_plugin_{path.stem}", path)
         if specification is None or specification.loader is None:
-            raise UsageError(f"{path} is no Python file", remedies=["name a file that ends in .py"])
+            raise UsageError(f"{path} is no Python file", "name a file that ends in .py")
         module = module_from_spec(specification)
         sys.modules[module.__name__] = module
         specification.loader.exec_module(module)

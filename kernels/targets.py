@@ -24,13 +24,11 @@ def require_nvcc() -> Tool:
     if nvcc is None:
         raise BuildError(
             "the CUDA compiler nvcc was not found",
-            remedies=[
-                "install the CUDA toolkit (12.8 or newer) and put its bin folder on the PATH",
-                "or set CUDA_HOME to the toolkit's folder",
-            ],
+            "install the CUDA toolkit (12.8 or newer) and put its bin folder on the PATH",
+            "or set CUDA_HOME to the toolkit's folder",
         )
     if not nvcc.banner:
-        raise BuildError(f"{nvcc.path} does not run", remedies=["`gemmprof doctor` checks this machine"])
+        raise BuildError(f"{nvcc.path} does not run", "`gemmprof doctor` checks this machine")
     return nvcc
 
 
@@ -44,7 +42,7 @@ def require_torch() -> TorchInstallation:
     if torch is None:
         raise BuildError(
             "torch is not installed in this Python environment",
-            remedies=["pip install '.[gpu]' in the checkout of gemmprof"],
+            "pip install '.[gpu]' in the checkout of gemmprof",
         )
     return torch
 
@@ -69,8 +67,7 @@ def architecture_number(label: str) -> str:
     match = _ARCHITECTURE.match(label.strip().lower())
     if match is None:
         raise BuildError(
-            f"'{label}' is no GPU architecture",
-            remedies=["write a compute capability, for example 9.0 or sm_90"],
+            f"'{label}' is no GPU architecture", "write a compute capability, for example 9.0 or sm_90"
         )
     return "".join(match.groups())
 

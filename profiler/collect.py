@@ -166,8 +166,8 @@ class Collection:
         if not any(stage.source is not None for stage in stages) and left_out:
             raise DeviceError(
                 "no stage that was chosen runs on this GPU",
+                "`gemmprof stages` says what each stage needs",
                 found="; ".join(f"{name}: {reason}" for name, reason in left_out.items()),
-                remedies=["`gemmprof stages` says what each stage needs"],
             )
         lost = {stage.ladder for stage in settings.stages if stage.name in left_out}
         lost -= {stage.ladder for stage in stages if not stage.yardstick}
@@ -185,7 +185,8 @@ class Collection:
             if not resume:
                 raise RunError(
                     f"{self._keeper.directory} holds a run already",
-                    remedies=["add --resume to continue it", "choose another --output"],
+                    "add --resume to continue it",
+                    "choose another --output",
                 )
             self._keeper.run = continued(
                 load_run(self._keeper.directory),
@@ -275,8 +276,9 @@ def continued(
     if reasons:
         raise RunError(
             f"the run in {old.directory} cannot be continued with these settings",
+            "collect a new run (another --output)",
+            "or resume without the options that differ",
             found="; ".join(reasons),
-            remedies=["collect a new run (another --output)", "or resume without the options that differ"],
         )
     stages = {**known, **{(record.stage.ladder, record.stage.number): record for record in records}}
     ladders = {record.stage.ladder: None for record in [*old.stages, *records]}

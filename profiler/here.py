@@ -51,7 +51,7 @@ class Here:
             checks.append(machine_checks.check_counters(gpu))
         for check in checks:
             if check.ok is False:
-                raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
+                raise DeviceError(f"{check.name}: {check.found}", *check.remedies)
         return Machine(
             gpu,
             ncu,

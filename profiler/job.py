@@ -139,12 +139,13 @@ def collecting(
         if not system.lock_within(collect, 0.5):
             raise RunError(
                 f"another `gemmprof collect` is working on {directory}",
-                remedies=["wait for it to end", "choose another --output"],
+                "wait for it to end",
+                "choose another --output",
             )
         if not system.lock_within(tools, patience, waiting=waiting):
             raise RunError(
                 f"a profiler of an interrupted collection still runs on {directory}",
-                remedies=[f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again"],
+                f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again",
             )
         with suppress(OSError):
             fcntl.flock(tools, fcntl.LOCK_SH | fcntl.LOCK_NB)

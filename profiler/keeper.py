@@ -58,8 +58,8 @@ class Keeper:
         except OSError as error:
             raise RunError(
                 f"the run in {self.directory} cannot be written",
+                "free some disk space, then `gemmprof collect --resume`",
                 found=str(error),
-                remedies=["free some disk space, then `gemmprof collect --resume`"],
             ) from error
 
     def spent(self, part: str, started: float) -> None:

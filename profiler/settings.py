@@ -43,23 +43,20 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.stages:
-            raise UsageError(
-                "no stage was chosen", remedies=["--all-stages, or --stage NUMBER|NAME|FIRST-LAST"]
-            )
+            raise UsageError("no stage was chosen", "--all-stages, or --stage NUMBER|NAME|FIRST-LAST")
         if not self.problems:
-            raise UsageError("no shape was given", remedies=["--shape 4096x4096x4096"])
+            raise UsageError("no shape was given", "--shape 4096x4096x4096")
         for problem in self.problems:
             if not any(problem.dtype in stage.dtypes for stage in self.stages):
                 known = ", ".join(ladder_dtypes())
                 raise UsageError(
                     f"no stage that was chosen computes in {problem.dtype}",
-                    remedies=[f"choose --ladder and --dtype (of {known}) that fit each other"],
+                    f"choose --ladder and --dtype (of {known}) that fit each other",
                 )
             c_types = element_type(problem.dtype).c_types
             if problem.c_dtype not in c_types:
                 raise UsageError(
-                    f"no stage writes {problem.c_dtype} from {problem.dtype}",
-                    remedies=[f"C is {' or '.join(c_types)}"],
+                    f"no stage writes {problem.c_dtype} from {problem.dtype}", f"C is {' or '.join(c_types)}"
                 )
 
     @property
@@ -122,9 +119,7 @@ def select_stages(selectors: Sequence[str], ladder: Ladder = SINGLE) -> tuple[St
             close = difflib.get_close_matches(word.lower(), names, n=1)
             remedies = [f"did you mean '{close[0]}'?"] if close else []
             known = ", ".join(f"{stage.number} {stage.name}" for stage in ladder.stages)
-            raise UsageError(
-                f"no stage '{word}'", remedies=[*remedies, f"the ladder {ladder.name} has {known}"]
-            )
+            raise UsageError(f"no stage '{word}'", *remedies, f"the ladder {ladder.name} has {known}")
         chosen |= numbers
     return tuple(stage for stage in ladder.stages if stage.number in chosen)
 

@@ -78,7 +78,7 @@ def no_place(work: Work, found: str) -> DeviceError:
     """The error where no GPU can be used (any more)."""
     return DeviceError(
         f"{work.name} cannot use a GPU",
-        remedies=["`gemmprof doctor` says what this machine has and what is missing"],
+        "`gemmprof doctor` says what this machine has and what is missing",
         found=found,
     )
 

@@ -102,9 +102,7 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     if not isinstance(view, SourceView):
         raise UsageError(
             f"the report holds no counters by line for launch {kernel.profile.index}",
-            remedies=[
-                "profile with --section SourceCounters --import-source yes, and compile with -lineinfo"
-            ],
+            "profile with --section SourceCounters --import-source yes, and compile with -lineinfo",
         )
     yield QUOTED
     yield ""

@@ -55,8 +55,7 @@ def path_of(name: str, folder: str | None = None) -> Path:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"'{name}' is no name of a baseline",
-            remedies=["letters, digits, '.', '_' and '-', a letter or digit first"],
+            f"'{name}' is no name of a baseline", "letters, digits, '.', '_' and '-', a letter or digit first"
         )
     return folder_of(folder) / f"{name}{SUFFIX}"
 
@@ -69,7 +68,7 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
     """
     path = path_of(name, folder)
     if path.exists() and not force:
-        raise UsageError(f"there is a baseline {name} already", remedies=["add --force to replace it"])
+        raise UsageError(f"there is a baseline {name} already", "add --force to replace it")
     if not side.kernels:
         raise UsageError(f"{side.title} holds no kernel")
     kept = Baseline(
@@ -83,7 +82,8 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
     if too_many := values_beyond(text):
         raise UsageError(
             f"the baseline would be too large: {too_many}",
-            remedies=["keep fewer kernels in it: --kernel REGEX, --top N", "one baseline for each part"],
+            "keep fewer kernels in it: --kernel REGEX, --top N",
+            "one baseline for each part",
         )
     data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(text)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,19 +118,16 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
         known = ", ".join(names(folder)) or "none"
         raise UsageError(
             f"there is no baseline {name} in {path.parent}",
+            f"gemmprof baseline save {name} REPORT|RUN",
+            "name another folder with --baselines DIR",
             found=f"it holds {known}",
-            remedies=[
-                f"gemmprof baseline save {name} REPORT|RUN",
-                "name another folder with --baselines DIR",
-            ],
         ) from None
     except OtherFormatError as error:
         raise ReportError(
-            f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}",
-            remedies=["upgrade gemmprof", again],
+            f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}", "upgrade gemmprof", again
         ) from None
     except (OSError, UnpackError, DocumentError) as error:
-        raise ReportError(f"{path} is damaged", found=str(error), remedies=[again]) from None
+        raise ReportError(f"{path} is damaged", again, found=str(error)) from None
 
 
 def load_baseline(name: str, folder: str | None = None, selection: Selection = EVERYTHING) -> Side:
@@ -163,7 +160,7 @@ def _selected(kernels: Sequence[KernelRecord], selection: Selection, name: str) 
     if selection.launches and any(candidate.index < 0 for candidate in candidates):
         raise UsageError(
             f"baseline {name} does not say which launches it holds, so --launch cannot choose among them",
-            remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
+            f"save it again: gemmprof baseline save {name} REPORT --force",
         )
     meant: dict[str, set[int]] = {}
     for candidate in selected(candidates, selection):

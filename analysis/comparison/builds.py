@@ -55,7 +55,7 @@ def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
             if held is not None and held.metrics != record.metrics:
                 raise UsageError(
                     f"{path}: {record.label} is there twice with other figures",
-                    remedies=["give each build's files once"],
+                    "give each build's files once",
                 )
             records[record.key] = record
     return Side(titled([Path(path).name for path in paths]), tuple(records.values()))

@@ -81,10 +81,8 @@ def learn(side: Side) -> Control:
     if not kernels:
         raise UsageError(
             "a control is several reports of one unchanged program",
+            "profile it again, each time in a process of its own: --learn-noise FILE a.ncu-rep b.ncu-rep",
             found=f"{side.title} is {side.processes} process{'es' * (side.processes != 1)}",
-            remedies=[
-                "profile it again, each time in a process of its own: --learn-noise FILE a.ncu-rep b.ncu-rep"
-            ],
         )
     elsewhere = usual_noise(timed)
     trials = list(_trials(kernels, elsewhere))
@@ -152,14 +150,14 @@ def read_control(path: Path) -> Control:
     try:
         found = read_json(read_text(path, LARGEST_BYTES), Control)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read", found=error.strerror or "", remedies=again) from None
+        raise UsageError(f"{path} cannot be read", *again, found=error.strerror or "") from None
     except OtherFormatError as error:
-        raise ReportError(f"{path} holds no noise but {str(error)!r}", remedies=again) from None
+        raise ReportError(f"{path} holds no noise but {str(error)!r}", *again) from None
     except (DocumentError, UnicodeDecodeError) as error:
-        raise ReportError(f"{path} is damaged", found=str(error), remedies=again) from None
+        raise ReportError(f"{path} is damaged", *again, found=str(error)) from None
     figures = found.noise
     if not all(
         LEAST_NOISE < value < 1 for value in (figures.middle, figures.largest, figures.between_floor)
     ) or not (0 <= figures.between_share < 100 and 0 < figures.factor < 10 and abs(figures.power) < 10):
-        raise ReportError(f"{path} is damaged", found="figures that are no noise", remedies=again)
+        raise ReportError(f"{path} is damaged", *again, found="figures that are no noise")
     return found

@@ -75,7 +75,7 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
             for one in entries
         )
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read as waivers", found=str(error), remedies=[fix]) from None
+        raise UsageError(f"{path} cannot be read as waivers", fix, found=str(error)) from None
 
 
 # --- A gate -----------------------------------------------------------------------------------------------------------
@@ -382,10 +382,8 @@ def _unknown(
     figures = ", ".join(sorted(name for name in names if "__" not in name))
     return UsageError(
         f"'{text}': no kernel has {asked} {part.name}",
+        f"figures: {figures}",
+        "any metric of ncu's that was collected, as --page raw of ncu names it",
+        "findings: the names of ncu's rules, and gemmprof's causes: " + ", ".join(sorted(CAUSES)),
         found=f"near it: {', '.join(near)}" if near else "",
-        remedies=[
-            f"figures: {figures}",
-            "any metric of ncu's that was collected, as --page raw of ncu names it",
-            "findings: the names of ncu's rules, and gemmprof's causes: " + ", ".join(sorted(CAUSES)),
-        ],
     )

@@ -460,11 +460,9 @@ def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]
         kind = refused[0]
         raise UsageError(
             f"the two sides differ in {words[kind]}: their times are not comparable",
+            "collect both sides alike",
+            "compare all the same: " + " ".join(f"--across {item}" for item in refused),
             found="; ".join(f"{words[item]}: {found[item][0]} → {found[item][1]}" for item in refused),
-            remedies=[
-                "collect both sides alike",
-                "compare all the same: " + " ".join(f"--across {item}" for item in refused),
-            ],
         )
     return [f"Compared across {words[kind]}: {left} → {right}." for kind, (left, right) in found.items()]
 

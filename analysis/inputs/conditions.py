@@ -147,7 +147,7 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
         if asks_change(part) and not two_sides:
             raise UsageError(
                 f"'{text.strip()}' is about a change, which one side does not have",
-                remedies=["of two sides: gemmprof diff OLD NEW --fail-if CONDITION"],
+                "of two sides: gemmprof diff OLD NEW --fail-if CONDITION",
             )
     return found
 
@@ -158,7 +158,8 @@ def _refuse_share(text: str, part: Comparison) -> None:
         asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
         raise UsageError(
             f"'{text}': {part.name} is no per cent",
-            remedies=[f"a change: '{asked} +{value}%'", f"the value itself: '{asked} {value}'"],
+            f"a change: '{asked} +{value}%'",
+            f"the value itself: '{asked} {value}'",
         )
 
 
@@ -192,9 +193,7 @@ def parse_number(text: str, unit: str = "") -> float:
     # A capital M is mega; units of bytes are written in every case.
     scale = _SCALE.get(unit.lower())
     if scale is None:
-        raise UsageError(
-            f"'{unit}' is no unit", remedies=["use ns us ms s, B KB MB GB KiB MiB GiB, %, or k M G"]
-        )
+        raise UsageError(f"'{unit}' is no unit", "use ns us ms s, B KB MB GB KiB MiB GiB, %, or k M G")
     return float(re.sub(r"[,_\s]", "", text)) * scale
 
 
@@ -214,7 +213,7 @@ def _tokens(text: str) -> list[_Token]:
 def _unreadable(text: str, position: int, why: str) -> UsageError:
     return UsageError(
         f"the condition cannot be read at '{text[position : position + 20]}': {why}",
-        remedies=["write for example: shared_bank_conflicts > 10% and time > 1ms"],
+        "write for example: shared_bank_conflicts > 10% and time > 1ms",
         found=text[:200],
     )
 

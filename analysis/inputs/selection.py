@@ -104,9 +104,9 @@ def selection(
     """
     texts = _texts(launches)
     if top is not None and (not isinstance(top, int) or isinstance(top, bool)):
-        raise UsageError(f"top is a number of kernels, not {top!r}", remedies=["give 1 or more"])
+        raise UsageError(f"top is a number of kernels, not {top!r}", "give 1 or more")
     if top is not None and top < 1:
-        raise UsageError(f"--top {top} selects nothing", remedies=["give 1 or more"])
+        raise UsageError(f"--top {top} selects nothing", "give 1 or more")
     of_families = is_family_id(kernel) if isinstance(kernel, str) else False
     return Selection(
         kernel=None if of_families else expression("--kernel", kernel),
@@ -138,9 +138,7 @@ def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
     except TypeError:
         found = []
     if not found:
-        raise UsageError(
-            f"{launches!r} names no launch", remedies=["count from 0: 3, range(4), '2-5', [0, 4]"]
-        )
+        raise UsageError(f"{launches!r} names no launch", "count from 0: 3, range(4), '2-5', [0, 4]")
     return found
 
 
@@ -153,14 +151,14 @@ def expression(option: str, text: str | None) -> Regex | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise UsageError(f"{option} is a regular expression, not {text!r}", remedies=["give a text"])
+        raise UsageError(f"{option} is a regular expression, not {text!r}", "give a text")
     try:
         return regex(text)
     except RegexError as error:
         raise UsageError(
             f"{option} '{text}' is no regular expression",
+            f"to look for just this text, write {option} '{escaped(text)}'",
             found=str(error),
-            remedies=[f"to look for just this text, write {option} '{escaped(text)}'"],
         ) from None
 
 
@@ -169,14 +167,12 @@ def _positions(text: str) -> range:
     if found is None or found["first"] is None or len(text) > 20:
         raise UsageError(
             f"--launch '{text}' is no position of a launch",
-            remedies=[
-                "count from 0: --launch 3, --launch 2-5, --launch 0,4,7-9, --launch 10- for all from there"
-            ],
+            "count from 0: --launch 3, --launch 2-5, --launch 0,4,7-9, --launch 10- for all from there",
         )
     first = int(found["first"])
     last = int(found["last"]) if found["last"] else (_END - 1 if found["dash"] else first)
     if last < first:
-        raise UsageError(f"--launch '{text}' ends before it begins", remedies=[f"write {last}-{first}"])
+        raise UsageError(f"--launch '{text}' ends before it begins", f"write {last}-{first}")
     return range(first, last + 1)
 
 
@@ -226,13 +222,11 @@ def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
     ranked = list(labels(sorted(names, key=lambda name: -names[name])).values())
     return UsageError(
         f"no launch matches {wanted}",
+        "`gemmprof show` lists what the input holds, with the id of each family (#3)",
+        "launches are counted from 0 in each report",
         found=f"{sum(names.values()):,} launches of {len(names):,} kernels: {some(ranked)}"
         if names
         else "no launches",
-        remedies=[
-            "`gemmprof show` lists what the input holds, with the id of each family (#3)",
-            "launches are counted from 0 in each report",
-        ],
     )
 
 
@@ -294,7 +288,8 @@ def _in_storage(url: str) -> list[str]:
         return kept
     raise ReportError(
         f"there is no report {url}, and none right inside it",
-        remedies=["check the name", "`gemmprof find` looks at all depths"],
+        "check the name",
+        "`gemmprof find` looks at all depths",
     )
 
 
@@ -309,11 +304,9 @@ def _inside(folder: Path) -> list[Path]:
         return kept
     raise ReportError(
         f"{folder} holds no report and no run",
+        f"reports end in {SUFFIXES[0]}; for those in folders further down: '{folder}/**/*{SUFFIXES[0]}'",
+        "a run directory, which `gemmprof collect` writes, holds a run.json",
         found=some(child.name for child in children) or "an empty folder",
-        remedies=[
-            f"reports end in {SUFFIXES[0]}; for those in folders further down: '{folder}/**/*{SUFFIXES[0]}'",
-            "a run directory, which `gemmprof collect` writes, holds a run.json",
-        ],
     )
 
 
@@ -326,7 +319,7 @@ def _matching(pattern: str) -> list[Path]:
     if kept:
         # What lies beside reports (exports, logs) is meant only where nothing else matches.
         return [path for path in kept if is_run(path) or is_report_name(path.name)] or kept
-    raise ReportError(f"no file matches {pattern}", remedies=["check the pattern with: ls " + pattern])
+    raise ReportError(f"no file matches {pattern}", "check the pattern with: ls " + pattern)
 
 
 # --- One kernel -------------------------------------------------------------------------------------------------------
@@ -371,13 +364,11 @@ def one_kernel(selector: str, candidates: Sequence[Choice], where: str) -> int:
     labels = sorted((candidates[at].label for at in (found or range(len(candidates)))), key=natural)
     raise UsageError(
         f"'{selector}' matches {'several kernels' if found else 'nothing'} in {where}",
+        "give a stage's number or name (5, or 5@2048, or half:5)"
+        if any(candidate.number is not None for candidate in candidates)
+        else "give a launch's position, counted from 0",
+        "or more of one kernel's name",
         found=some(labels, limit=12) or "no kernels",
-        remedies=[
-            "give a stage's number or name (5, or 5@2048, or half:5)"
-            if any(candidate.number is not None for candidate in candidates)
-            else "give a launch's position, counted from 0",
-            "or more of one kernel's name",
-        ],
     )
 
 

@@ -198,7 +198,7 @@ def occupancy(
         known = ", ".join(f"{one:,}" for one in sorted(limits.shared_memory_configs))
         raise OccupancyError(
             f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
-            remedies=[f"its configurations are {known} bytes"],
+            f"its configurations are {known} bytes",
         )
     for what, value, low, high in (
         ("threads per block", threads_per_block, 1, limits.max_threads_per_block),
@@ -288,7 +288,7 @@ def _whole(what: str, value: Any) -> int:
     remedies = ["give a whole number"]
     if hasattr(value, "__len__") and not isinstance(value, str):
         remedies = ["for many configurations at once use gemmprof.occupancy_table"]
-    raise OccupancyError(f"{what}: {value!r} is not a whole number", remedies=remedies)
+    raise OccupancyError(f"{what}: {value!r} is not a whole number", *remedies)
 
 
 def most_shared_memory_per_block(limits: ArchLimits) -> int:
@@ -320,7 +320,7 @@ def _no_such_cluster(limits: ArchLimits, cluster_size: int) -> OccupancyError:
         first = next(row.label for row in LIMITS.values() if row.clusters)
         return OccupancyError(
             f"{cluster_size:,} blocks per cluster: compute capability {limits.label} has no thread block clusters",
-            remedies=[f"clusters exist from {first} on"],
+            f"clusters exist from {first} on",
         )
     return _beyond(limits, "blocks per cluster", cluster_size, 1, MAX_CLUSTER_SIZE)
 
@@ -332,8 +332,8 @@ def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: in
     return OccupancyError(
         f"a shared memory configuration of {config:,} bytes on compute capability {limits.label} "
         f"is too small for one block, which takes {allocated:,} bytes",
+        *([f"the smallest configuration that fits is {enough:,} bytes"] if enough is not None else []),
         found=f"{needs} bytes, in units of {limits.shared_memory_allocation_unit}",
-        remedies=[f"the smallest configuration that fits is {enough:,} bytes"] if enough is not None else [],
     )
 
 

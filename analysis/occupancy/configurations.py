@@ -38,8 +38,8 @@ def read_ptxas(text: str) -> tuple[KernelResources, ...]:
         first = next((line for line in text.splitlines() if line.strip()), "nothing at all")
         raise UsageError(
             "no kernel in the ptxas output",
+            "compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)",
             found=first[:120],
-            remedies=["compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)"],
         )
     return kernels
 
@@ -77,8 +77,7 @@ def built_kernels(
             )
             if target is None:
                 raise UsageError(
-                    f"the build does not say which architecture {kernel.name} is for",
-                    remedies=["name it with --arch"],
+                    f"the build does not say which architecture {kernel.name} is for", "name it with --arch"
                 )
             if architectures and target not in architectures:
                 continue
@@ -95,7 +94,7 @@ def built_kernels(
             found.append(BuiltKernel(kernel, None, error.message))
     if not found:
         wanted = ", ".join(f"{major}.{minor}" for major, minor in architectures)
-        raise UsageError(f"the build has no kernel for {wanted}", remedies=["leave out --arch to see all"])
+        raise UsageError(f"the build has no kernel for {wanted}", "leave out --arch to see all")
     return tuple(found)
 
 
@@ -117,10 +116,8 @@ def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
             return launch
     raise RunError(
         f"{run.directory}: the run has no profile of stage {stage.number} ({stage.title})",
-        remedies=[
-            f"gemmprof collect --ladder {stage.ladder} --stage {stage.number} on a machine with a GPU",
-            "give --threads and --regs instead",
-        ],
+        f"gemmprof collect --ladder {stage.ladder} --stage {stage.number} on a machine with a GPU",
+        "give --threads and --regs instead",
     )
 
 
@@ -146,11 +143,9 @@ def find_cuobjdump() -> Path:
         return path
     raise DeviceError(
         "cuobjdump was not found: it reads the resource usage out of compiled files",
-        remedies=[
-            "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm",
-            "set CUDA_HOME to a CUDA toolkit, or put its bin folder on PATH",
-            "compile with `nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads N` instead",
-        ],
+        "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm",
+        "set CUDA_HOME to a CUDA toolkit, or put its bin folder on PATH",
+        "compile with `nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads N` instead",
     )
 
 
@@ -173,11 +168,9 @@ def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:
         found = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
         raise UsageError(
             f"{file} holds no compiled kernel",
+            "give a cubin, or an object, library or executable that nvcc made",
+            "code that is PTX only has no registers yet: compile it for a target such as -arch=sm_90",
             found=found[0] if found else "",
-            remedies=[
-                "give a cubin, or an object, library or executable that nvcc made",
-                "code that is PTX only has no registers yet: compile it for a target such as -arch=sm_90",
-            ],
         )
     return kernels
 

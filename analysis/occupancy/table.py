@@ -101,7 +101,7 @@ def occupancy_table(
             if isinstance(one, OccupancyError):
                 remedy = 'invalid="mark" goes on and names the reason of every such row'
                 raise OccupancyError(
-                    f"configuration {label}: {one.message}", found=one.found, remedies=[*one.remedies, remedy]
+                    f"configuration {label}: {one.message}", *one.remedies, remedy, found=one.found
                 )
     result = _frame(found, labels)
     if invalid == "mark":
@@ -144,7 +144,7 @@ def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
         elif name not in columns:
             raise OccupancyError(
                 f"the configurations have no '{name}'",
-                remedies=[f"give columns or arguments named {', '.join(INPUTS[:3])}"],
+                f"give columns or arguments named {', '.join(INPUTS[:3])}",
                 found=", ".join(map(str, configurations)) if configurations is not None else "",
             )
     # A pair of numbers is one architecture, a list of two numbers two values.

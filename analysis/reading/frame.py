@@ -123,18 +123,16 @@ def _walk(frame: Frame) -> None:
         ):
             raise ReportError(
                 f"{frame.path} holds more than one report: another one begins at byte {position}",
-                remedies=["give the reports as separate files; they were joined byte by byte"],
+                "give the reports as separate files; they were joined byte by byte",
             ) from None
         raise
     frame.sessions = {process: b"".join(messages) for process, messages in sessions.items()}
     if not frame.workloads:
         raise ReportError(
             f"{frame.path} holds no profiled launch",
+            "check ncu's --kernel-name, --launch-skip and --launch-count: nothing may have matched",
+            "record the report again if it was cut off: a run that was killed leaves such a file",
             found=f"{len(frame.items)} items, {len(frame.strings)} metric names, {size} bytes",
-            remedies=[
-                "check ncu's --kernel-name, --launch-skip and --launch-count: nothing may have matched",
-                "record the report again if it was cut off: a run that was killed leaves such a file",
-            ],
         )
 
 
@@ -311,6 +309,7 @@ def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
         return
     raise ReportError(
         f"{report} differs from the report that its run collected",
+        "copy the run again, or collect it again",
+        "add --trust to read it as it is",
         found=what,
-        remedies=["copy the run again, or collect it again", "add --trust to read it as it is"],
     )

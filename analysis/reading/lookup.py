@@ -453,11 +453,9 @@ class Lookup:
     def _error(self, found: str) -> ReportError:
         return ReportError(
             f"{self.frame.path}: Nsight Compute's own library cannot read the code in this report",
+            "if a newer ncu wrote it: `pip install --upgrade ncu-report`, or put that ncu on PATH",
+            "if it is damaged: copy or record the report again",
             found=found,
-            remedies=[
-                "if a newer ncu wrote it: `pip install --upgrade ncu-report`, or put that ncu on PATH",
-                "if it is damaged: copy or record the report again",
-            ],
         )
 
 

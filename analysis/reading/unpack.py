@@ -46,8 +46,8 @@ def damaged(path: str | os.PathLike[str], what: str, found: str = "") -> ReportE
     """The error for a report that is cut off or changed."""
     return ReportError(
         f"{os.fspath(path)} is damaged: {what}",
+        "copy or record the report again; a run of ncu that was killed leaves such a file",
         found=found,
-        remedies=["copy or record the report again; a run of ncu that was killed leaves such a file"],
     )
 
 
@@ -164,9 +164,7 @@ def _open_regular(path: Path) -> BinaryIO:
     except FileNotFoundError:
         raise no_such_file(path) from None
     except foreign_files.RefusedFileError as error:
-        raise ReportError(
-            f"{path} {error.strerror}, not a report", remedies=["name a .ncu-rep file"]
-        ) from None
+        raise ReportError(f"{path} {error.strerror}, not a report", "name a .ncu-rep file") from None
     except OSError as error:
         raise UnreachableError.of(path, f"{path} cannot be read", found=str(error)) from error
 
@@ -176,7 +174,7 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
     if not head:
         return ReportError(
             f"{path} is empty {where}".rstrip(),
-            remedies=["record the report again; ncu leaves an empty file when it is killed early"],
+            "record the report again; ncu leaves an empty file when it is killed early",
         )
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
@@ -186,8 +184,8 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
         )
     return ReportError(
         f"{path} is not a Nsight Compute report {where}".rstrip(),
+        "name a .ncu-rep or .ncu-repz file, which ncu writes with --export",
         found=kind,
-        remedies=["name a .ncu-rep or .ncu-repz file, which ncu writes with --export"],
     )
 
 
@@ -203,9 +201,7 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
             if written > limit:
                 raise ReportError(
                     f"{path} unpacks to more than {limit >> 20} MiB, which no report of its size does",
-                    remedies=[
-                        f"if you trust it, unpack it yourself: it may grow {MAX_RATIO} times at most here"
-                    ],
+                    f"if you trust it, unpack it yourself: it may grow {MAX_RATIO} times at most here",
                 )
             view = memoryview(chunk)
             while view:
@@ -220,10 +216,12 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
         raise UnreachableError.of(
             path,
             f"{path} cannot be unpacked",
+            *(
+                [f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"]
+                if full
+                else []
+            ),
             found=str(error),
-            remedies=[f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"]
-            if full
-            else [],
         ) from error
     except BaseException:
         out.close()
@@ -233,5 +231,5 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
 def no_such_file(path: str | os.PathLike[str]) -> UnreachableError:
     """What to say of a name that stands for nothing."""
     return UnreachableError.of(
-        path, f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
+        path, f"there is no file {path}", "check the name; the shell expands ~ only unquoted"
     )

@@ -121,9 +121,9 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
     try:
         data = _bytes(Path(path))
     except UnpackError as error:
-        raise ReportError(f"{path}: {error}", remedies=["unpack it, or write the trace again"]) from None
+        raise ReportError(f"{path}: {error}", "unpack it, or write the trace again") from None
     except OSError as error:
-        raise ReportError(f"{path}: {error.strerror or error}", remedies=["check the file's name"]) from None
+        raise ReportError(f"{path}: {error.strerror or error}", "check the file's name") from None
     source = "nsys" if data.startswith(SQLITE) else "torch"
     try:
         found = _nsys(data) if source == "nsys" else _torch(data)
@@ -131,20 +131,16 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
     except (msgspec.MsgspecError, sqlite3.Error, ValueError, TypeError, RecursionError) as error:
         raise ReportError(
             f"{path}: no trace of torch's profiler and no database of nsys",
+            "torch: profiler.export_chrome_trace('trace.json.gz')",
+            "nsys: nsys export --type sqlite REPORT.nsys-rep",
             found=str(error)[:200],
-            remedies=[
-                "torch: profiler.export_chrome_trace('trace.json.gz')",
-                "nsys: nsys export --type sqlite REPORT.nsys-rep",
-            ],
         ) from None
     if not kernels:
         raise ReportError(
             f"{path}: the trace holds no kernel",
-            remedies=[
-                "nsys: nsys profile --trace cuda,nvtx"
-                if source == "nsys"
-                else "torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-            ],
+            "nsys: nsys profile --trace cuda,nvtx"
+            if source == "nsys"
+            else "torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
         )
     return _tied(Trace(source, str(path), kernels), profiles)
 
@@ -302,8 +298,8 @@ def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
     if len(pairs) < LEAST_TIED * len(ours):
         raise ReportError(
             f"{trace.path}: only {len(pairs)} of the report's {len(ours)} launches are in the trace",
+            "trace the same step of the same program that was profiled",
             found=f"{len(theirs)} kernels, the first {theirs[0][:80]}",
-            remedies=["trace the same step of the same program that was profiled"],
         )
     first, last = min(pairs.values()), max(pairs.values())
     shown = trace.kernels[first : last + 1]

@@ -181,9 +181,7 @@ class Report:
 
         target = Path(path)
         if target.exists() and not force and (target.is_file() or any(target.iterdir())):
-            raise UsageError(
-                f"{target} exists already", remedies=["force=True replaces it", "choose another name"]
-            )
+            raise UsageError(f"{target} exists already", "force=True replaces it", "choose another name")
         return render(self.session, target, single_file=target.suffix == ".html")
 
     def to_dataframe(self, metrics: str | Iterable[str] = ()) -> pd.DataFrame:
@@ -216,7 +214,7 @@ class Report:
         except TypeError:
             raise UsageError(
                 f"a launch is named by its position, not by {launch!r}",
-                remedies=[f"report.select({launch!r}) finds kernels by name"],
+                f"report.select({launch!r}) finds kernels by name",
             ) from None
         except IndexError:
             raise UsageError(f"there is no launch {launch}: the report holds {len(self)}") from None
@@ -233,9 +231,7 @@ class Report:
 
 
 def _no_path(given: object) -> UsageError:
-    return UsageError(
-        f"a path is expected, not {type(given).__name__}", remedies=['gemmprof.open("my_kernel.ncu-rep")']
-    )
+    return UsageError(f"a path is expected, not {type(given).__name__}", 'gemmprof.open("my_kernel.ncu-rep")')
 
 
 def explain(launch: KernelProfile | KernelAnalysis) -> Explanation:
@@ -281,8 +277,6 @@ def open(  # noqa: A001 (the word that users look for)
     except TypeError:
         raise _no_path(path) from None
     if "" in given:  # Path("") is this folder
-        raise UsageError(
-            "an empty name was given", remedies=['gemmprof.open(".") reads what lies in this folder']
-        )
+        raise UsageError("an empty name was given", 'gemmprof.open(".") reads what lies in this folder')
     wanted = selection(kernel, launch, nvtx, top, owner)
     return Report(paths, load_session(paths, selection=wanted), wanted)

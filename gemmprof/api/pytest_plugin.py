@@ -137,7 +137,7 @@ def _program(function: Callable[[], object]) -> tuple[str, ...]:
     if not name.isidentifier():
         raise UsageError(
             f"{name or function!r} cannot be run in another process",
-            remedies=["give a function at the top of the test file, or the command of a program"],
+            "give a function at the top of the test file, or the command of a program",
         )
     return (sys.executable, "-c", _RUNNER, inspect.getfile(function), name)
 
@@ -233,7 +233,7 @@ class Profile:
 
         for text in conditions:
             if asks_change(parse_condition(text, two_sides=True)):
-                raise UsageError(f"'{text}' is about a change", remedies=["use check_against(baseline, …)"])
+                raise UsageError(f"'{text}' is about a change", "use check_against(baseline, …)")
         outcome = compare_matches(
             [Match(None, record) for record in self.side.kernels], after=self.side.title
         )
@@ -286,10 +286,8 @@ def _baseline(name: str, folder: str | None) -> Side:
     if not path_of(name, folder).exists():
         raise UsageError(
             f"there is no baseline {name} in {path_of(name, folder).parent}",
-            remedies=[
-                "pytest --ncu-save-baselines saves it from what this run profiles or opens",
-                "pytest --ncu-baselines DIR looks in another folder",
-            ],
+            "pytest --ncu-save-baselines saves it from what this run profiles or opens",
+            "pytest --ncu-baselines DIR looks in another folder",
         )
     return load_baseline(name, folder)
 

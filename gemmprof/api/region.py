@@ -64,9 +64,7 @@ class Region:
             if known is None:
                 raise UsageError(
                     "this region has not been profiled yet",
-                    remedies=[
-                        "look at it behind the with block, or after the decorated function's first call"
-                    ],
+                    "look at it behind the with block, or after the decorated function's first call",
                 )
             from gemmprof.api import opened
 
@@ -220,11 +218,9 @@ def profile(
     if function is not None and not callable(function):
         raise UsageError(
             f"profile() takes no {type(function).__name__}: it marks a region of Python",
-            remedies=[
-                "mark a region: with gemmprof.profile(): …",
-                "profile a program: gemmprof profile -- COMMAND",
-                "read a report: gemmprof.open(path)",
-            ],
+            "mark a region: with gemmprof.profile(): …",
+            "profile a program: gemmprof profile -- COMMAND",
+            "read a report: gemmprof.open(path)",
         )
     asked = {"kernel": kernel, "nvtx": nvtx, "top": top, "count": count, "metric_set": metric_set}
     region = Region({**asked, "quiet": quiet}, output, pages)
@@ -251,7 +247,8 @@ def _again(scratch: Path | None = None) -> tuple[str, ...]:
     if not has_script or hasattr(sys, "ps1"):
         raise UsageError(
             "there is no script to run again: the region was entered at a prompt",
-            remedies=["put the lines into a file and run it with python", "or use a notebook"],
+            "put the lines into a file and run it with python",
+            "or use a notebook",
         )
     return (sys.executable, *words[1:])
 

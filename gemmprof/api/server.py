@@ -72,9 +72,7 @@ class Folders:
                 raise
             found = []
         if not found:
-            raise UsageError(
-                "no report or run under this path", remedies=["`open` with the path . lists what there is"]
-            )
+            raise UsageError("no report or run under this path", "`open` with the path . lists what there is")
         return found
 
     def _inside(self, path: str) -> Path:
@@ -84,7 +82,7 @@ class Folders:
         if "\0" in path or ".." in text.parts or not inside:
             raise UsageError(
                 "this path is outside the folders that the server was started with",
-                remedies=[f"use a path below {', '.join(map(str, self.roots))}"],
+                f"use a path below {', '.join(map(str, self.roots))}",
             )
         return next((place for place in inside if place.exists()), inside[0])
 
@@ -217,7 +215,8 @@ class Tools:
         if arguments.get("json"):
             raise UsageError(
                 f"the document was not done within {WHOLE_SECONDS:g} s, and a part of one would be another",
-                remedies=["ask for one kernel: '#1'", "ask without json: families are listed"],
+                "ask for one kernel: '#1'",
+                "ask without json: families are listed",
             )
         words = {name: arguments.get(name) for name in ("kernel", "nvtx", "owner")}
         lines = [
@@ -237,10 +236,8 @@ def _typed(document: Document, tokens: int) -> str:
     if needed > tokens:
         raise UsageError(
             f"the document takes about {needed:,} tokens",
-            remedies=[
-                f"tokens={needed}" if needed <= MOST_TOKENS else "one report",
-                "ask for one kernel: '#1'",
-            ],
+            f"tokens={needed}" if needed <= MOST_TOKENS else "one report",
+            "ask for one kernel: '#1'",
         )
     return text
 
@@ -254,7 +251,7 @@ def server(roots: Sequence[Path]) -> MCPServer:
     try:
         from mcp.server import MCPServer
     except ImportError:
-        raise UsageError("the server needs the package mcp", remedies=["pip install 'mcp>=2'"]) from None
+        raise UsageError("the server needs the package mcp", "pip install 'mcp>=2'") from None
     made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
     readers = Readers(roots)
     for tool in Tools(Folders(roots)).all:
@@ -291,7 +288,7 @@ class Readers:
         try:
             worker = self._idle.get(timeout=self._whole_seconds)
         except queue.Empty:
-            return {"error": str(UsageError("other requests take all the time", remedies=["ask again"]))}
+            return {"error": str(UsageError("other requests take all the time", "ask again"))}
         request = {"tool": tool, "arguments": arguments, "roots": self._roots}
         try:
             try:
@@ -301,7 +298,7 @@ class Readers:
                     raise
                 return worker.ask({**request, "tool": "listing"}, max(0.0, end - time.monotonic()))
         except WorkerError as error:
-            problem = UsageError(str(error), remedies=["ask for less: one report, one kernel, one launch"])
+            problem = UsageError(str(error), "ask for less: one report, one kernel, one launch")
             return {"error": str(problem)}
         finally:
             self._idle.put(worker)
@@ -362,7 +359,7 @@ def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     except GemmprofError as error:
         return {"error": str(error)}
     except OSError as error:
-        problem = UsageError(error.strerror or type(error).__name__, remedies=["check the path"])
+        problem = UsageError(error.strerror or type(error).__name__, "check the path")
         return {"error": str(problem)}
     except Exception as error:
         return {"error": f"this is a fault of gemmprof: {type(error).__name__}: {error}\n  fix: report it"}

@@ -46,8 +46,7 @@ def selection(options: argparse.Namespace) -> Selection:
     if ids:
         if options.kernel is not None:
             raise UsageError(
-                f"{ids[0]} and --kernel both choose kernels",
-                remedies=["give one of the two", "--kernel '#3,#7'"],
+                f"{ids[0]} and --kernel both choose kernels", "give one of the two", "--kernel '#3,#7'"
             )
         options.kernel = ",".join(ids)
         options.inputs = [item for item in options.inputs if item not in ids]
@@ -131,8 +130,7 @@ def _check_redaction(options: argparse.Namespace, session: Session) -> None:
     files = {path for kernel in session.kernels for path in kernel.profile.source.files}
     if wanted and wanted != "all" and files and not any(map(is_redacted, files)):
         raise UsageError(
-            f"no source file here has '{wanted}' in its path",
-            remedies=[f"there are {', '.join(sorted(files)[:6])}"],
+            f"no source file here has '{wanted}' in its path", f"there are {', '.join(sorted(files)[:6])}"
         )
 
 
@@ -189,24 +187,21 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     if url_of(target):
         return on_its_way(target, force=force)
     if target.is_dir():
-        raise UsageError(f"{target} is a folder", remedies=["name a file"])
+        raise UsageError(f"{target} is a folder", "name a file")
     if os.path.lexists(target) and not force:
         raise exists_already(target)
     if target.exists() and not target.is_file():
-        raise UsageError(f"{target} is no regular file", remedies=["name a file"])
+        raise UsageError(f"{target} is no regular file", "name a file")
     if not target.parent.is_dir():
         raise UsageError(
-            f"the folder {target.parent} does not exist",
-            remedies=[f"create it first: mkdir -p {target.parent}"],
+            f"the folder {target.parent} does not exist", f"create it first: mkdir -p {target.parent}"
         )
     return target
 
 
 def exists_already(target: Path) -> UsageError:
     """The refusal to replace what a user may still want."""
-    return UsageError(
-        f"{shown(target)} exists already", remedies=["add --force to replace it", "choose another name"]
-    )
+    return UsageError(f"{shown(target)} exists already", "add --force to replace it", "choose another name")
 
 
 _on_their_way: dict[Path, tuple[str, tempfile.TemporaryDirectory[str]]] = {}
@@ -366,7 +361,7 @@ def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | No
     """
     system = "slurm" if options.slurm else "pbs" if options.pbs else ""
     if options.job and not system:
-        raise UsageError("--job belongs to --slurm or --pbs", remedies=["add --slurm N", "leave --job out"])
+        raise UsageError("--job belongs to --slurm or --pbs", "add --slurm N", "leave --job out")
     if not system:
         return options.cluster or None
     from gemmprof.profiler.cluster.connection import Jobs

@@ -76,7 +76,7 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
         if dtype not in ladder.dtypes:
             raise UsageError(
                 f"the ladder {ladder.name} does not compute in {dtype}",
-                remedies=[f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder"],
+                f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder",
             )
     return ladder
 

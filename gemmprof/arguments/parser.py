@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage of this very command, the mistake and what was meant; exit code 2."""
-        problem = UsageError(message, remedies=self._meant(message))
+        problem = UsageError(message, *self._meant(message))
         typed = sys.argv[1:] if self.arguments is None else self.arguments
         if "--json" in typed or "--format=json" in typed:
             print_error(self.prog.removeprefix("gemmprof").strip(), problem, as_json=True)

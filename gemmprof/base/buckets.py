@@ -203,8 +203,6 @@ def _unreachable(url: str, error: Exception, done: str = "read") -> UnreachableE
     return UnreachableError.of(
         url,
         f"{url} cannot be {done}",
+        "check the name, and what the storage wants to know: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL …",
         found=str(error).splitlines()[0][:300] if str(error) else type(error).__name__,
-        remedies=[
-            "check the name, and what the storage wants to know: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL …"
-        ],
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gemmprof.base.printable import one_line, printable, without_log_commands
 
 
@@ -18,10 +16,10 @@ class GemmprofError(Exception):
 
     exit_code = 2
 
-    def __init__(self, message: str, *, remedies: Sequence[str] = (), found: str = "") -> None:
+    def __init__(self, message: str, *remedies: str, found: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.remedies = tuple(remedies)
+        self.remedies = remedies
         self.found = found
 
     def __str__(self) -> str:
@@ -51,11 +49,9 @@ class UnreachableError(ReportError):
     path = ""
 
     @classmethod
-    def of(
-        cls, path: object, message: str, *, found: str = "", remedies: Sequence[str] = ()
-    ) -> UnreachableError:
+    def of(cls, path: object, message: str, *remedies: str, found: str = "") -> UnreachableError:
         """The error for a file; it travels between processes, which know of the message alone."""
-        error = cls(message, found=found, remedies=remedies)
+        error = cls(message, *remedies, found=found)
         error.path = str(path)
         return error
 

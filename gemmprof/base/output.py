@@ -117,7 +117,8 @@ def refuse_foreign(files: list[Path]) -> None:
     if files:
         raise UsageError(
             f"{files[0]} was not written by gemmprof, or is a link, and is not replaced",
-            remedies=["name another folder with -o", "move the file away, if it is not needed"],
+            "name another folder with -o",
+            "move the file away, if it is not needed",
         )
 
 

@@ -66,10 +66,8 @@ def unseen(path: object, why: object = "") -> DeviceError:
     """The error where another machine does not have what this one has."""
     return DeviceError(
         f"a worker of the cluster does not see {path}, which is here",
+        "workers read and write the files themselves: name folders that all machines share under one path",
         found=str(why),
-        remedies=[
-            "workers read and write the files themselves: name folders that all machines share under one path"
-        ],
     )
 
 

@@ -111,8 +111,7 @@ def run_directory(options: argparse.Namespace) -> Path:
     newest = newest_run_directory()
     if newest is None:
         raise UsageError(
-            f"there is no run in {runs_directory()} to resume",
-            remedies=["name it: --resume RUN", "start a new one"],
+            f"there is no run in {runs_directory()} to resume", "name it: --resume RUN", "start a new one"
         )
     return newest
 
@@ -139,8 +138,7 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         )
     else:
         raise UsageError(
-            "no stage was chosen",
-            remedies=["--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"],
+            "no stage was chosen", "--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"
         )
     problems = older.problems if older is not None else ()
     if options.shape or older is None:
@@ -174,8 +172,7 @@ def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
     found = tuple(stage for stage in every if stage.ladder == ladder.name)
     if not found:
         raise UsageError(
-            f"{options.plugin} holds no GEMM for {', '.join(ladder.dtypes)}",
-            remedies=["choose its type with --dtype"],
+            f"{options.plugin} holds no GEMM for {', '.join(ladder.dtypes)}", "choose its type with --dtype"
         )
     return found
 

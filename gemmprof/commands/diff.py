@@ -115,10 +115,10 @@ def _check_format(options: argparse.Namespace) -> None:
     if kind == "html" and (options.build or not options.output):
         raise UsageError(
             "a build has no samples to show" if options.build else "a page needs a file",
-            remedies=["choose another --format"] if options.build else ["-o diff.html"],
+            *(["choose another --format"] if options.build else ["-o diff.html"]),
         )
     if kind == "text" and options.output:
-        raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
+        raise UsageError("text goes to the terminal", "choose a --format for the file")
 
 
 def _learn_noise(options: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ def _learn_noise(options: argparse.Namespace) -> int:
     if options.other or options.against or options.build or options.fail_if or not options.inputs:
         raise UsageError(
             "--learn-noise takes several reports of one unchanged program, and nothing to compare them with",
-            remedies=["gemmprof diff --learn-noise noise.json control_*.ncu-rep"],
+            "gemmprof diff --learn-noise noise.json control_*.ncu-rep",
         )
     target = common.new_output(options.learn_noise, force=options.force)
     side = load_side(options.inputs, common.selection(options))
@@ -155,7 +155,8 @@ def _built(options: argparse.Namespace) -> Outcome:
     if not inputs or not other or options.against:
         raise UsageError(
             "--build compares two builds",
-            remedies=["diff --build OLD NEW", "several files a side: diff --build OLD… --with NEW…"],
+            "diff --build OLD NEW",
+            "several files a side: diff --build OLD… --with NEW…",
         )
     threads = options.threads or DEFAULT_THREADS
     return compare_builds(load_build(inputs, threads), load_build(other, threads))
@@ -170,8 +171,7 @@ def _conditions(options: argparse.Namespace) -> list[str]:
         texts.append(f"time > +{options.fail_slower:g}%")
     if not texts and not options.build and (options.waivers or options.allow_new or options.allow_gone):
         raise UsageError(
-            "--waivers, --allow-new and --allow-gone belong to a gate",
-            remedies=["add --fail-if 'time > +3%'"],
+            "--waivers, --allow-new and --allow-gone belong to a gate", "add --fail-if 'time > +3%'"
         )
     for text in texts:
         parse_condition(text, two_sides=True)
@@ -187,7 +187,7 @@ def _outcome(options: argparse.Namespace) -> Outcome:
 
     picked = (options.before, options.after)
     if any(picked) and not all(picked):
-        raise UsageError("--before and --after belong together", remedies=["give both, or neither"])
+        raise UsageError("--before and --after belong together", "give both, or neither")
     with unpacked_once():
         before, after = _sides(options)
     for side in (before, after):
@@ -205,14 +205,16 @@ def _outcome(options: argparse.Namespace) -> Outcome:
         named = shlex.join(options.inputs)
         raise UsageError(
             f"there is nothing to compare {before.title} with",
-            remedies=[f"gemmprof diff {named} LATER", f"gemmprof diff --against BASELINE {named}"],
+            f"gemmprof diff {named} LATER",
+            f"gemmprof diff --against BASELINE {named}",
         )
     if meant := common.selection(options).families:
         matches = tuple(match for match in matches if match.family in meant)
         if not matches:
             raise UsageError(
                 f"no family of {later.title} has this id",
-                remedies=[f"`gemmprof {later.title}` lists them", "ids are those of the later side"],
+                f"`gemmprof {later.title}` lists them",
+                "ids are those of the later side",
             )
     found = compare_matches(
         matches,
@@ -254,7 +256,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
 
     inputs = list(options.inputs)
     if options.against is not None and options.other is not None:
-        raise UsageError("--against and --with both name a side", remedies=["give one of them"])
+        raise UsageError("--against and --with both name a side", "give one of them")
     if options.against is not None:
         if not inputs:
             inputs = [str(path) for path in common.chosen_inputs(options, quiet=True)]
@@ -262,14 +264,11 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
         return kept, side(inputs, options.after)
     if options.other is not None:
         if not inputs:
-            raise UsageError(
-                "--with names the later side, the earlier is missing", remedies=["diff OLD --with NEW"]
-            )
+            raise UsageError("--with names the later side, the earlier is missing", "diff OLD --with NEW")
         return side(inputs, options.before), side(options.other, options.after)
     if len(inputs) > 2:
         raise UsageError(
-            f"{len(inputs)} inputs were named, and which are before is not clear",
-            remedies=["diff OLD… --with NEW…"],
+            f"{len(inputs)} inputs were named, and which are before is not clear", "diff OLD… --with NEW…"
         )
     if len(inputs) == 2:
         return side(inputs[:1], options.before), side(inputs[1:], options.after)

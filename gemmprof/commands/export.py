@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     tables = tuple(dict.fromkeys(options.tables or TABLES))
     folder = Path(options.output or DEFAULT_FOLDER)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", remedies=["name a folder with -o"])
+        raise UsageError(f"{folder} is a file", "name a folder with -o")
     if url_of(folder):
         there = listed(folder)
         for name in tables:
@@ -92,10 +92,8 @@ def _write_dataset(options: argparse.Namespace) -> int:
     if options.tables or options.kernel or options.launch or options.nvtx or options.top:
         raise UsageError(
             "a data set holds everything of its reports",
-            remedies=[
-                "leave out --table, --kernel, --launch, --nvtx and --top",
-                "or choose --format parquet",
-            ],
+            "leave out --table, --kernel, --launch, --nvtx and --top",
+            "or choose --format parquet",
         )
     folder = Path(options.output or DEFAULT_FOLDER)
     failed = dataset_options.refresh(folder, common.chosen_inputs(options), options)
@@ -109,8 +107,7 @@ def _write_for_viewer(options: argparse.Namespace) -> int:
 
     if options.tables:
         raise UsageError(
-            f"--format {options.format} writes no tables",
-            remedies=["leave out --table", "or choose --format parquet"],
+            f"--format {options.format} writes no tables", "leave out --table", "or choose --format parquet"
         )
     target = common.new_output(options.output or VIEWER_FILES[options.format], force=options.force)
     session = common.load_inputs(options, listed=True)

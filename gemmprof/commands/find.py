@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.condition is None:
         raise UsageError(
-            "no condition was given", remedies=["gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"]
+            "no condition was given", "gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"
         )
     from gemmprof.base.system import without_modules
 

@@ -83,8 +83,7 @@ def _record(options: argparse.Namespace) -> int:
 
     if not options.inputs:
         raise UsageError(
-            "no run or report was named",
-            remedies=["gemmprof history record RUN|REPORT… (a history is not guessed)"],
+            "no run or report was named", "gemmprof history record RUN|REPORT… (a history is not guessed)"
         )
     origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
     session = common.load_inputs(options)
@@ -108,9 +107,7 @@ def _when(text: str | None) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(
-            f"'{text}' is no date", remedies=["write 2026-03-01 or 2026-03-01T12:00:00+00:00"]
-        ) from None
+        raise UsageError(f"'{text}' is no date", "write 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
@@ -134,7 +131,7 @@ def _show(options: argparse.Namespace) -> int:
 
     target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() != PAGE:
-        raise UsageError(f"{target} has no known format", remedies=[f"end the name in {PAGE}"])
+        raise UsageError(f"{target} has no known format", f"end the name in {PAGE}")
     store = _store(options)
     found = store.points(store.series(options.kernel, device=options.device, kind=options.kind))
     if not found:
@@ -164,8 +161,9 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
     meant = [f"did you mean '{close[0]}'?"] if close else []
     return UsageError(
         f"no kernel of the history matches {' '.join(what)}",
+        *meant,
+        "`gemmprof history list` shows all",
         found=f"{len(series):,} series: {some(names)}",
-        remedies=[*meant, "`gemmprof history list` shows all"],
     )
 
 

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     folders = [Path(folder) for folder in options.folders or ["."]]
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder", remedies=["name the folders that hold reports"])
+            raise UsageError(f"{folder} is no folder", "name the folders that hold reports")
     if sys.stdin.isatty():
         print(
             "gemmprof mcp: waiting for an MCP client on standard input; agents start this command themselves "

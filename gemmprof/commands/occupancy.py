@@ -95,10 +95,8 @@ def _from_numbers(options: argparse.Namespace) -> int:
     if not all(given):
         raise UsageError(
             "the kernel is not described: --threads and --regs are needed",
-            remedies=[
-                "gemmprof occupancy --threads 256 --regs 64 --smem 16k",
-                "or name a report, or --ptxas FILE, --cubin FILE, --stage STAGE",
-            ],
+            "gemmprof occupancy --threads 256 --regs 64 --smem 16k",
+            "or name a report, or --ptxas FILE, --cubin FILE, --stage STAGE",
         )
     return _show(options)
 
@@ -157,7 +155,7 @@ def _answers(options: argparse.Namespace, targets: Sequence[Product]) -> list[tu
     if len(refused) == len(answers):
         first = refused[0]
         everywhere = f" (and none of the {len(refused)} asked for can)" if len(refused) > 1 else ""
-        raise OccupancyError(first.message + everywhere, remedies=first.remedies, found=first.found)
+        raise OccupancyError(first.message + everywhere, *first.remedies, found=first.found)
     return answers
 
 
@@ -204,7 +202,7 @@ def _from_build(options: argparse.Namespace) -> int:
     from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas
 
     if options.threads is None:
-        raise UsageError("a build does not know the block size", remedies=["add --threads N"])
+        raise UsageError("a build does not know the block size", "add --threads N")
     for name in ("regs", "cluster", "output"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with a whole build: --threads is all it needs")
@@ -301,7 +299,7 @@ def _from_reports(options: argparse.Namespace) -> int:
         if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"--{name} does not go with a report, which has numbers of its own",
-                remedies=["leave out the report, or the option"],
+                "leave out the report, or the option",
             )
     session = load_session(options.reports, selection=common.selection(options), listed=True)
     launches = [(kernel.profile, kernel.get(LaunchOccupancy)) for kernel in session.kernels]

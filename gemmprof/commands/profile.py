@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         from gemmprof.profiler.programs.choice import launch_filter
 
         if wanted:
-            raise UsageError("--kernel, --nvtx and --top need the count", remedies=["leave out --no-count"])
+            raise UsageError("--kernel, --nvtx and --top need the count", "leave out --no-count")
         filters = (*launch_filter(), "--launch-skip", str(options.skip), "--launch-count", str(options.count))
     else:
         choice = _counted(options, profiler, wanted)
@@ -125,9 +125,7 @@ def _folder(options: argparse.Namespace, name: str) -> Path:
         return Path(DEFAULT_PROFILES_DIRECTORY) / f"{name}_{timestamped()}"
     folder = Path(options.output)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise UsageError(
-            f"{folder} exists already", remedies=["choose another folder with -o, or remove this one"]
-        )
+        raise UsageError(f"{folder} exists already", "choose another folder with -o, or remove this one")
     return folder
 
 

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.pages.html import render
 
     if options.recorded and options.inputs:
-        raise UsageError("--recorded takes no inputs", remedies=["leave out either the inputs or --recorded"])
+        raise UsageError("--recorded takes no inputs", "leave out either the inputs or --recorded")
     if options.recorded:
         from gemmprof.runs.directory import recorded_run_directory
 
@@ -98,15 +98,11 @@ def _target(options: argparse.Namespace) -> Path:
     default = f"{DEFAULT_FOLDER}.html" if options.single_file else DEFAULT_FOLDER
     target = Path(options.output or default)
     if options.single_file and target.suffix != ".html":
-        raise UsageError(
-            f"{target} is no .html file", remedies=["with --single-file name a file: -o report.html"]
-        )
+        raise UsageError(f"{target} is no .html file", "with --single-file name a file: -o report.html")
     if url_of(target):
         return common.on_its_way(target, force=options.force)
     if not options.single_file and target.is_file():
-        raise UsageError(
-            f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"]
-        )
+        raise UsageError(f"{target} is a file", "name a folder", "add --single-file to write one file")
     occupied = target.exists() and (
         options.single_file or any(not is_leftover(entry) for entry in target.iterdir())
     )

@@ -36,15 +36,13 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         target = common.new_output(options.output, force=options.force)
         if target.suffix.lower() not in FORMATS:
-            raise UsageError(
-                f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
-            )
+            raise UsageError(f"{target} has no known picture format", f"end the name in {', '.join(FORMATS)}")
     session = common.load_inputs(options)
     rows = roofline_table.kernels(session, shape=shape)
     if not rows:
         raise UsageError(
             f"no kernel was launched on the shape {options.shape}" if shape else "the input holds no kernel",
-            remedies=["leave out --shape to see them all"] if shape else [],
+            *(["leave out --shape to see them all"] if shape else []),
         )
     if target is not None:
         # One picture holds those on one problem: the first, which is the largest.

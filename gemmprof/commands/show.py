@@ -40,11 +40,9 @@ def run(options: argparse.Namespace) -> int:
 
     overview.section_titles(options.section)
     if options.source and options.json:
-        raise UsageError(
-            "--source is for people", remedies=["leave out --json", "gemmprof export REPORT --table lines"]
-        )
+        raise UsageError("--source is for people", "leave out --json", "gemmprof export REPORT --table lines")
     if options.source and (options.section or options.all):
-        raise UsageError("--source shows the source alone", remedies=["leave out --section and --all"])
+        raise UsageError("--source shows the source alone", "leave out --section and --all")
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
         common.answer(

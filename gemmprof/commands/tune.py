@@ -81,8 +81,7 @@ def _variant(selector: str, ladder: Ladder) -> Variant:
     stages = select_stages([selector], ladder)
     if len(stages) != 1 or not stage_variants(stages[0]):
         raise UsageError(
-            f"'{selector}' is not one stage with parameters",
-            remedies=["`gemmprof stages` lists the parameters"],
+            f"'{selector}' is not one stage with parameters", "`gemmprof stages` lists the parameters"
         )
     return stage_variants(stages[0])[0]
 

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if missing or not watched:
         raise UsageError(
             f"{missing[0]} is not there" if missing else "nothing to watch: the command names no file",
-            remedies=["name files or folders: gemmprof watch kernel.cu -- ./my_kernel"],
+            "name files or folders: gemmprof watch kernel.cu -- ./my_kernel",
         )
     require_profiler()
     folder = Path(options.output)

@@ -180,7 +180,8 @@ def known_architectures() -> str:
 def _unknown(value: object) -> OccupancyError:
     return OccupancyError(
         f"compute capability {value!r} is not in the table of limits",
-        remedies=[f"use one of {known_architectures()}", 'write it as "8.6", 8.6, (8, 6) or "sm_86"'],
+        f"use one of {known_architectures()}",
+        'write it as "8.6", 8.6, (8, 6) or "sm_86"',
     )
 
 
@@ -244,5 +245,6 @@ def find_product(name: str) -> Product:
     known = ", ".join(by_name[key].name for key in close) or "H100, A100, L4, RTX 4090, …"
     raise UsageError(
         f"no GPU called '{name}' in the table",
-        remedies=[f"did you mean {known}?", f"or give --arch, one of {known_architectures()}"],
+        f"did you mean {known}?",
+        f"or give --arch, one of {known_architectures()}",
     )

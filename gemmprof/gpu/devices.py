@@ -46,22 +46,18 @@ def list_gpus() -> tuple[Gpu, ...]:
         "without a GPU, `gemmprof report` and the other commands read reports and the recorded run",
     )
     if nvidia_smi is None:
-        raise DeviceError(
-            "no NVIDIA GPU was found on this machine", remedies=remedies, found="no nvidia-smi on PATH"
-        )
+        raise DeviceError("no NVIDIA GPU was found on this machine", *remedies, found="no nvidia-smi on PATH")
     call = [nvidia_smi, f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DeviceError("nvidia-smi does not answer", remedies=remedies, found=str(error)) from error
+        raise DeviceError("nvidia-smi does not answer", *remedies, found=str(error)) from error
     if answer.returncode != 0:
         said = (answer.stdout + answer.stderr).strip().splitlines()
-        raise DeviceError("nvidia-smi finds no usable GPU", remedies=remedies, found=said[0] if said else "")
+        raise DeviceError("nvidia-smi finds no usable GPU", *remedies, found=said[0] if said else "")
     gpus = parse_gpus(answer.stdout)
     if not gpus:
-        raise DeviceError(
-            "no NVIDIA GPU was found on this machine", remedies=remedies, found="nvidia-smi lists none"
-        )
+        raise DeviceError("no NVIDIA GPU was found on this machine", *remedies, found="nvidia-smi lists none")
     return gpus
 
 
@@ -126,7 +122,7 @@ def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     raise DeviceError(
         "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
-        remedies=["unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists"],
+        "unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists",
         found=f"CUDA_VISIBLE_DEVICES={visible!r}, GPUs {', '.join(str(gpu.index) for gpu in gpus)}",
     )
 
@@ -159,14 +155,15 @@ def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
                 f"--gpus: CUDA_VISIBLE_DEVICES hides GPU {word}"
                 if hidden
                 else f"--gpus: there is no GPU '{word}'",
+                "--gpus all",
+                "--gpus with indices that nvidia-smi lists: --gpus 0,1",
                 found=f"GPUs that CUDA shows: {known}",
-                remedies=["--gpus all", "--gpus with indices that nvidia-smi lists: --gpus 0,1"],
             )
         chosen[named[0]] = None
     if len({gpu.name for gpu in chosen}) > 1:
         raise UsageError(
             "--gpus names GPUs of several models; what they measure cannot be compared",
+            "choose GPUs of one model, and run the command once for each model",
             found=", ".join(f"{gpu.index}: {gpu.name}" for gpu in chosen),
-            remedies=["choose GPUs of one model, and run the command once for each model"],
         )
     return tuple(chosen)

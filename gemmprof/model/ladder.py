@@ -49,12 +49,12 @@ class Problem:
         if match is None:
             raise UsageError(
                 f"'{text[:60]}' is not a matrix shape",
-                remedies=["write MxNxK, for example --shape 4096x4096x1024, or one number for a cube"],
+                "write MxNxK, for example --shape 4096x4096x1024, or one number for a cube",
             )
         m = int(match.group(1))
         n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
         if m < 1 or n < 1:
-            raise UsageError(f"shape '{text}' has no output element", remedies=["M and N must be at least 1"])
+            raise UsageError(f"shape '{text}' has no output element", "M and N must be at least 1")
         return cls(m, n, k, match.group(4) or dtype, match.group(5) or ("" if match.group(4) else c_dtype))
 
     def is_shape_of(self, other: Problem) -> bool:

@@ -111,7 +111,7 @@ class Run:
         if len(found) > 1 and not selector.isdecimal():
             raise RunError(
                 f"the run {self.directory} holds several stages {stage}",
-                remedies=["name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found)],
+                "name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found),
             )
         if found:
             return found[0]
@@ -121,8 +121,8 @@ class Run:
         held = ", ".join(f"{record.stage.number} {record.stage.name}" for record in self.stages)
         return RunError(
             f"the run {self.directory} holds no stage {stage}",
+            f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it",
             found=f"it holds {held or 'none'}",
-            remedies=[f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it"],
         )
 
     def result(self, number: int, problem: Problem) -> StageResult | None:
@@ -216,7 +216,7 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
     except FileNotFoundError:
         raise RunError(
             f"{path} is no run directory: it has no {RUN_FILE}",
-            remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
+            "give a directory that `gemmprof collect` wrote, or a .ncu-rep file",
         ) from None
     return Run(
         file.parent, found.info, found.stages, found.problems, found.results, found.reports, recorded=recorded

@@ -56,7 +56,8 @@ def read_document(file: Path) -> RunDocument:
     if version != FORMAT_VERSION:
         raise RunError(
             f"{file} has format version {repr(version)[:40]}; this gemmprof reads version {FORMAT_VERSION}",
-            remedies=["upgrade gemmprof", "collect the run again"],
+            "upgrade gemmprof",
+            "collect the run again",
         )
     try:
         _check_texts(document)
@@ -65,7 +66,7 @@ def read_document(file: Path) -> RunDocument:
         _check(found)
     except (ValueError, RecursionError, OverflowError) as error:
         raise RunError(
-            f"{file} is damaged", found=str(error)[:300], remedies=["copy or collect the run again"]
+            f"{file} is damaged", "copy or collect the run again", found=str(error)[:300]
         ) from error
     return found
 
@@ -77,7 +78,7 @@ def _json(file: Path) -> Any:
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError from None
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{file} cannot be read", found=str(error)[:300], remedies=remedies) from error
+        raise RunError(f"{file} cannot be read", *remedies, found=str(error)[:300]) from error
 
 
 def _no_surprise(given: Any, known: Any, place: str = "run") -> None:

@@ -105,12 +105,12 @@ class ClusterSite:
         """
         space = machine_checks.check_space(runs)
         if space.ok is False:
-            raise DeviceError(f"{space.name}: {space.found}", remedies=space.remedies)
+            raise DeviceError(f"{space.name}: {space.found}", *space.remedies)
         mine = self._mine()
         for address, facts in mine.items():
             for check in remote.needed_checks(facts, profile=profile):
                 raise DeviceError(
-                    f"worker {address} on {facts.host}: {check.name}: {check.found}", remedies=check.remedies
+                    f"worker {address} on {facts.host}: {check.name}: {check.found}", *check.remedies
                 )
         for name in ("gemmprof", "torch", "cuda", "nvcc", *(("ncu",) if profile else ())):
             _agree(name, {address: facts.versions.get(name, "none") for address, facts in mine.items()})
@@ -273,9 +273,7 @@ def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
             continue  # it went away this very moment
         if not isinstance(answer, remote.WorkerFacts):
             raise DeviceError(
-                f"worker {address} cannot run gemmprof",
-                found=f"{type(answer).__name__}: {answer}",
-                remedies=remedies,
+                f"worker {address} cannot run gemmprof", *remedies, found=f"{type(answer).__name__}: {answer}"
             )
         if answer.sources != code_digest():
             raise connection.other_code([f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"])
@@ -289,11 +287,9 @@ def _model(facts: Sequence[remote.WorkerFacts]) -> str:
     if not models:
         raise DeviceError(
             "CUDA shows no GPU to any worker of the cluster",
+            "`nvidia-smi` must list the GPU there",
+            "a Slurm job needs --gres=gpu:1, a pod nvidia.com/gpu: 1",
             found=f"workers on {', '.join(sorted({worker.host for worker in facts}))}",
-            remedies=[
-                "`nvidia-smi` must list the GPU there",
-                "a Slurm job needs --gres=gpu:1, a pod nvidia.com/gpu: 1",
-            ],
         )
     return models.most_common(1)[0][0]
 
@@ -303,8 +299,8 @@ def _agree(name: str, versions: dict[str, str]) -> None:
     if len(set(versions.values())) > 1:
         raise DeviceError(
             f"the workers have different versions of {name}: their numbers cannot be compared",
+            "start them from one environment or image",
             found=", ".join(f"{address}: {version}" for address, version in versions.items()),
-            remedies=["start them from one environment or image"],
         )
 
 

@@ -64,7 +64,7 @@ class Jobs:
             if not equals or not name.isidentifier():
                 raise UsageError(
                     f"--job {option}: not of the form name=value",
-                    remedies=["--job queue=gpu --job walltime=01:00:00 --job directive=--gres=gpu:h200:1"],
+                    "--job queue=gpu --job walltime=01:00:00 --job directive=--gres=gpu:h200:1",
                 )
             if name in _LISTS:
                 found.setdefault(_LISTS[name], []).append(value)
@@ -147,10 +147,8 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
     elif isinstance(address, str) and not _ADDRESS.fullmatch(address):
         raise UsageError(
             f"--cluster: '{address}' is no address of a scheduler",
-            remedies=[
-                "--cluster tcp://HOST:8786 or tls://HOST:8786, as `dask scheduler` prints it, or its scheduler file "
-                "(.json); http:// is the address of its pages"
-            ],
+            "--cluster tcp://HOST:8786 or tls://HOST:8786, as `dask scheduler` prints it, or its scheduler file "
+            "(.json); http:// is the address of its pages",
         )
     if isinstance(listens, str):
         _check_way(listens)
@@ -164,8 +162,8 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
     except (OSError, TimeoutError, ValueError) as error:
         raise NoScheduler(
             f"no Dask scheduler answers at {address}",
+            "start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER,
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            remedies=["start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER],
         ) from error
     try:
         yield client
@@ -190,24 +188,23 @@ def _check_way(address: str) -> None:
         if not encrypted:
             raise UsageError(
                 f"--cluster: Dask cannot speak to {address} from here",
+                "--cluster tcp://HOST:8786 or tls://HOST:8786 needs nothing more than Dask",
                 found=found,
-                remedies=["--cluster tcp://HOST:8786 or tls://HOST:8786 needs nothing more than Dask"],
             ) from None
     else:
         if not encrypted and security.require_encryption and scheme in ("tcp", "ws"):
             raise UsageError(
                 f"--cluster: {address} is not encrypted, and Dask's settings here ask for that",
-                remedies=["tls://HOST:8786", "distributed.comm.require-encryption in ~/.config/dask"],
+                "tls://HOST:8786",
+                "distributed.comm.require-encryption in ~/.config/dask",
             )
         if not encrypted or context is not None:
             return
     raise UsageError(
         f"--cluster: {address} asks for certificates that this user has not configured",
+        "name them as for any client of Dask: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
+        "…__TLS__CLIENT__KEY, or distributed.comm.tls in ~/.config/dask",
         found=found,
-        remedies=[
-            "name them as for any client of Dask: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
-            "…__TLS__CLIENT__KEY, or distributed.comm.tls in ~/.config/dask"
-        ],
     )
 
 
@@ -223,12 +220,10 @@ def await_file(file: Path, seconds: float, progress: Progress) -> None:
         if late or not file.parent.is_dir():
             raise UsageError(
                 f"--cluster: there is no scheduler file {file}{f' after {seconds:.0f} s' if told else ''}",
-                remedies=[
-                    "start one: dask scheduler --scheduler-file FILE",
-                    f"check the path: there is no folder {file.parent}"
-                    if not late
-                    else "a batch system may not have started it yet: tune and collect wait --wait SECONDS",
-                ],
+                "start one: dask scheduler --scheduler-file FILE",
+                f"check the path: there is no folder {file.parent}"
+                if not late
+                else "a batch system may not have started it yet: tune and collect wait --wait SECONDS",
             )
         if not told:
             progress.note(f"waiting for the scheduler file {file}, {seconds:.0f} s at most")
@@ -248,14 +243,14 @@ def _address_in(file: Path) -> str:
         except OSError as error:
             raise UsageError(
                 f"--cluster: the scheduler file {file} cannot be read",
+                "start a scheduler: dask scheduler --scheduler-file FILE",
                 found=str(error),
-                remedies=["start a scheduler: dask scheduler --scheduler-file FILE"],
             ) from None
         except (ValueError, LookupError, TypeError, RecursionError):
             if time.monotonic() > end:
                 raise UsageError(
                     f"--cluster: {file} is no scheduler file, which names an address",
-                    remedies=["dask scheduler --scheduler-file FILE writes one"],
+                    "dask scheduler --scheduler-file FILE writes one",
                 ) from None
         time.sleep(0.05)
 
@@ -264,8 +259,8 @@ def missing_extra(error: ImportError) -> UsageError:
     """The error where Dask is not installed."""
     return UsageError(
         "a cluster needs Dask, which is not installed here",
+        "pip install '.[cluster]' in the checkout of gemmprof, here and on the workers",
         found=str(error),
-        remedies=["pip install '.[cluster]' in the checkout of gemmprof, here and on the workers"],
     )
 
 
@@ -310,10 +305,8 @@ def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) ->
         # dask-jobqueue checks its options with whatever error comes first.
         raise UsageError(
             f"--{jobs.system}: these options make no job",
+            "--job name=value takes the options of dask-jobqueue: queue, account, walltime, cores, memory",
             found=f"{type(error).__name__}: {error}",
-            remedies=[
-                "--job name=value takes the options of dask-jobqueue: queue, account, walltime, cores, memory"
-            ],
         ) from error
     try:
         yield cluster
@@ -334,8 +327,9 @@ class SchedulerGone(DeviceError):
     def __init__(self, found: str) -> None:
         super().__init__(
             "the cluster's scheduler is gone",
+            "start it again; what is finished is kept",
+            "--wait SECONDS waits longer for it",
             found=found,
-            remedies=["start it again; what is finished is kept", "--wait SECONDS waits longer for it"],
         )
 
 
@@ -410,10 +404,8 @@ def other_code(found: list[str]) -> GemmprofError:
     """The error where workers have other code than the command."""
     return DeviceError(
         "workers of the cluster have another gemmprof than this command: their answers would be others",
+        f"install gemmprof {gemmprof.__version__} from one checkout on every worker, and start them again",
         found="; ".join(found[:3]),
-        remedies=[
-            f"install gemmprof {gemmprof.__version__} from one checkout on every worker, and start them again"
-        ],
     )
 
 
@@ -422,9 +414,7 @@ def no_workers(seconds: float, others: Sequence[str]) -> DeviceError:
     found = f"{len(others)} workers without it" if others else f"none after {seconds:.0f} s"
     return DeviceError(
         f"no worker of the cluster has the resource {RESOURCE}",
+        f"start one on each GPU: {START_WORKER}",
+        "a batch system may not have started the jobs yet: --wait SECONDS waits longer",
         found=found,
-        remedies=[
-            f"start one on each GPU: {START_WORKER}",
-            "a batch system may not have started the jobs yet: --wait SECONDS waits longer",
-        ],
     )

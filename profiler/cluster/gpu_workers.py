@@ -207,6 +207,6 @@ class GpuWorkers:
         """The error where no GPU can be used (any more)."""
         return DeviceError(
             "no GPU of the cluster can be used",
-            remedies=["`gemmprof doctor --cluster ADDRESS` says what each worker has and what is missing"],
+            "`gemmprof doctor --cluster ADDRESS` says what each worker has and what is missing",
             found=found,
         )

@@ -236,7 +236,7 @@ class Readers:
             if now - began > JOB_SECONDS:
                 raise DeviceError(
                     f"a worker of the cluster has read for {JOB_SECONDS:.0f} s and did not end",
-                    remedies=["leave the report out, or read it here to see why it takes long"],
+                    "leave the report out, or read it here to see why it takes long",
                 )
 
     def _is_connected(self) -> bool:
@@ -316,8 +316,6 @@ def no_readers(seconds: float) -> DeviceError:
     """The error where a cluster has no worker."""
     return DeviceError(
         f"the cluster has had no worker for {seconds:.0f} s",
-        remedies=[
-            f"start some: {START_READER}",
-            "a batch system may not have started the jobs yet: --wait SECONDS",
-        ],
+        f"start some: {START_READER}",
+        "a batch system may not have started the jobs yet: --wait SECONDS",
     )

@@ -103,7 +103,7 @@ class Content:
 
     def _whole(self) -> bytes:
         if sha256(self.data) != self.sha256:
-            raise RunError(f"{self.name} arrived damaged", remedies=["run the command again"])
+            raise RunError(f"{self.name} arrived damaged", "run the command again")
         return self.data
 
 

@@ -99,22 +99,18 @@ def require_ncu() -> Tool:
     if ncu is None:
         raise DeviceError(
             "Nsight Compute's command line `ncu` was not found",
-            remedies=[
-                "install it: it comes with the CUDA toolkit (package cuda-nsight-compute-*) or from "
-                "https://developer.nvidia.com/nsight-compute",
-                f"if it is installed, put its folder on PATH or set {NCU_VARIABLE}=/path/to/ncu",
-                "`gemmprof collect --no-profile` verifies and times the stages without it",
-            ],
+            "install it: it comes with the CUDA toolkit (package cuda-nsight-compute-*) or from "
+            "https://developer.nvidia.com/nsight-compute",
+            f"if it is installed, put its folder on PATH or set {NCU_VARIABLE}=/path/to/ncu",
+            "`gemmprof collect --no-profile` verifies and times the stages without it",
             found="no ncu on PATH, in /usr/local/cuda/bin or in /opt/nvidia/nsight-compute",
         )
     if ncu.version and ncu.version < OLDEST_NCU:
         oldest = ".".join(str(part) for part in OLDEST_NCU)
         raise DeviceError(
             f"ncu {ncu.version_text} is too old; gemmprof needs {oldest} or newer",
-            remedies=[
-                "install a newer Nsight Compute (it works with an older CUDA toolkit too)",
-                f"if a newer one is installed beside it, set {NCU_VARIABLE}=/path/to/ncu",
-            ],
+            "install a newer Nsight Compute (it works with an older CUDA toolkit too)",
+            f"if a newer one is installed beside it, set {NCU_VARIABLE}=/path/to/ncu",
             found=str(ncu.path),
         )
     return ncu

@@ -25,10 +25,8 @@ COUNTER_REMEDIES = _TABLE["permission"][2]
 class NcuError(ProfilerError):
     """What went wrong under Nsight Compute; ``kind`` is its row of the table beside this file."""
 
-    def __init__(
-        self, message: str, *, kind: str = "", remedies: Sequence[str] = (), found: str = ""
-    ) -> None:
-        super().__init__(message, remedies=remedies, found=found)
+    def __init__(self, message: str, *remedies: str, kind: str = "", found: str = "") -> None:
+        super().__init__(message, *remedies, found=found)
         self.kind = kind
 
     @property
@@ -40,8 +38,8 @@ class NcuError(ProfilerError):
         """The same with other remedies, or other words for what was found."""
         return NcuError(
             self.message,
+            *(self.remedies if remedies is None else remedies),
             kind=self.kind,
-            remedies=self.remedies if remedies is None else remedies,
             found=self.found if found is None else found,
         )
 
@@ -120,15 +118,15 @@ def translate(
     if cause is not None:
         kind, line = cause
         _, says, remedies = _TABLE[kind]
-        return NcuError(says, kind=kind, remedies=(*remedies, see), found=line)
+        return NcuError(says, *remedies, see, kind=kind, found=line)
     if log.errors:
-        return NcuError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
+        return NcuError("Nsight Compute reported an error", see, found="; ".join(log.errors))
     last = spoken[-1] if spoken else ""
     if (number := _signal(exit_code)) is not None:
         remedies = ("check free memory (a killed process is often out of memory)", see)
-        return NcuError(f"ncu was ended by signal {number}", kind=KILLED, remedies=remedies, found=last)
+        return NcuError(f"ncu was ended by signal {number}", *remedies, kind=KILLED, found=last)
     if exit_code:
-        return NcuError(f"ncu ended with exit code {exit_code}", remedies=[see], found=last)
+        return NcuError(f"ncu ended with exit code {exit_code}", see, found=last)
     return None
 
 

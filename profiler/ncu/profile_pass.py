@@ -143,10 +143,8 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
     if error is None and not finished and not ending.interrupted:
         error = NcuError(
             "Nsight Compute left no complete report",
-            remedies=[
-                "`gemmprof collect --resume` profiles what is missing",
-                f"the whole log is in {files.log}",
-            ],
+            "`gemmprof collect --resume` profiles what is missing",
+            f"the whole log is in {files.log}",
         )
     if len(finished) == len(tasks) and unfinished is None:
         # Everything asked for is in the report; what ncu complained about (a missing rule, say) stays in its log.
@@ -205,8 +203,8 @@ class Patience:
         if self._tried == len(PAUSES):
             raise NcuError(
                 f"{error.message}, and still did after {len(PAUSES) + 1} tries in {sum(PAUSES):.0f} s",
+                *error.remedies,
                 kind=RESOURCE,
-                remedies=error.remedies,
                 found=error.found,
             )
         seconds = PAUSES[self._tried]

@@ -245,9 +245,7 @@ class ProgramProfiler:
         """ncu's failure in the words of `collect`, with the remedies that fit a user's own program."""
         error = translate(log, log_file=file, exit_code=exit_code, output=output)
         if error is None:
-            error = NcuError(
-                "Nsight Compute profiled no kernel", kind=NOTHING, remedies=[f"the whole log is in {file}"]
-            )
+            error = NcuError("Nsight Compute profiled no kernel", f"the whole log is in {file}", kind=NOTHING)
         remedies = [
             text
             for text in error.remedies
@@ -313,7 +311,7 @@ def require_profiler() -> Tool:
         return require_ncu()
     except DeviceError as error:
         remedies = [text for text in error.remedies if "gemmprof collect" not in text]
-        raise DeviceError(error.message, remedies=remedies, found=error.found) from None
+        raise DeviceError(error.message, *remedies, found=error.found) from None
 
 
 def program_name(program: Sequence[str]) -> str:
@@ -334,7 +332,7 @@ def check_program(program: Sequence[str]) -> tuple[str, ...]:
     if not program:
         raise UsageError(
             "no program was named",
-            remedies=["write it behind two dashes: gemmprof profile -- python train.py --steps 1"],
+            "write it behind two dashes: gemmprof profile -- python train.py --steps 1",
         )
     if shutil.which(program[0]) is None:
         here = Path(program[0])
@@ -344,7 +342,7 @@ def check_program(program: Sequence[str]) -> tuple[str, ...]:
         if here.suffix == ".cu":
             remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
         raise UsageError(
-            f"the program {program[0]} was not found", remedies=remedies or [_where_it_may_be(program[0])]
+            f"the program {program[0]} was not found", *(remedies or [_where_it_may_be(program[0])])
         )
     return tuple(program)
 

@@ -116,8 +116,8 @@ def _check_mark(folder: Path) -> None:
     except OtherFormatError as error:
         raise DatasetError(
             f"{shown(folder)} is a data set of another format",
+            "write a new one: gemmprof export --format dataset -o OTHER",
             found=str(error),
-            remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
         ) from None
     except ValueError as error:
         raise _damaged(path, error) from None
@@ -125,7 +125,7 @@ def _check_mark(folder: Path) -> None:
 
 def _damaged(path: Path, error: ValueError) -> DatasetError:
     return DatasetError(
-        f"{shown(path)} is damaged", found=str(error)[:200], remedies=["delete the folder, and export again"]
+        f"{shown(path)} is damaged", "delete the folder, and export again", found=str(error)[:200]
     )
 
 
@@ -377,8 +377,8 @@ def _keep(folder: Path, name: str, manifest: Manifest) -> None:
     except OSError as error:
         raise DatasetError(
             f"{shown(folder)} cannot be written",
+            "free some space, or name another folder with -o; what was read before is kept",
             found=str(error),
-            remedies=["free some space, or name another folder with -o; what was read before is kept"],
         ) from None
 
 
@@ -406,9 +406,7 @@ def _opened(folder: Path) -> Contents:
         there = is_dataset(folder)
         if not there and (others := _others(folder)):
             remedy = "name a new folder with -o"
-            raise DatasetError(
-                f"{shown(folder)} holds other files", found=", ".join(others), remedies=[remedy]
-            )
+            raise DatasetError(f"{shown(folder)} holds other files", remedy, found=", ".join(others))
         refuse_links(folder, ROOMS)
         for room in ROOMS if not url_of(folder) else ():
             (folder / room).mkdir(parents=True, exist_ok=True)

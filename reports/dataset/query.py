@@ -86,8 +86,8 @@ def search(
 def _unreadable(folder: Path, error: Exception) -> DatasetError:
     return DatasetError(
         f"{shown(folder)} cannot be read",
+        "delete the data set; it is made anew from the reports",
         found=str(error)[:300],
-        remedies=["delete the data set; it is made anew from the reports"],
     )
 
 
@@ -260,7 +260,8 @@ def column(name: str, known: set[str]) -> str:
     if conditions.unit_of(name) is not None:
         raise UsageError(
             f"no report here holds what '{name}' needs",
-            remedies=["collect more: ncu --set full", "findings need a data set made without --no-findings"],
+            "collect more: ncu --set full",
+            "findings need a data set made without --no-findings",
         )
     raise _unknown(name, {c.partition(":")[2] or c for c in known})
 
@@ -276,8 +277,9 @@ def _unknown(name: str, known: set[str]) -> UsageError:
     meant = [f"did you mean {close[0]}?"] if close else []
     return UsageError(
         f"'{name}' is no figure, finding or metric of these reports",
+        *meant,
+        "`gemmprof find --names` lists the figures and findings; metrics have ncu's names",
         found=some(close or sorted(UNITS)),
-        remedies=[*meant, "`gemmprof find --names` lists the figures and findings; metrics have ncu's names"],
     )
 
 

@@ -150,7 +150,7 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
             scalars.add(profile.index, profile.name, profile.metrics)
             bare.append(without_values(profile))
     if not rows:
-        raise ReportError(f"{report} holds no launch", remedies=["collect it again"])
+        raise ReportError(f"{report} holds no launch", "collect it again")
     known = census(bare)
     for row, profile in zip(rows, bare, strict=True):
         identity = known.of[profile.report, profile.index]
@@ -232,9 +232,7 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
     if not found and problems:
         raise problems[0]
     if not found:
-        raise ReportError(
-            "no report was found", remedies=["name a folder that holds .ncu-rep files, at any depth"]
-        )
+        raise ReportError("no report was found", "name a folder that holds .ncu-rep files, at any depth")
     return list(found), tuple(problems)
 
 

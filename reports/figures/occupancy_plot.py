@@ -70,7 +70,7 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
     if path.suffix.lower().lstrip(".") not in FORMATS:
         raise UsageError(
             f"'{path.name}' does not say which picture to write",
-            remedies=[f"end the name in {', '.join('.' + name for name in FORMATS)}"],
+            f"end the name in {', '.join('.' + name for name in FORMATS)}",
         )
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
     with (

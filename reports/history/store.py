@@ -88,13 +88,14 @@ class HistoryStore:
             if not create:
                 raise HistoryError(
                     f"{path} holds no history",
-                    remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
+                    "record a first run: gemmprof history record RUN",
+                    "name a store with --store",
                 )
             # Without a marker yet, another first writer may be at work, or one was killed there.
             ours = re.compile(rf"{MARKER}|{RECORDS}|compact\.lock|\.{MARKER}\..*")
             if path.is_dir() and not all(ours.fullmatch(entry.name) for entry in path.iterdir()):
                 remedy = "name an empty folder with --store"
-                raise HistoryError(f"{path} holds other files", remedies=[remedy])
+                raise HistoryError(f"{path} holds other files", remedy)
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_new(marker, json_text(Marker(), 0) + "\n", durable=True)
         try:
@@ -105,15 +106,13 @@ class HistoryStore:
             read_json(read_bytes(marker), Marker)
         except OtherFormatError as error:
             raise HistoryError(
-                f"{path} is a history of another format",
-                found=str(error),
-                remedies=["use the gemmprof that wrote it"],
+                f"{path} is a history of another format", "use the gemmprof that wrote it", found=str(error)
             ) from None
         except (OSError, DocumentError) as error:
             raise HistoryError(
                 f"{marker} cannot be read",
+                f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it',
                 found=str(error),
-                remedies=[f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it'],
             ) from None
         return cls(path)
 
@@ -124,7 +123,7 @@ class HistoryStore:
             UsageError: if there are none.
         """
         if not points:
-            raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
+            raise UsageError("there is no time to record", "name a run or report with durations")
         remove_leftovers(self.folder / RECORDS)
         stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
         target = self.folder / RECORDS / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
@@ -134,8 +133,8 @@ class HistoryStore:
         except OSError as error:
             raise HistoryError(
                 f"the record could not be written to {self.folder}",
+                "free some space or name another store with --store; nothing was changed",
                 found=str(error),
-                remedies=["free some space or name another store with --store; nothing was changed"],
             ) from None
         with contextlib.suppress(OSError):  # the record is kept; the next writer tries again
             self.compact(at_least=COMPACT_AFTER)
@@ -242,7 +241,7 @@ class HistoryStore:
                 files, _ = self._files()
                 if not files:
                     remedy = "gemmprof history record RUN"
-                    raise HistoryError(f"{self.folder} holds no record yet", remedies=[remedy])
+                    raise HistoryError(f"{self.folder} holds no record yet", remedy)
                 return read(files)
             except (OSError, pa.ArrowException) as error:
                 if attempt == 2 or (files is not None and all(path.exists() for path in files)):

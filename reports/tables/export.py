@@ -69,11 +69,11 @@ def export_tables(
             a report that turned out damaged is in the tables.
     """
     if format not in FORMATS:
-        raise UsageError(f"'{format}' is no table format", remedies=[f"use one of {', '.join(FORMATS)}"])
+        raise UsageError(f"'{format}' is no table format", f"use one of {', '.join(FORMATS)}")
     if unknown := [name for name in tables if name not in TABLES]:
-        raise UsageError(f"'{unknown[0]}' is no table", remedies=[f"use some of {', '.join(TABLES)}"])
+        raise UsageError(f"'{unknown[0]}' is no table", f"use some of {', '.join(TABLES)}")
     if not reports:
-        raise UsageError("no report was named", remedies=["name a .ncu-rep file"])
+        raise UsageError("no report was named", "name a .ncu-rep file")
     wanted = {Path(path): None for path in reports} if not isinstance(reports, Mapping) else dict(reports)
     folder = Path(directory)
     if url_of(folder):

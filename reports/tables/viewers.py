@@ -61,8 +61,7 @@ def write_speedscope(session: Session, target: Path) -> int:
     ]
     if not flames:
         raise UsageError(
-            "no launch here has samples by instruction",
-            remedies=[f"profile with {metrics.SOURCE_VIEW.remedy}"],
+            "no launch here has samples by instruction", f"profile with {metrics.SOURCE_VIEW.remedy}"
         )
     known = ({name: value for name, value in one._asdict().items() if value is not None} for one in frames)
     document = {
@@ -151,9 +150,7 @@ def write_perfetto(session: Session, target: Path) -> int:
         if 0 < (time := kernel.profile.number(metrics.DURATION) or 0) < LONGEST
     }
     if not timed:
-        raise UsageError(
-            "no launch here has a duration", remedies=[f"profile with --metrics {metrics.DURATION}"]
-        )
+        raise UsageError("no launch here has a duration", f"profile with --metrics {metrics.DURATION}")
     trace = _Trace()
     # Samples are read of one launch at a time: those of a long run would not fit into memory.
     sampled = session.read(position for position in timed if session.kernels[position].profile.sampled)

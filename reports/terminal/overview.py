@@ -267,5 +267,5 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             remedy = f"did you mean '{close[0]}'?" if close else "name one of these, or leave out --section"
-            raise UsageError(f"there is no section '{name}'", found=", ".join(known), remedies=[remedy])
+            raise UsageError(f"there is no section '{name}'", remedy, found=", ".join(known))
     return [(name, title) for name, title in known.items() if not sections or name in sections]

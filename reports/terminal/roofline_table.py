@@ -121,8 +121,8 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
         missing = next((row.result for row in rows if isinstance(row.result, NotCollected)), None)
         raise UsageError(
             "no kernel has a roofline point to draw",
+            *([] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"]),
             found="" if missing is not None else _why_none(rows[0].result),
-            remedies=[] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"],
         )
     with drawing(), new_file(path) as temporary:
         picture.figure.savefig(temporary, dpi=160)

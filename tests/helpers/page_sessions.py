@@ -172,7 +172,7 @@ def hostile_session(profiles: tuple[KernelProfile, ...]) -> Session:
         title=HOSTILE,
         run=replace(run, directory=Path("hostile"), info=info, stages=stages, results=results),
         kernels=(*base.kernels, loose),
-        unread=(ReportError(HOSTILE, remedies=[HOSTILE], found=HOSTILE),),
+        unread=(ReportError(HOSTILE, HOSTILE, found=HOSTILE),),
     )
 
 

@@ -393,7 +393,7 @@ def test_pytest_prints_nothing_that_a_log_obeys(hostile: Path, tmp_path: Path, s
 
 
 def test_exceptions_are_harmless_wherever_they_are_printed() -> None:
-    error = GemmprofError("::error::a\nb", found="\n::set-output::x\n##vso[task]", remedies=["\n::c::"])
+    error = GemmprofError("::error::a\nb", "\n::c::", found="\n::set-output::x\n##vso[task]")
     assert_harmless(str(error))
 
 
