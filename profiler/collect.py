@@ -271,7 +271,11 @@ def continued(
     known = {(record.stage.ladder, record.stage.number): record for record in old.stages}
     for record in records:
         before = known.get((record.stage.ladder, record.stage.number))
-        if before is not None and not _same_code(before, record) and _has_results(old, before):
+        if before is None or before.source_hash == record.source_hash:
+            continue
+        same_machine_code = record.sass != "" and before.sass == record.sass
+        kept = any(_is_kept(result) for result in old.results if old.record_of(result) == before)
+        if kept and not same_machine_code:
             reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
     if reasons:
         raise RunError(
@@ -301,16 +305,6 @@ def _other_tools(old: Run, versions: Mapping[str, str]) -> list[str]:
         for name in names
         if name in versions and old.info.versions.get(name, versions[name]) != versions[name]
     ]
-
-
-def _same_code(before: StageRecord, now: StageRecord) -> bool:
-    """Whether results of the one are results of the other: of one source, or of one machine code."""
-    return before.source_hash == now.source_hash or (now.sass != "" and before.sass == now.sass)
-
-
-def _has_results(run: Run, record: StageRecord) -> bool:
-    """Whether anything of the stage is kept that its source decided."""
-    return any(_is_kept(result) for result in run.results if run.record_of(result) == record)
 
 
 def _is_kept(result: StageResult) -> bool:

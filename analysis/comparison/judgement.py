@@ -84,13 +84,6 @@ def _limit(values: Sequence[float], centre: float, without: float) -> float:
     return clip * MAD_TO_SIGMA * statistics.median(abs(value - centre) for value in values) or without
 
 
-def huber_weights(values: Sequence[float], centre: float) -> list[float]:
-    """1 for values near the centre, less for those beyond `CLIP` robust standard deviations (Huber 1964)."""
-    limit = _limit(values, centre, math.inf)
-    distances = (abs(value - centre) for value in values)
-    return [1.0 if distance <= limit else limit / distance for distance in distances]
-
-
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """Normal distributions around 0, of several standard deviations: an error whose own size is not known for sure."""
@@ -452,7 +445,11 @@ def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> tuple[Batch, tup
     if left.count != right.count or left.count < 4 or not (left.logs and right.logs):
         return None
     differences = tuple(second - first for first, second in zip(left.logs, right.logs, strict=True))
-    weights = huber_weights(differences, statistics.median(differences))
+    middle = statistics.median(differences)
+    limit = _limit(differences, middle, math.inf)
+    # Beyond `CLIP` robust standard deviations a pair weighs less the further it lies (Huber 1964).
+    distances = [abs(one - middle) for one in differences]
+    weights = [1.0 if distance <= limit else limit / distance for distance in distances]
     first, second = (statistics.fmean(side.logs, weights) for side in (left, right))
     squares = clipped_squares(differences, second - first)
     spread = [statistics.pstdev(batch.logs) for batch in (left, right)]

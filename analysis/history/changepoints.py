@@ -243,10 +243,6 @@ def long_run_noise(logs: npt.NDArray[np.float64]) -> float:
 CHANCE = 5.5
 
 
-def _bound(count: int) -> float:
-    return BOUND + SMALL_SAMPLE / count
-
-
 def _winsorised(logs: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
     """Values drawn in to `WINSOR` noise scales around the levels before, around and behind them.
 
@@ -274,7 +270,7 @@ def _cuts(values: npt.NDArray[np.float64], start: int, stop: int, noise: float) 
     right = (sums[-1] - sums[k - 1]) / (count - k)
     statistic = np.sqrt(k * (count - k) / count) * np.abs(right - left) / noise
     for index in np.argsort(statistic)[::-1]:
-        if statistic[index] < _bound(count):
+        if statistic[index] < BOUND + SMALL_SAMPLE / count:
             return []
         cut = int(k[index])
         if _agree(part[:cut], part[cut:], noise):

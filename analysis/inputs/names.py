@@ -60,18 +60,14 @@ def labels(names: Iterable[str]) -> dict[str, str]:
             if len(overloads) > 1:
                 parameters = _told_apart([_parse(split[name][1]) for name in overloads])
                 found.update({n: shown[body] + p for n, p in zip(overloads, parameters, strict=True)})
-    return _distinct({name: found[name] for name in distinct})
+    # The full name where two kernels would share a label.
+    count = Counter(found.values())
+    return {name: found[name] if count[found[name]] == 1 else name for name in distinct}
 
 
 def label(name: str) -> str:
     """The label of a kernel that is looked at alone, where nobody knows what else its report holds."""
     return labels([name])[name]
-
-
-def _distinct(found: dict[str, str]) -> dict[str, str]:
-    """The labels, with the full name where two kernels would share one."""
-    count = Counter(found.values())
-    return {name: label if count[label] == 1 else name for name, label in found.items()}
 
 
 def _split(name: str) -> tuple[str, str]:

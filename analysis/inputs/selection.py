@@ -201,16 +201,12 @@ def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candida
     """Those that a selection means, ``top`` and ``within`` heeded."""
     if wanted.within is not None:
         candidates = selected(candidates, wanted.within)
-    return _within_top([c for c in candidates if wanted.matches(c)], wanted.top)
-
-
-def _within_top(candidates: Sequence[Candidate], top: int | None) -> list[Candidate]:
-    """The launches whose kernels are among the ``top`` that took the most time (None: all)."""
+    meant = [candidate for candidate in candidates if wanted.matches(candidate)]
     total: dict[str, float] = {}
-    for candidate in candidates:
+    for candidate in meant:
         total[candidate.name] = total.get(candidate.name, 0.0) + candidate.duration_ns
-    kept = set(sorted(total, key=lambda name: total[name], reverse=True)[:top])
-    return [candidate for candidate in candidates if candidate.name in kept]
+    kept = set(sorted(total, key=lambda name: total[name], reverse=True)[: wanted.top])
+    return [candidate for candidate in meant if candidate.name in kept]
 
 
 def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:

@@ -56,13 +56,6 @@ def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:
         return None
 
 
-def _parameters(stage: Stage) -> dict[str, int]:
-    """The stage's letters."""
-    if any(type(value) is not int or value < 0 for value in stage.parameters.values()):
-        raise ExpressionError("tile parameters are whole numbers from 0 on")
-    return dict(stage.parameters)
-
-
 def _positive(text: str, names: Mapping[str, int]) -> int:
     value = evaluate(text, names)
     if value < 1:
@@ -75,7 +68,9 @@ class _Model:
 
     def __init__(self, stage: Stage, declared: Addresses, problem: Problem) -> None:
         self._stage, self._declared, self._problem = stage, declared, problem
-        self._letters = {**_parameters(stage), "M": problem.m, "N": problem.n, "K": problem.k}
+        if any(type(value) is not int or value < 0 for value in stage.parameters.values()):
+            raise ExpressionError("tile parameters are whole numbers from 0 on")
+        self._letters = {**stage.parameters, "M": problem.m, "N": problem.n, "K": problem.k}
         a, c = (ELEMENT_TYPES.get(name, FLOAT32).bytes for name in (problem.dtype, problem.c_dtype))
         self._element_bytes = {"A": a, "B": a, "C": c}
 

@@ -196,7 +196,11 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
         if admitted >= blocks:
             continue
         if resource == "registers":
-            registers = _registers_for(present, blocks)
+            # The most with which the registers admit so many blocks.
+            fewer = range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1)
+            answers = ((n, _changed(present, registers_per_thread=n)) for n in fewer)
+            admitting = (n for n, after in answers if after and after.block_limits["registers"] >= blocks)
+            registers = next(admitting, None)
             if registers is None:
                 return None
             words.append(f"≤ {registers} registers per thread")
@@ -218,13 +222,6 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
     if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
         return None
     return Suggestion(tuple(resources), " and ".join(words), after)
-
-
-def _registers_for(present: Occupancy, blocks: int) -> int | None:
-    """The most registers per thread with which the registers admit ``blocks``."""
-    fewer = range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1)
-    answers = ((registers, _changed(present, registers_per_thread=registers)) for registers in fewer)
-    return next((n for n, after in answers if after and after.block_limits["registers"] >= blocks), None)
 
 
 def _shared_memory_for(present: Occupancy, blocks: int) -> int | None:

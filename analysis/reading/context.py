@@ -27,22 +27,17 @@ def rule_results(data: bytes) -> Iterator[RuleResult]:
     rule = decode(messages.Rule, data)
     for body in rule.bodies:
         for item in body.items:
-            result = _rule_item(rule, item)
-            if result.message or result.tables:
-                yield result
-
-
-def _rule_item(rule: messages.Rule, item: messages.RuleItem) -> RuleResult:
-    return RuleResult(
-        rule=rule.name,
-        section=rule.section,
-        title=item.message.title,
-        message=item.message.text,
-        severity=_RULE_SEVERITIES.get(item.message.severity, "none"),
-        estimated_speedup=item.speedup.percent if item.speedup.HasField("percent") else None,
-        speedup_scope=_SPEEDUP_SCOPES.get(item.speedup.scope),
-        tables=tuple(_rule_table(table) for table in item.tables),
-    )
+            if item.message.text or item.tables:
+                yield RuleResult(
+                    rule=rule.name,
+                    section=rule.section,
+                    title=item.message.title,
+                    message=item.message.text,
+                    severity=_RULE_SEVERITIES.get(item.message.severity, "none"),
+                    estimated_speedup=item.speedup.percent if item.speedup.HasField("percent") else None,
+                    speedup_scope=_SPEEDUP_SCOPES.get(item.speedup.scope),
+                    tables=tuple(_rule_table(table) for table in item.tables),
+                )
 
 
 def _rule_table(table: messages.RuleTable) -> dict[str, Any]:

@@ -389,19 +389,17 @@ class ReportReader:
         )
         for index, item in wanted:
             if only is not None and index and index - 1 not in only:
-                self._follow(order, self.frame.workloads[index - 1])
+                # Nobody asked for the launch before: the one behind it may stand in the report twice.
+                passed = self.frame.workloads[index - 1]
+                with suppress(WireError):  # who reads it says what is wrong with it
+                    message = undecoded(self.frame.read(passed.start, passed.end), passed.kind)
+                    deque(order.follow(passed.process, *place_of(message)), maxlen=0)
             try:
                 result = next(results)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
             found = (*of_report, *order.doubts(result, item), *values.doubts(result.profile))
             yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
-
-    def _follow(self, order: Order, item: Item) -> None:
-        """Pass by a launch that nobody asked for: the one behind it may stand in the report twice."""
-        with suppress(WireError):  # who reads it says what is wrong with it
-            message = undecoded(self.frame.read(item.start, item.end), item.kind)
-            deque(order.follow(item.process, *place_of(message)), maxlen=0)
 
 
 def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str]:

@@ -72,7 +72,11 @@ def series_of(profile: KernelProfile, metrics: Collection[str] | None = None) ->
         profile: read with the instance values of these metrics and of the sampler's own (`SAMPLER`).
         metrics: those of ``profile.sampled`` to give; None for all.
     """
-    in_pass = _passes(profile)
+    groups = profile.instances.get(m.SAMPLED_IN_PASS)
+    in_pass: dict[str, int] = {}
+    for sampled_in, names in groups.items() if groups is not None else ():
+        if isinstance(sampled_in, int) and isinstance(names, str):
+            in_pass.update(dict.fromkeys(names.split(","), sampled_in))
     marks: dict[int | None, tuple[tuple[Times, npt.NDArray[np.float64]] | None, int | None, int | None]] = {}
     stamps_of: dict[bytes, Times] = {}
     for metric in profile.sampled:
@@ -91,16 +95,6 @@ def series_of(profile: KernelProfile, metrics: Collection[str] | None = None) ->
             )
         switches, began, ended = marks[number]
         yield Series(metric, number, stamps, values, _kept(stamps, switches), began, ended)
-
-
-def _passes(profile: KernelProfile) -> dict[str, int]:
-    """The pass that sampled each metric."""
-    groups = profile.instances.get(m.SAMPLED_IN_PASS)
-    found: dict[str, int] = {}
-    for number, names in groups.items() if groups is not None else ():
-        if isinstance(number, int) and isinstance(names, str):
-            found.update(dict.fromkeys(names.split(","), number))
-    return found
 
 
 def _columns(profile: KernelProfile, metric: str) -> tuple[Times, npt.NDArray[np.float64]] | None:

@@ -126,10 +126,13 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
     kept = _within_argument(ranked[:limit])
     everything = sum(total.values())
-    suitable = {
-        key: _suitable(wanted[key], 0.0 if every or total[key] < MINOR * everything else NEAR_LONGEST)
-        for key in kept
-    }
+    # The invocations that stand for a kernel: wanted, and of one that matters nearly as long as the longest.
+    suitable = {}
+    for key in kept:
+        near = 0.0 if every or total[key] < MINOR * everything else NEAR_LONGEST
+        meant = [(number, launch.duration) for number, launch in wanted[key] if launch.wanted]
+        longest = max(duration for _, duration in meant)
+        suitable[key] = {number for number, duration in meant if duration >= near * longest}
     names = {str(key[0]) for key in kept}
     lengths = [length for (key, _), length in counts.items() if key[0] in names]
     invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable, lengths)
@@ -156,12 +159,6 @@ def _within_argument(keys: Sequence[tuple[object, ...]]) -> list[tuple[object, .
             break
         kept.append(key)
     return kept
-
-
-def _suitable(members: Sequence[tuple[int, Launch]], near: float) -> set[int]:
-    """Numbers of the invocations that stand for a kernel: wanted, and at least so near to the longest."""
-    longest = max(launch.duration for _, launch in members if launch.wanted)
-    return {number for number, launch in members if launch.wanted and launch.duration >= near * longest}
 
 
 def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[int]) -> list[int]:

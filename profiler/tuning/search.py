@@ -135,8 +135,15 @@ class Searching:
         with counted_interrupts() as interrupts:
             try:
                 self._try(interrupts)
-                if interrupts:
-                    self._end(interrupts)
+                if interrupts:  # what was begun is kept, until a second Ctrl-C
+                    self._progress.note(
+                        "interrupted: ending after the candidates at hand (Ctrl-C again: at once)"
+                    )
+                    self._places.cancel_waiting()
+                while interrupts and self._measuring and len(interrupts) < 2:
+                    for ended in wait(self._measuring, POLL_SECONDS, FIRST_COMPLETED).done:
+                        with suppress(NotBegun):
+                            self._take(ended)
             finally:
                 for future in self._compiling:
                     future.cancel()
@@ -157,15 +164,6 @@ class Searching:
                 break
             for future in wait(waiting, POLL_SECONDS, FIRST_COMPLETED).done:
                 self._take(future)
-
-    def _end(self, interrupts: Sequence[int]) -> None:
-        """Keep what was begun, until a second Ctrl-C."""
-        self._progress.note("interrupted: ending after the candidates at hand (Ctrl-C again: at once)")
-        self._places.cancel_waiting()
-        while self._measuring and len(interrupts) < 2:
-            for future in wait(self._measuring, POLL_SECONDS, FIRST_COMPLETED).done:
-                with suppress(NotBegun):
-                    self._take(future)
 
     def _propose(self, first: Sequence[Parameters], end: int) -> None:
         """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""

@@ -115,7 +115,9 @@ def _search(folder: Path, condition: conditions.Condition, asked: str, limit: in
             longest = _stacked(
                 readers.map(lambda part: _part(folder, part, live[part], shown).take(rows[part]), rows)
             )
-        found = _numbers(longest)
+        # What is no number (NaN, which is larger than all where tables are sorted) is absent.
+        parts = zip(longest.column_names, longest.columns, strict=True)
+        found = pa.table({n: _number(one) if pa.types.is_floating(one.type) else one for n, one in parts})
         if nameless := [name for name in IDENTITY if found[name].null_count]:
             raise RefusedFileError(folder, f"is damaged: a launch without its {nameless[0]}")
         order = [(DURATION, "descending"), ("report", "ascending"), ("launch", "ascending")]
@@ -158,12 +160,6 @@ def _longest(met: pa.Table, limit: int | None) -> dict[str, pa.ChunkedArray]:
         if (least := durations[last.as_py()]).is_valid:
             met = met.filter(pc.greater_equal(durations, least))
     return {part: met.filter(pc.equal(met[PART], part))[ROW] for part in pc.unique(met[PART]).to_pylist()}
-
-
-def _numbers(launches: pa.Table) -> pa.Table:
-    """The numbers alone, with what is none (NaN, which is larger than all where tables are sorted) as absent."""
-    parts = zip(launches.column_names, launches.columns, strict=True)
-    return pa.table({name: _number(one) if pa.types.is_floating(one.type) else one for name, one in parts})
 
 
 def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:

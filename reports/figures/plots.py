@@ -242,7 +242,8 @@ def draw_roofs(
             fontsize=9,
             color=PALETTE["sm"],
         )
-    angle = _angle_of_slope_one(axes)
+    (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
+    angle = math.degrees(math.atan2(y1 - y0, x1 - x0))  # of a line of slope 1 on these axes
     above = free_of is not None and highest / free_of > free_of / bottom
     for place, memory in enumerate(memories):
         start = max(left, bottom / memory.peak)
@@ -291,12 +292,6 @@ def _labels_of_roofs(computes: Sequence[ComputeRoof]) -> Iterator[tuple[ComputeR
         yield group[0], ", ".join(dict.fromkeys(roof.label for roof in group))
 
 
-def _angle_of_slope_one(axes: Any) -> float:
-    """Degrees at which a line of slope 1 rises on these logarithmic axes."""
-    (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
-    return math.degrees(math.atan2(y1 - y0, x1 - x0))
-
-
 def _decades(axis: Any, low: float, high: float, text: Callable[[float], str]) -> None:
     """Ticks at powers of ten (1, 3, 10 … over short axes), written without exponents."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -338,9 +333,11 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePict
         memories = _highest([point.memory for _, point in placed], "level")
         top = max(roofs, key=lambda roof: roof.peak)
         draw_roofs(axes, [point for _, point in placed], top, roofs, memories)
-        crowd = _crowd(placed)
-        box = _empty_box(axes, placed, memories) if crowd else None
-        crowd = crowd if box is not None else []
+        # The steps near the fastest one, if they are too many to be told apart on axes of several decades.
+        best = max(point.achieved for _, point in placed)
+        near = [(step, point) for step, point in placed if point.achieved >= best / CROWD_FACTOR]
+        box = _empty_box(axes, placed, memories) if 4 <= len(near) < len(placed) else None
+        crowd = near if box is not None else []
         _steps(axes, placed, named=[item for item in placed if item not in crowd], path=path)
         if box is not None:
             _inset(axes, placed, crowd, box, path=path)
@@ -359,13 +356,6 @@ Placed = tuple[Step, RooflinePoint]
 Roof = TypeVar("Roof", ComputeRoof, MemoryRoof)
 
 CROWD_FACTOR = 1.8  # steps within this factor of the fastest are a crowd: an inset shows them larger
-
-
-def _crowd(placed: Sequence[Placed]) -> list[Placed]:
-    """The steps near the fastest one, if they are too many to be told apart on axes of several decades."""
-    best = max(point.achieved for _, point in placed)
-    near = [(step, point) for step, point in placed if point.achieved >= best / CROWD_FACTOR]
-    return near if len(near) >= 4 and len(near) < len(placed) else []
 
 
 Box = tuple[float, float, float, float]  # left, bottom, width and height, as shares of the axes

@@ -238,11 +238,6 @@ def _size(what: str, at: int) -> Column:
     return "int64", lambda one, _: getattr(one.profile.launch, what)[at]
 
 
-def _dram_rate(one: KernelAnalysis) -> float | None:
-    roofs = one.field(Roofline, "memory_roofs") or ()
-    return next((roof.achieved for roof in roofs if roof.level == "dram"), None)
-
-
 # Type and value of each column; what was not collected is NA or NaN.
 _COLUMNS: dict[str, Column] = {
     "report": ("string", lambda one, _: one.profile.report),
@@ -262,7 +257,13 @@ _COLUMNS: dict[str, Column] = {
     **{name: _of_light(name) for name in ("duration_ns", "sm_clock_hz", "sm_percent", "memory_percent")},
     **{name: _of_light(name) for name in ("l1_percent", "l2_percent", "dram_percent")},
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
-    "bytes_per_second": ("float64", lambda one, _: _dram_rate(one)),
+    "bytes_per_second": (
+        "float64",
+        lambda one, _: next(
+            (roof.achieved for roof in one.field(Roofline, "memory_roofs") or () if roof.level == "dram"),
+            None,
+        ),
+    ),
     "theoretical_occupancy_percent": (
         "float64",
         lambda one, _: one.field(LaunchOccupancy, "theoretical_percent"),

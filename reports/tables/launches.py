@@ -20,7 +20,7 @@ from gemmprof.analysis.inputs.families import Census
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.reading.values import InstanceTable
-from gemmprof.model import Instances, KernelProfile, MetricValue
+from gemmprof.model import KernelProfile, MetricValue
 
 CODE_COLUMNS: dict[str, type] = {
     "report": str,
@@ -123,16 +123,14 @@ def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str
     known: set[Any] = set(code)
     executed = profile.instances.get(m.INSTRUCTIONS_BY_ADDRESS)
     known.update(executed.keys if executed is not None else ())
-    # The first address may lie in another function, which this one calls.
-    names = [
-        name for name in profile.instances if any(key in known for key in _keys(profile.instances, name))
-    ]
-    return {name: dict(profile.instances[name].items()) for name in names}
-
-
-def _keys(table: Mapping[str, Instances], name: str) -> Iterable[Any]:
-    """Keys of the values of a metric; the values need not be decoded for them."""
-    return table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
+    found = {}
+    table = profile.instances
+    for name in table:
+        # The values need not be decoded for their keys; the first address may lie in another function, which is called.
+        keys = table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
+        if any(key in known for key in keys):
+            found[name] = dict(table[name].items())
+    return found
 
 
 def lines_of(code: pa.Table) -> pa.Table:

@@ -116,12 +116,9 @@ def _places(
     yield Frame(base_name(lines[-1][0]), lines[-1][0])
     for (file, line), function in zip(reversed(lines), reversed(functions), strict=True):
         yield Frame(function, file)
-        yield Frame(f"{base_name(file)}:{line} {_line_of(texts, file, line)}".rstrip(), file, line)
-
-
-def _line_of(texts: Mapping[str, Sequence[str]], file: str, line: int) -> str:
-    lines = texts.get(file, ())
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        known = texts.get(file, ())
+        text = known[line - 1].strip() if 0 < line <= len(known) else ""
+        yield Frame(f"{base_name(file)}:{line} {text}".rstrip(), file, line)
 
 
 _BEGIN, _END, _COUNT = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END, TrackEvent.TYPE_COUNTER

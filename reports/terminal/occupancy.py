@@ -37,13 +37,6 @@ def _print_table(console: Console, rows: Sequence[Row], *, right: Collection[int
     console.print(table)
 
 
-def _examples(target: Product) -> str:
-    """The GPU's name, or two products of its architecture."""
-    if target.name:
-        return target.name
-    return ", ".join([p.name for p in PRODUCTS if p.compute_capability == target.compute_capability][:2])
-
-
 def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     """The answers for one configuration on several GPUs."""
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
@@ -53,7 +46,9 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     numbers = ["Blocks/SM", "Warps/SM", "Occupancy", *["Blocks/GPU"] * on_gpu]
     rows: list[Row] = [[(head, "bold") for head in ("", "GPU", *numbers, "Limited by")]]
     for target, answer in answers:
-        head = (".".join(map(str, target.compute_capability)), visible(_examples(target)))
+        capability = target.compute_capability
+        alike = [product.name for product in PRODUCTS if product.compute_capability == capability]
+        head = (".".join(map(str, capability)), visible(target.name or ", ".join(alike[:2])))
         if isinstance(answer, OccupancyError):
             rows.append([*head, *[DASH] * len(numbers), (answer.message, "red")])
             continue

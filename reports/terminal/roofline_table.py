@@ -79,11 +79,6 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
         for row in drawn:
             yield Text(visible(row.name), style="bold")
             yield points_table([("", row.points)], width=width)
-    yield from _absent(rows)
-
-
-def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
-    """Why kernels have no row, each reason once."""
     without = ((_why_none(row.result), row.name) for row in rows if not row.points)
     for reason, names in grouped(without).items():
         more = f" and {len(names) - 3:,} more" if names[3:] else ""
@@ -113,7 +108,12 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
         picture = figures.kernel_roofline(found[0][1])
     else:
         steps = [
-            figures.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
+            figures.Step(
+                str(place if row.page.record is None else row.page.record.stage.number),
+                row.page.label,
+                result,
+                row.page.is_yardstick,
+            )
             for place, (row, result) in enumerate(found)
         ]
         picture = figures.ladder_roofline(steps, path=all(row.page.record is not None for row, _ in found))
@@ -126,7 +126,3 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
         )
     with drawing(), new_file(path) as temporary:
         picture.figure.savefig(temporary, dpi=160)
-
-
-def _mark(row: KernelRoofline, place: int) -> str:
-    return str(row.page.record.stage.number if row.page.record is not None else place)
