@@ -246,21 +246,12 @@ def _is_disassembled(sass: Iterable[str]) -> bool:
     return any(text.strip() not in _UNKNOWN_SASS for text in sass)
 
 
-def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
-    """A native reader that ends with the stack."""
-    reader = NativeReader(folder)
-    stack.callback(reader.stop)
-    return reader
-
-
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
     """A path under which a child finds these bytes, and that leaves nothing behind however this process ends."""
     if system.MEMORY_FILES:
         with os.fdopen(os.memfd_create("gemmprof-kernel"), "wb", buffering=0) as file:
-            view = memoryview(content)
-            while view:
-                view = view[file.write(view) :]
+            system.write_all(file.fileno(), content)
             yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
         return
     with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
@@ -373,7 +364,13 @@ class Lookup:
             # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
             try:
                 with ExitStack() as fresh:
-                    found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
+
+                    def one_shot(folder: str) -> NativeReader:
+                        reader = NativeReader(folder)
+                        fresh.callback(reader.stop)
+                        return reader
+
+                    found = self._ask(content, one_shot, units=names)["units"]
             except ReportError:
                 return {name: unit_by_name(name) for name in names}
             answer = {name: str(found.get(name, "")) for name in names}
@@ -491,7 +488,13 @@ def chip_report(frame: Frame, workload: Item, names: Iterable[str]) -> bytes:
         found = decode(messages.KernelIdentity, data, most=MAX_BYTES).metrics
     else:  # where the three other kinds hold their metrics
         found = decode(messages.RangeResult, data, most=MAX_BYTES).metrics
-    kept = _placeholder()
+    # The fields that a launch must have.
+    one, called = messages.Dimensions(x=1, y=1, z=1).SerializeToString(), b"workload"
+    kept = messages.KernelIdentity(
+        thread=1, call=1, first_pointer=1, second_pointer=1, api=3,
+        mangled_name=called, function_name=called, demangled_name=called,
+        grid_offset=one, grid=one, block=one, source=b"",
+    )  # fmt: skip
     numbers = _keep_metrics(frame, kept, found, (m.DEVICE_ATTRIBUTE_PREFIX,))
     for name in names:
         if name not in numbers:
@@ -528,14 +531,3 @@ def _one_launch(
     launch = kept.SerializeToString()
     parts.append(ncu_frame.block_bytes([launch], kind="kernel", process=process, strings=names))
     return b"".join(parts)
-
-
-def _placeholder() -> messages.KernelIdentity:
-    """The fields that a launch must have."""
-    one = messages.Dimensions(x=1, y=1, z=1).SerializeToString()
-    name = b"workload"
-    return messages.KernelIdentity(
-        thread=1, call=1, first_pointer=1, second_pointer=1, api=3,
-        mangled_name=name, function_name=name, demangled_name=name,
-        grid_offset=one, grid=one, block=one, source=b"",
-    )  # fmt: skip

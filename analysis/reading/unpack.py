@@ -191,41 +191,30 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
 
 def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
     """Unpack ``packed`` into a temporary file without a name."""
-    out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
-    try:
-        written = 0
-        for chunk in foreign_files.unpack(packed):
-            if not written and not (chunk.startswith(MAGIC) or foreign_files.is_packed(chunk)):
-                raise _foreign(path, chunk[:64], "inside its compression ")
-            written += len(chunk)
-            if written > limit:
-                raise ReportError(
-                    f"{path} unpacks to more than {limit >> 20} MiB, which no report of its size does",
-                    f"if you trust it, unpack it yourself: it may grow {MAX_RATIO} times at most here",
-                )
-            view = memoryview(chunk)
-            while view:
-                view = view[out.write(view) :]
+    with ExitStack() as unless_whole:
+        made = unless_whole.enter_context(tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))
+        out = cast(BinaryIO, made)
+        try:
+            written = 0
+            for chunk in foreign_files.unpack(packed):
+                if not written and not (chunk.startswith(MAGIC) or foreign_files.is_packed(chunk)):
+                    raise _foreign(path, chunk[:64], "inside its compression ")
+                written += len(chunk)
+                if written > limit:
+                    raise ReportError(
+                        f"{path} unpacks to more than {limit >> 20} MiB, which no report of its size does",
+                        f"if you trust it, unpack it yourself: it may grow {MAX_RATIO} times at most here",
+                    )
+                system.write_all(out.fileno(), chunk)
+        except foreign_files.UnpackError as error:
+            raise damaged(path, "its compressed data does not unpack", str(error)) from None
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            room = [f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"] * full
+            problem = f"{path} cannot be unpacked"
+            raise UnreachableError.of(path, problem, *room, found=str(error)) from error
+        unless_whole.pop_all()
         return out
-    except foreign_files.UnpackError as error:
-        out.close()
-        raise damaged(path, "its compressed data does not unpack", str(error)) from None
-    except OSError as error:
-        out.close()
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise UnreachableError.of(
-            path,
-            f"{path} cannot be unpacked",
-            *(
-                [f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"]
-                if full
-                else []
-            ),
-            found=str(error),
-        ) from error
-    except BaseException:
-        out.close()
-        raise
 
 
 def no_such_file(path: str | os.PathLike[str]) -> UnreachableError:

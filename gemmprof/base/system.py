@@ -212,7 +212,7 @@ def in_time(work: Callable[[], Made], seconds: float) -> Made:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write to a child that may not read at once: a part at a time."""
+    """Write all of it: who reads a pipe may not read at once, and a file takes at most two gigabytes at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +18,7 @@ import gemmprof
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.progress import SILENT, Progress
-from gemmprof.base.system import cache_directory
+from gemmprof.base.system import cache_directory, in_time
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -105,16 +104,12 @@ def connected(where: str | Jobs, *, wait: float = 0.0, progress: Progress = SILE
         UsageError: the extra is not installed, an option is not known, or there is no such scheduler file.
         DeviceError: nobody answers.
     """
-    _quiet()
+    # What Dask tells its log is for its own debugging; what matters is said by us.
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         address = stack.enter_context(_started(where)) if isinstance(where, Jobs) else where
         yield stack.enter_context(_client(address, wait, progress))
-
-
-def _quiet() -> None:
-    """What Dask tells its log is for its own debugging; what matters is said by us."""
-    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager
@@ -373,14 +368,8 @@ def bounded(call: Callable[[], Any]) -> None:
 
     A worker that was stopped (SIGSTOP, a machine that swaps) would be waited for until the scheduler gives it up.
     """
-
-    def tell() -> None:
-        with suppress(Exception):
-            call()
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    thread.join(ANSWER_SECONDS)
+    with suppress(Exception):
+        in_time(call, ANSWER_SECONDS)
 
 
 class ResultLost(Exception):
