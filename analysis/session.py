@@ -426,9 +426,12 @@ def _select(
             unread.add(path)  # reading it in full will say what is wrong
             continue
         profiles += launches
-        if report.run is not None:
-            names = _stage_names(report.run, report.name, launches)
-            stages.update({(path, index): name for index, name in names.items()})
+        run = report.run
+        for result in run.results if run is not None else ():
+            launch = stage_launch(run, result, launches) if run and result.report == report.name else None
+            if run is not None and launch is not None:
+                stage = run.record_of(result).stage
+                stages[path, launch.index] = f"{stage.number} {stage.name} {stage.title}"
     known = census(profiles)
     candidates = [
         Candidate.of(
@@ -450,17 +453,6 @@ def listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfi
     """The launches of a report (None: all) with their single values alone."""
     with ReportReader(path) as reader:
         return list(reader.profiles(instances=False, rules=False, only=only))
-
-
-def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> dict[int, str]:
-    """Number, name and title of the stage that each launch belongs to."""
-    found = {}
-    for result in run.results:
-        launch = stage_launch(run, result, profiles) if result.report == report else None
-        if launch is not None:
-            stage = run.record_of(result).stage
-            found[launch.index] = f"{stage.number} {stage.name} {stage.title}"
-    return found
 
 
 def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed: bool) -> Session:

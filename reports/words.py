@@ -256,20 +256,15 @@ def _id(one: Explained) -> str:
     return f"{one.family.id:<3} " if one.family is not None else ""
 
 
-def _heading(one: Explained, width: int) -> str:
-    """Id, name and time of a family, in one line."""
-    end = duration(one.explanation) + (f", {one.owner}" if one.owner else "")
-    end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
-    return _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
-
-
 def block(
     one: Explained, width: int, findings: int, facts: int, places: int, *, headed: bool = True
 ) -> Iterator[str]:
     """One family: heading, doubts, so many findings with facts and places, and the conclusion."""
     kernel = one.explanation
     if headed:
-        yield _heading(one, width)
+        end = duration(kernel) + (f", {one.owner}" if one.owner else "")
+        end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
+        yield _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
     for sentence in kernel.trust[: None if places >= WHOLE else 3 if places else 1]:
         yield from _wrapped(sentence, width, "  ! ", "    ")
     for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):

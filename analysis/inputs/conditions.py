@@ -142,25 +142,21 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     if len(tokens) > LONGEST:
         raise _unreadable(text, tokens[LONGEST].position, f"more than {LONGEST:,} words")
     for part in parts_of(found):
-        if isinstance(part, Comparison) and part.unit == "%" and not part.change:
-            _refuse_share(text.strip(), part)
+        a_share = isinstance(part, Comparison) and part.unit == "%" and not part.change
+        # ``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met.
+        if isinstance(part, Comparison) and a_share and unit_of(part.name) not in (None, "%"):
+            asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
+            raise UsageError(
+                f"'{text.strip()}': {part.name} is no per cent",
+                f"a change: '{asked} +{value}%'",
+                f"the value itself: '{asked} {value}'",
+            )
         if asks_change(part) and not two_sides:
             raise UsageError(
                 f"'{text.strip()}' is about a change, which one side does not have",
                 "of two sides: gemmprof diff OLD NEW --fail-if CONDITION",
             )
     return found
-
-
-def _refuse_share(text: str, part: Comparison) -> None:
-    """``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met."""
-    if unit_of(part.name) not in (None, "%"):
-        asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
-        raise UsageError(
-            f"'{text}': {part.name} is no per cent",
-            f"a change: '{asked} +{value}%'",
-            f"the value itself: '{asked} {value}'",
-        )
 
 
 def parts_of(condition: Condition) -> tuple[Comparison | HasFinding | Match, ...]:

@@ -180,6 +180,8 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     known = {metric for metric, counts in finer.items() if counts is not None}
     total = sum_of(executed)
     working = _without_constants(profile, by_opcode)
+    by_category = counts_by_opcode(profile, metrics.EXECUTED_PER_CATEGORY) or {}
+    categories = ((key, sum_of(by_category, [key])) for key in by_category)
     return InstructionMix(
         **collected(InstructionMix, profile),
         executed=total,
@@ -189,7 +191,7 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         classes=_classes(working, total),
         pipes=_pipes(profile),
         ratios=_ratios(working, modifiers, total),
-        categories=_categories(profile),
+        categories=tuple(sorted(categories, key=lambda item: -item[1])),
         missing=GROUP.incomplete(profile.metrics.keys() | known),
     )
 
@@ -230,12 +232,6 @@ def counts_by_opcode(profile: KernelProfile, metric: str) -> dict[str, int] | No
         if not isinstance(value, str) and math.isfinite(value):
             counts[str(key)] = counts.get(str(key), 0) + int(value)
     return profile.named(counts, metric)
-
-
-def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
-    counts = counts_by_opcode(profile, metrics.EXECUTED_PER_CATEGORY) or {}
-    found = ((key, sum_of(counts, [key])) for key in counts)
-    return tuple(sorted(found, key=lambda item: -item[1]))
 
 
 def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:

@@ -118,20 +118,16 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
         session = replace(session, trace=read_trace(trace, [kernel.profile for kernel in session.kernels]))
     name_failures(options, session.failures)
     name_doubts(options, session)
-    _check_redaction(options, session)
-    return session
-
-
-def _check_redaction(options: argparse.Namespace, session: Session) -> None:
-    """Refuse an expression that finds no source file: it was meant to hide one."""
     from gemmprof.analysis.reading.frame import is_redacted
 
-    wanted = getattr(options, "redact_source", None)
+    redacted = getattr(options, "redact_source", None)
     files = {path for kernel in session.kernels for path in kernel.profile.source.files}
-    if wanted and wanted != "all" and files and not any(map(is_redacted, files)):
+    # An expression that finds no source file was meant to hide one.
+    if redacted and redacted != "all" and files and not any(map(is_redacted, files)):
         raise UsageError(
-            f"no source file here has '{wanted}' in its path", f"there are {', '.join(sorted(files)[:6])}"
+            f"no source file here has '{redacted}' in its path", f"there are {', '.join(sorted(files)[:6])}"
         )
+    return session
 
 
 def who(options: argparse.Namespace) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,7 +71,14 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
     elif dtypes:
         ladder = catalog.ladder_of(dtypes[0])
     else:
-        ladder = _ladder_of_stages(getattr(options, "stage", None) or ())
+        # The first that has all stages named: names tell ladders apart, numbers mean the first one.
+        given = getattr(options, "stage", None) or ()
+        listed = [given] if isinstance(given, str) else given
+        words = {word.strip().lower() for selector in listed for word in selector.split(",")}
+        stages = {item.name: {stage.name for stage in item.stages} for item in catalog.LADDERS}
+        named = words & set().union(*stages.values())
+        fitting = (item for item in catalog.LADDERS if named <= stages[item.name])
+        ladder = next(fitting, catalog.LADDERS[0])
     for dtype in dtypes:
         if dtype not in ladder.dtypes:
             raise UsageError(
@@ -79,15 +86,6 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
                 f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder",
             )
     return ladder
-
-
-def _ladder_of_stages(selectors: str | Sequence[str]) -> Ladder:
-    """The first ladder that has all stages named: names tell ladders apart, numbers mean the first one."""
-    listed = [selectors] if isinstance(selectors, str) else selectors
-    words = {word.strip().lower() for selector in listed for word in selector.split(",")}
-    named = words & {stage.name for ladder in catalog.LADDERS for stage in ladder.stages}
-    fitting = (item for item in catalog.LADDERS if named <= {stage.name for stage in item.stages})
-    return next(fitting, catalog.LADDERS[0])
 
 
 def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -32,18 +32,17 @@ def fetch(url: str) -> BinaryIO:
     Raises:
         UnreachableError: it is not there, or the storage does not give it.
     """
-    out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
-    try:
-        system, path = _system(url)
-        source = _in_time(url, lambda: system.open_input_stream(path))
-        while part := _in_time(url, lambda: source.read(COPIED_BYTES)):
-            out.write(part)
-        return out
-    except BaseException as error:
-        out.close()
-        if isinstance(error, OSError):
+    with ExitStack() as unless_whole:
+        out = unless_whole.enter_context(tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))
+        try:
+            system, path = _system(url)
+            source = _in_time(url, lambda: system.open_input_stream(path))
+            while part := _in_time(url, lambda: source.read(COPIED_BYTES)):
+                out.write(part)
+        except OSError as error:
             raise _unreachable(url, error) from None
-        raise
+        unless_whole.pop_all()
+        return cast(BinaryIO, out)
 
 
 def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:

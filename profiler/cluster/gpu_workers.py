@@ -105,7 +105,10 @@ class GpuWorkers:
         moves = 0
         with self._counted(takes):
             while not self.ending:
-                allowed = self._allowed(host, avoid)
+                # The workers that may do it, where not all may.
+                good = {address: facts for address, facts in self.good.items() if address != avoid}
+                here = frozenset(address for address, facts in good.items() if facts["host"] == host)
+                allowed = here or (frozenset(good) if self._gone or avoid else frozenset())
                 try:
                     task = send({"workers": sorted(allowed) or None, "pure": False})
                     if self._ends(task, allowed, leaving):
@@ -117,7 +120,11 @@ class GpuWorkers:
                     pass  # it is done again
                 except remote.GpuGone as error:
                     moves += 1
-                    self._give_up(error)
+                    with self._lock:
+                        new = error.worker not in self._gone
+                        self._gone.add(error.worker)
+                    if new:
+                        self._progress.note(f"worker {error.worker} is left out: {error}")
                     if moves == MAXIMUM_MOVES or not self.good:
                         raise self._nobody(str(error)) from None
                 except Exception as error:
@@ -140,12 +147,6 @@ class GpuWorkers:
                 return False
         return True
 
-    def _allowed(self, host: str, avoid: str) -> frozenset[str]:
-        """The workers that may do a task, where not all may."""
-        good = {address: facts for address, facts in self.good.items() if address != avoid}
-        here = frozenset(address for address, facts in good.items() if facts["host"] == host)
-        return here or (frozenset(good) if self._gone or avoid else frozenset())
-
     @contextlib.contextmanager
     def _counted(self, takes: float) -> Iterator[None]:
         """A task that is waited for: how long nobody answers says something only as long as there are any."""
@@ -159,14 +160,6 @@ class GpuWorkers:
             with self._lock:
                 self._waiting.remove(takes)
                 self._answered = time.monotonic()
-
-    def _give_up(self, error: remote.GpuGone) -> None:
-        """Give no more work to the worker whose GPU is gone."""
-        with self._lock:
-            new = error.worker not in self._gone
-            self._gone.add(error.worker)
-        if new:
-            self._progress.note(f"worker {error.worker} is left out: {error}")
 
     def _watch_workers(self) -> None:
         """Tell who goes; give up where nobody comes for long, or nobody answers."""

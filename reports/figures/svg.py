@@ -174,7 +174,14 @@ def _load() -> None:
     """Import matplotlib, which reads an rc file while it is imported: the one that it comes with."""
     # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    _give_it_a_folder()
+    if "MPLCONFIGDIR" not in os.environ:
+        try:
+            Path.home()
+        except (
+            RuntimeError
+        ):  # older matplotlibs cannot be imported then; where they may not write they find a place
+            os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gemmprof-matplotlib-")
+            atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
     found = importlib.util.find_spec("matplotlib")
     assert found is not None and found.origin is not None, "it is one of gemmprof's dependencies"
     own = Path(found.origin).parent / "mpl-data" / "matplotlibrc"
@@ -192,14 +199,3 @@ def _load() -> None:
             os.chdir(here)
         del os.environ["MATPLOTLIBRC"]
         os.environ.update({name: value for name, value in before.items() if value is not None})
-
-
-def _give_it_a_folder() -> None:
-    """A user without a home: older matplotlibs cannot be imported then. Where they may not write they find a place."""
-    if "MPLCONFIGDIR" in os.environ:
-        return
-    try:
-        Path.home()
-    except RuntimeError:
-        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gemmprof-matplotlib-")
-        atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
