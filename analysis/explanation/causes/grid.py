@@ -126,10 +126,11 @@ def over_time(work: Work) -> tuple[Evidence, ...]:
 def _equal_shares(work: Work) -> bool:
     """Whether all blocks do the same: each instruction was executed a whole number of times by each of them.
 
-    Loops whose length differs from block to block, or depends on data, leave sums that seldom divide by the blocks.
+    Loops whose length differs from block to block, or depends on data, leave sums that seldom divide by the blocks;
+    those of lengths that grow by steps (a triangle) may, so that only SMs which are nearly even confirm it.
     """
     counted = work.executed[work.executed > 0]
-    if not counted.size:
+    if not counted.size or work.imbalance >= SPREAD_OF_EQUALS:
         return False
     blocks = max(1, work.profile.launch.blocks)
     return float(counted[counted % blocks == 0].sum()) >= NEARLY_ALL * float(counted.sum())

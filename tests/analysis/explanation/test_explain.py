@@ -149,6 +149,16 @@ def test_equal_shares_of_a_grid_are_not_uneven(recorded: ReadRecorded) -> None:
     assert "workload_imbalance" not in {one.cause for one in explain(histogram).findings}
 
 
+def test_sums_of_a_triangle_divide_by_its_blocks_and_are_uneven() -> None:
+    """A row takes from all before it, 32 rows a block: each SM has one block, the last one twice the average work."""
+    mixing = one_launch(
+        study_reports(DATA / "variants" / "h200") / "part2.ncu-rep",
+        lambda one: one.function_name == "causal_mix",
+    )
+    assert work(mixing).imbalance > 1.9
+    assert "workload_imbalance" in {one.cause for one in explain(mixing).findings}
+
+
 def test_a_debug_build_is_said_once_and_nothing_else(recorded: ReadRecorded) -> None:
     good = launch(recorded, "ladder_simple", "gemm_naive")
     code = good.source.instructions
