@@ -37,7 +37,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     record,
     touched,
 )
-from gemmprof.analysis.explanation.code.flow import LONG, Loop
+from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -488,9 +488,10 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
 
     Fixed: a thread takes as many elements as make the widest coalesced access of the loop 16 bytes; of each narrower
     one, of the address arithmetic and the loop around it, and of what neighbours compute or load alike, one in so many
-    stays; the sectors stay the same. Where there is no loop, fewer threads have their sums to exchange. Where a thread
-    itself reads what lies side by side, fields of a structure or a stretch of memory, one vector brings several:
-    nothing else changes. Records that are looked up are padded until vectors fit.
+    stays; the sectors stay the same. Where there is no loop, fewer threads have their sums to exchange; where a warp
+    adds up in each round, it takes several rounds at once. Where a thread itself reads what lies side by side, fields
+    of a structure or a stretch of memory, one vector brings several: nothing else changes. Records that are looked up
+    are padded until vectors fit.
     """
     narrow = _narrow(work)
     variants = (*_more_elements(work, narrow), *_vectors(work, narrow))
@@ -552,9 +553,14 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     alike = neighbours_alike(work)
     same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)
     same &= ~work.where(lambda line: line.is_store or line.is_atomic or line.is_branch)
+    inside = np.array([not loops.isdisjoint(around_it) for around_it in work.code.loops_around])
     if None not in loops:
-        same &= np.array([not loops.isdisjoint(around_it) for around_it in work.code.loops_around])
+        same &= inside
     keep[same] = np.minimum(keep[same], np.maximum(ratio, 1.0 / alike[same]))
+    # Fewer lanes hold the row of a round: a warp takes several at once, whose sums take fewer steps.
+    alone = inside & ~work.code.loops_of(np.flatnonzero(work.barriers))
+    keep[alone & _of_sums(work)] = ratio
+    keep[alone & added_up(work)] = ratio * max(0.0, 1.0 + math.log2(ratio) / math.log2(WARP))
     resources = {**same_traffic(work, keep), **fewer}
     # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
     atomics = work.where(lambda line: line.is_atomic)
@@ -771,6 +777,26 @@ def added_up(work: Work) -> Mask:
         before = {one for source in code.sources(at) for one in code.sources(source)}
         if any(shuffles[one] for one in before.union(*(code.readers[use] for use in made))):
             found[[at, *made]] = True
+    return found
+
+
+def _of_sums(work: Work) -> Mask:
+    """What is made of nothing but what the lanes of a warp have added up, and what they have alike."""
+    code, added, alike = work.code, added_up(work), neighbours_alike(work) >= WARP
+    behind = reached(
+        map(int, np.flatnonzero(added)),
+        lambda at: (use for use in code.readers[at] if not work.sass[use].space),
+    )
+    found = np.zeros_like(added)
+    found[[at for at in behind if work.executed[at] > 0]] = True
+    waiting = list(map(int, np.flatnonzero(found & ~added)))
+    while waiting:
+        at = waiting.pop()
+        if found[at] and not all(
+            found[one] or alike[one] or not work.executed[one] for one in code.sources(at)
+        ):
+            found[at] = False
+            waiting += [use for use in code.readers[at] if not added[use]]
     return found
 
 
