@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -36,7 +36,7 @@ from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serv
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Work, elected, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
@@ -45,6 +45,9 @@ ROUNDS = 2.0  # rounds over a row up to which it is short
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
+ALL_WORK = (
+    0.9  # threads with an effect, over those launched, from which on the rest is the rim of what is computed
+)
 MIXED = 0.1  # share of the divided warps that stay
 SHORT_LAUNCH = 10_000.0  # nanoseconds above which a launch's overhead is no finding
 MOSTLY_IDLE = 0.3  # share of the time without a working SM from which on it is
@@ -63,6 +66,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     executed = np.maximum(work.executed, 1.0)
     entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
     entry = entry if entry > 0 else 32.0
+    # Lanes that never have work are threads without work.
+    entry *= (_with_effect(work) or NO_LANE_IDLE).lanes
     active = np.clip(work.threads / executed / entry, 0.0, 1.0)
     # Sorted work leaves some warps mixed, and sorting it costs.
     together = MIXED + (1.0 - MIXED) * active
@@ -202,9 +207,9 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
 
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
-    threads whose number alone keeps them from every store: only those that store are launched. Where a few
-    lanes' vectors hold the row of a warp or block, several rows share it. In Triton, where masked-off lanes execute
-    what all do, only lanes that load anything.
+    threads whose number alone keeps them from every store, lanes of a warp or all of it: only those that store are
+    launched. Where a few lanes' vectors hold the row of a warp or block, several rows share it. In Triton, where
+    masked-off lanes execute what all do, only lanes that load anything.
     """
     if not work.total_executed or not work.executed[0]:
         return
@@ -243,15 +248,17 @@ def _leave_at_once(work: Work) -> Candidate | None:
     )
 
 
-def _as_large_as_the_work(work: Work, name: str, fix: Fix, reach: float, change: str) -> Candidate:
+def _as_large_as_the_work(
+    work: Work, name: str, fix: Fix, reach: float, change: str, most: float = 1.0
+) -> Candidate:
     """So large a share of the threads is launched; the places that the others hold on an SM go to these."""
     occupancy = occupancy_of(work)
     possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
     held = min(possible, work.launched_warps * reach / work.sms)
-    warps = max(1.0, held / max(1.0, work.resident_warps or held))
+    warps = min(1.0 / reach, max(1.0, held / max(1.0, work.resident_warps or held)))
     return Candidate(
         cause="idle_threads",
-        variants=(Variant(name, replace(fix, warps=warps)),),
+        variants=(Variant(name, replace(fix, warps=warps), most=most),),
         change=change,
         evidence=(
             derived("threads that have work / threads launched, at most", reach),
@@ -261,13 +268,26 @@ def _as_large_as_the_work(work: Work, name: str, fix: Fix, reach: float, change:
     )
 
 
-def _with_effect(work: Work) -> tuple[float, float] | None:
-    """Share of the launched threads that store anything, at least and at most; None where it is more than half, or
-    where it is the data that tell which threads do.
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes."""
+
+    least: float
+    most: float
+    lanes: float
+
+
+NO_LANE_IDLE = _Effect(1.0, 1.0, 1.0)
+
+
+@once
+def _with_effect(work: Work) -> _Effect | None:
+    """Which of the launched threads store anything; None where it is nearly all lanes or half of the warps, or where it
+    is the data that tell which.
 
     A thread whose number alone keeps it from every store, atomic and exchange need not be launched.
     """
-    code = work.code
+    code, found = work.code, evaluations(work)
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
@@ -280,22 +300,35 @@ def _with_effect(work: Work) -> tuple[float, float] | None:
     launched = float(work.threads[0])
     if switched is None or not effects.any() or not launched or tensor_copies(work).any():
         return None
-    most = float(switched[effects].sum()) / launched
-    # A warp that stores touches a sector or takes a pass; warps with some lanes idle are divergence.
-    touched = np.where(
-        work.where(lambda line: bool(line.space)), work.global_sectors + work.shared_wavefronts, np.inf
-    )
-    warps = float(np.minimum(work.executed, touched)[effects].sum()) / float(work.executed[0])
-    if max(most, warps) > MOST_LEAVE:
-        return None
+    in_turn = False  # other threads in other rounds
     for at, line in enumerate(code.sass):
         if not line.guard or not work.executed[at]:
             continue
-        to = code.target(at) if line.opcode == "BRA" else len(code.sass) if line.opcode == "EXIT" else at
-        decides = effects[at] or effects[at + 1 : to or at].any()
-        if decides and any(code.by_data[source] for source in code.producers(at, line.guard)):
-            return None
-    return float(switched[effects].max()) / launched, most
+        to = (
+            (code.target(at) or at)
+            if line.opcode == "BRA"
+            else len(code.sass)
+            if line.opcode == "EXIT"
+            else at
+        )
+        if effects[at] or effects[min(at + 1, to) : max(at, to)].any():
+            sources = code.producers(at, line.guard)
+            if any(code.by_data[source] for source in sources):
+                return None
+            in_turn |= any(found.loops[source] for source in sources)
+    rounds_of_all = 1.0 if in_turn else np.maximum(1.0, work.executed / work.executed[0])
+    shares = switched / rounds_of_all / launched
+    # What stands together in the code has the same threads; of others nobody knows.
+    groups: dict[tuple[object, ...], float] = {}
+    for at in map(int, np.flatnonzero(effects)):
+        line = code.sass[at]
+        group = code.block_starts[at], line.when, *(code.producers(at, line.guard) if line.guard else ())
+        groups[group] = max(groups.get(group, 0.0), float(shares[at]))
+    most = sum(groups.values())
+    of_a_warp = float((switched / np.maximum(1.0, work.executed))[effects].max())
+    lanes = min(1.0, of_a_warp * float(work.executed[0]) / launched)
+    too_many = most > MOST_LEAVE if lanes == 1.0 else most >= ALL_WORK
+    return None if too_many else _Effect(max(groups.values()), most, lanes)
 
 
 def _without_effect(work: Work) -> Candidate | None:
@@ -304,7 +337,7 @@ def _without_effect(work: Work) -> Candidate | None:
         return None
     together = bool(work.barriers.any())
     # The threads of one store may or may not be those of another.
-    reach = useful[0] if together else useful[1]
+    reach = useful.least if together else useful.most
     # What fewer warps execute than have an effect stays; loops go in proportion.
     keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
     return _as_large_as_the_work(
@@ -315,8 +348,10 @@ def _without_effect(work: Work) -> Candidate | None:
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
         ),
         reach,
-        f"Launch the threads that have something to store: {100 * (1.0 - useful[1]):.0f} % never do, whatever the data "
-        "are. " + ("Use smaller blocks." if together else "Count only those in the grid."),
+        f"Launch the threads that have something to store: {100 * (1.0 - useful.most):.0f} % never do, whatever the "
+        "data are. " + ("Use smaller blocks." if together else "Count only those in the grid."),
+        # Lanes that leave others alone hold no place of a warp's.
+        within(work, keep) if useful.lanes < 1.0 else 1.0,
     )
 
 

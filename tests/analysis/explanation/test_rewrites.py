@@ -122,6 +122,11 @@ def found(name: str, cause: str) -> Finding:
         ("triton_matmul_one_stage", "memory_latency", "staged"),
         # A thread for each cell of a block of which only the faces are stored.
         ("halo_pack_all_cells", "idle_threads", "faces"),
+        # A warp a matrix of six columns; every second cell of a chess-board: lanes whose number leaves them idle.
+        ("spatial_inertias_six_lanes_of_a_warp", "idle_threads", "five"),
+        ("red_black_half_idle", "idle_threads", "cells"),
+        # Keys one by one, each with a sum over the warp: with eight lanes a key four at once.
+        ("sliding_window_warp_per_query", "narrow_access", "four_keys"),
         # A remainder by the grid's size for each of 19 neighbours.
         ("lbm_d3q19_remainders", "integer_arithmetic", "masked"),
         # Sixteen powers of one base, whose logarithm the compiler takes once: an exponential each.
@@ -837,7 +842,7 @@ def test_two_names_of_the_same_time_are_one_statement() -> None:
     assert all(one.cause != "memory_latency" for loss in explanation.losses for one in loss)
     # Divisions of indices and idle lanes are apart: each is told, and both together save more than one.
     two = explain(study("ising_idle_lanes")[0])
-    assert [loss[0].cause for loss in two.losses][:2] == ["branch_divergence", "integer_arithmetic"]
+    assert [loss[0].cause for loss in two.losses][:2] == ["idle_threads", "integer_arithmetic"]
     assert two.together is not None and two.together > max(loss[0].saves for loss in two.losses)
 
 
