@@ -84,7 +84,6 @@ def load_side(
 
 
 def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[recorded.KernelRecord]:
-    """The kernels of one report."""
     groups: dict[tuple[str, ...], list[KernelProfile]] = {}
     seen: dict[tuple[str, ...], int] = {}
     with ReportReader(path) as reader:

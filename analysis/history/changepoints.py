@@ -70,7 +70,6 @@ class Step:
 
     position: int  # index of the first value behind the step
     ratio: float  # level behind over level before, 1.03 for 3 % more
-    statistic: float  # G at the step, in noise scales
     noise: float  # relative noise of one value (one standard deviation)
 
 
@@ -105,8 +104,7 @@ def find_steps(
     steps = []
     for left, cut, right in zip(edges, edges[1:], edges[2:], strict=False):
         change = np.median(level[cut:right]) - np.median(level[left:cut])
-        statistic = float(np.sqrt((cut - left) * (right - cut) / (right - left)) * abs(change) / noise)
-        steps.append(Step(int(where[cut]), float(np.exp(change)), statistic, noise))
+        steps.append(Step(int(where[cut]), float(np.exp(change)), noise))
     return tuple(steps)
 
 

@@ -96,7 +96,6 @@ class ResultDecoder:
         instances: InstanceTable,
         sampled: tuple[str, ...],
     ) -> Result:
-        """One decoded message."""
         kernel = found if isinstance(found, messages.KernelResult) else None
         if not metrics and not instances:
             raise WireError("a result without metrics")

@@ -26,7 +26,6 @@ LONGEST_SECONDS = 180
 
 
 def _answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to one request."""
     context = module.load_report(request["path"])
     ranges = context.num_ranges()
     found = context.range_by_idx(0) if ranges else None

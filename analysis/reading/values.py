@@ -192,7 +192,6 @@ class MetricDecoder:
         return self._layouts[key]
 
     def _metric(self, data: bytes) -> _Decoded:
-        """One metric, whatever it holds."""
         try:
             metric = _parse_metric(data)
         except DecodeError:

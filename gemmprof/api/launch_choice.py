@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,10 +74,7 @@ def chosen(count: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every
         UsageError: nothing matches the selection.
     """
     if not any(launch.wanted for launch in count.launches):
-        names: dict[str, int] = {}
-        for launch in count.launches:
-            names[launch.name] = names.get(launch.name, 0) + 1
-        raise nothing_selected(wanted, names)
+        raise nothing_selected(wanted, Counter(launch.name for launch in count.launches))
     return choose(count.launches, limit=min(limit, wanted.top or limit), every=every)
 
 

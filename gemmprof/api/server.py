@@ -347,7 +347,6 @@ def _answering(function: Callable[..., str], readers: Readers) -> Callable[..., 
 
 
 def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a worker says to one request."""
     confine(request["roots"])
     made = Tools(Folders([Path(root) for root in request["roots"]]))
     tools = {tool.__name__: tool for tool in (*made.all, made.listing)}

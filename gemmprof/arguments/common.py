@@ -327,6 +327,37 @@ def console(*, stderr: bool = False) -> Console:
     return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
 
 
+def refresh_dataset(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bool:
+    """Bring a data set in line with these inputs; True if some report could not be read.
+
+    Raises:
+        ReportError, UsageError: if the inputs stand for no report.
+    """
+    from gemmprof.base.system import without_modules
+
+    with without_modules("pandas", "numpy"):  # others read
+        from gemmprof.reports.dataset.manifest import update
+        from gemmprof.reports.dataset.rows import reports_below
+    from gemmprof.reports.terminal import found
+
+    reports, problems = reports_below(inputs)
+    name_failures(options, problems)
+    try:
+        done = update(
+            folder,
+            reports,
+            explained=not options.no_findings,
+            processes=options.processes,
+            progress=lambda *state: print(found.progress(*state), file=sys.stderr),
+        )
+    except KeyboardInterrupt:
+        print("what was read is kept: the same command goes on from there", file=sys.stderr)
+        raise
+    for line in found.summary(done):
+        print(line, file=sys.stderr)
+    return bool(done.errors or problems)
+
+
 def columns() -> int:
     """Columns for running text: ``$COLUMNS``, else the terminal's, else 80; never wider than reads well."""
     is_known = "COLUMNS" in os.environ or sys.stdout.isatty()

@@ -200,3 +200,9 @@ READING_PLACE = cluster(
     "where to read", "whose workers read the reports, from storage that they share with this machine"
 )
 READ_THERE = values(wait=DEFAULT_WAIT, reads_on_a_cluster=True)
+# Where thousands of reports are read into a data set (`common.refresh_dataset`).
+DATASET = """
+--processes N>=1        reports read at a time (default: %(default)s)
+--no-findings           do not look for what to change: reads faster
+"""
+READ_INTO_DATASET = values(READ_THERE, processes=2)

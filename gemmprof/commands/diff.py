@@ -146,7 +146,6 @@ def _learn_noise(options: argparse.Namespace) -> int:
 
 
 def _built(options: argparse.Namespace) -> Outcome:
-    """The comparison of two builds."""
     from gemmprof.analysis.comparison.builds import DEFAULT_THREADS, compare_builds, load_build
 
     inputs, other = list(options.inputs), options.other
@@ -179,7 +178,6 @@ def _conditions(options: argparse.Namespace) -> list[str]:
 
 
 def _outcome(options: argparse.Namespace) -> Outcome:
-    """The comparison that the options mean."""
     from gemmprof.analysis.comparison import matching
     from gemmprof.analysis.comparison.control import read_control
     from gemmprof.analysis.comparison.outcome import compare_matches

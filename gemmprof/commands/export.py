@@ -29,8 +29,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gemmprof.arguments import common, dataset_options
-from gemmprof.arguments.declared import FORCE, INPUTS, READ_THERE, READING_PLACE, values
+from gemmprof.arguments import common
+from gemmprof.arguments.declared import DATASET, FORCE, INPUTS, READ_INTO_DATASET, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 from gemmprof.reports.tables import TABLES
 
@@ -45,11 +45,9 @@ ARGUMENTS = f"""{INPUTS}
 --format                file format (default: %(default)s)
 --table/tables NAME…    write this table only; may be repeated ({", ".join(TABLES)})
 [with --format dataset]
-{dataset_options.READING}
+{DATASET}
 {READING_PLACE}"""
-VALUES = values(
-    READ_THERE, dataset_options.VALUES, format={"choices": FORMATS, "default": FORMATS[0]}, tables=TABLES
-)
+VALUES = values(READ_INTO_DATASET, format={"choices": FORMATS, "default": FORMATS[0]}, tables=TABLES)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -96,7 +94,7 @@ def _write_dataset(options: argparse.Namespace) -> int:
             "or choose --format parquet",
         )
     folder = Path(options.output or DEFAULT_FOLDER)
-    failed = dataset_options.refresh(folder, common.chosen_inputs(options), options)
+    failed = common.refresh_dataset(folder, common.chosen_inputs(options), options)
     common.announce(folder)
     return common.exit_code(failed)
 

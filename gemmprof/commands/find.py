@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from gemmprof.arguments import common, dataset_options
-from gemmprof.arguments.declared import JSON, READ_THERE, READING_PLACE, values
+from gemmprof.arguments import common
+from gemmprof.arguments.declared import DATASET, JSON, READ_INTO_DATASET, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 
 ARGUMENTS = f"""
@@ -28,8 +28,8 @@ inputs FOLDER|REPORT*   a data set, or reports, runs, folders with all below the
                         folder)
 --names                 list the figures and findings, and stop
 --limit N>=1            show the N longest (default: %(default)s)
-{dataset_options.READING}{JSON}{READING_PLACE}"""
-VALUES = values(READ_THERE, dataset_options.VALUES, limit=50)
+{DATASET}{JSON}{READING_PLACE}"""
+VALUES = values(READ_INTO_DATASET, limit=50)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
             folder, failed = inputs[0], False
         else:
             folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            failed = dataset_options.refresh(folder, inputs, options)
+            failed = common.refresh_dataset(folder, inputs, options)
         with without_modules("pandas", "numpy"):
             answer = search(folder, condition, asked=options.condition, limit=options.limit)
     from gemmprof.reports.terminal import found

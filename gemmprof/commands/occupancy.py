@@ -181,7 +181,6 @@ def _is_page(options: argparse.Namespace) -> bool:
 
 
 def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]]) -> None:
-    """Write the page, or the curves."""
     path = common.new_output(options.output, force=options.force)
     solved = [answer for _, answer in answers if isinstance(answer, Occupancy)]
     if _is_page(options):
@@ -198,7 +197,6 @@ def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]
 
 
 def _from_build(options: argparse.Namespace) -> int:
-    """Every kernel of a build."""
     from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas
 
     if options.threads is None:

@@ -120,7 +120,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(options: argparse.Namespace, name: str) -> Path:
-    """The folder to write to."""
     if not options.output:
         return Path(DEFAULT_PROFILES_DIRECTORY) / f"{name}_{timestamped()}"
     folder = Path(options.output)

@@ -92,7 +92,6 @@ def check_types(message: Message) -> None:
 
 
 def _field_ends(data: bytes) -> Iterator[int]:
-    """Where each field of a message ends."""
     position, end = 0, len(data)
     while position < end:
         tag, position = varint(data, position)

@@ -165,7 +165,6 @@ class ClusterSite:
         return Compilers(MOST_AT_ONCE, next(iter(banners.values())), self._compiled, self._threads)
 
     def _threads(self) -> int:
-        """The threads of all workers with a GPU."""
         return sum(int(facts["nthreads"]) for facts in self.workers.good.values())
 
     def _compiled(self, variant: Variant, architecture: str) -> Candidate:

@@ -223,7 +223,6 @@ class Readers:
         self._ask(asked)
 
     def _await(self, asked: _Asked) -> None:
-        """Until the task ended."""
         began = alone = time.monotonic()
         while not asked.done.wait(POLL_SECONDS):
             if asked.task is None or not self._is_connected():

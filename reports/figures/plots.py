@@ -472,7 +472,6 @@ def _step_labels(axes: Any, placed: Sequence[Placed]) -> None:
 
 
 def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
-    """Of each kind of roof the highest."""
     found: dict[str, Roof] = {}
     for roof in roofs:
         known = found.setdefault(getattr(roof, kind), roof)

@@ -56,12 +56,10 @@ def _process(one: KernelAnalysis) -> Markup | None:
 
 
 def _stall(one: KernelAnalysis) -> str | None:
-    """What its warps wait for most."""
     return (one.field(WarpStates, "main_stall", "reason", "title") or "").removeprefix("Stall ") or None
 
 
 def _limit(one: KernelAnalysis) -> str | None:
-    """What holds it back."""
     limit = limited_by(one)
     return None if limit in ("", "unknown") else limit
 
