@@ -585,8 +585,7 @@ def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
         f"operators {len(another)} of {len(another) + len(same)} fixes",
         "(an argument or a layout is all that their owner can change) take another kernel of the library, of which the "
         "flawed one's report says nothing: there the error over",
-        f"every fix is {means[0]} points today, elsewhere {means[1]}. Tiles that a mask throws away whole (causal "
-        "attention without an end to its loop) are computed like others: no counter tells them apart.",
+        f"every fix is {means[0]} points today, elsewhere {means[1]}.",
     ]
 
 

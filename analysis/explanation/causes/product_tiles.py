@@ -1,54 +1,32 @@
-"""Tiles of matrix products that are lower than their block is wide: several blocks' rows in one.
-
-A block of a product on tensor cores fetches an operand that other blocks fetch, too, for as many rows as its tile has.
-Rows that are padding are free; up to those that its warps can have for themselves, 16 each, a taller tile has the
-warps exchange less as well.
-"""
+"""Tiles of products on tensor cores: too low for what blocks load alike, or masked away round by round."""
 
 from __future__ import annotations
 
+import heapq
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant, share
-from gemmprof.analysis.explanation.causes.tensor import (
-    MMA_ROWS,
-    WGMMA_ISSUES,
-    WGMMA_PASSES,
-    MmaProducts,
-    mma_products,
-)
-from gemmprof.analysis.explanation.code.address_forms import checked_forms
-from gemmprof.analysis.explanation.code.flow import BARRIER, reached
-from gemmprof.analysis.explanation.demands.footprint import alike_along
+from gemmprof.analysis.explanation.causes.grid import occupancy_of
+from gemmprof.analysis.explanation.causes.tensor import MMA_ROWS, WGMMA_PASSES, mma_macs, warp_level_mma
+from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
+from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
+from gemmprof.analysis.explanation.demands.distinct import evaluations
+from gemmprof.analysis.explanation.demands.footprint import alike_along, computed_places, rounds
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.gpu.arch import WARP
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 SUMS_OF_A_THREAD = 4  # registers of an mma.sync's result
 OPERAND_BYTES = 2.0  # of an element of an operand
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """The tile of a block's products.
-
-    Attributes:
-        rows: that each element of the operand which several blocks load is multiplied with; a power of two.
-        filled: of those, the rows that are loaded, no padding.
-        own: loads and stores of what the block has for itself.
-        own_bytes: that the block stores in shared memory of it.
-    """
-
-    rows: int
-    filled: int
-    own: Mask
-    own_bytes: float
+_NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
+SAMPLED = 32  # blocks along an axis, and rounds, that are asked whether a mask lets anything of them pass
 
 
 def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
@@ -58,138 +36,177 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     meetings, exchanges between warps. What is computed of each element of the products stays, but padding does not.
     With rows for a warp group the products are wgmma's, which reads its operands from shared memory.
     """
-    found = mma_products(work)
-    if found is None:
-        return
-    for axis, blocks in enumerate(work.profile.launch.grid):
-        alike, group = _alike(work, axis) if blocks > 1 else ({}, 1)
-        tile = _tile(work, found, alike) if group > 1 else None
-        if tile is None:
+    macs = work.executed * np.array([mma_macs(line) for line in work.sass])
+    forms = checked_forms(work) if macs.any() else {}
+    for axis in (axis for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1 and forms):
+        loads = np.flatnonzero(_loads(work)).tolist()
+        known = {at: alike_along(work, forms[at].form, axis) for at in loads if at in forms}
+        alike = {at: several for at, several in known.items() if several > 1}
+        if not alike or not (tile := _tile(work, float(macs.sum()), alike)):
             continue
-        padded = tile.filled < tile.rows
-        wanted = tile.rows // tile.filled if padded else int(MMA_ROWS) * work.warps_of_block // tile.rows
+        rows, filled, own = tile
+        wanted = rows // filled if filled < rows else int(MMA_ROWS) * work.warps_of_block // rows
         # As many blocks are left as there are SMs.
-        several = min(group, wanted, int(work.profile.launch.blocks / work.sms))
+        several = min(*alike.values(), wanted, int(work.profile.launch.blocks / work.sms))
         if several < 2:
             continue
-        by_group = not padded and found.gain < 1.0 and several * tile.rows >= WGMMA_ROWS
-        fix = _joined(work, flows, found, tile, several, padded=padded, by_group=by_group)
+        tall = filled == rows and several * rows >= WGMMA_ROWS
+        by_group = next((one.fix for one in warp_level_mma(work)), None) if tall else None
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
-            fix,
+            _joined(work, flows, macs, own, 1.0 / several, padded=filled < rows, by_group=by_group),
             change=(
                 f"Give a program (block) the rows of {several} along {AXES[axis]}: all load the same operand, each for "
                 + (
-                    f"{tile.filled} of the {tile.rows} rows of its tile; the others are padding."
-                    if padded
-                    else f"a tile of {tile.rows} rows. In {several * tile.rows} (BLOCK_M) each of its "
-                    f"{work.warps_of_block} warps has rows of its own{', and wgmma multiplies' if by_group else ''}."
+                    f"{filled} of the {rows} rows of its tile; the others are padding."
+                    if filled < rows
+                    else f"a tile of {rows} rows. In {several * rows} (BLOCK_M) each of its {work.warps_of_block} "
+                    f"warps has rows of its own{', and wgmma multiplies' if by_group else ''}."
                 )
             ),
             plain=True,
         )
 
 
-def _alike(work: Work, axis: int) -> tuple[dict[int, int], int]:
-    """Loads that neighbouring blocks along an axis have in common, by how many of them; and the fewest."""
-    loads = (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
-    forms = checked_forms(work)
-    known = {
-        at: alike_along(work, forms[at].form, axis) for at in map(int, np.flatnonzero(loads)) if at in forms
-    }
-    found = {at: several for at, several in known.items() if several > 1}
-    return found, min(found.values(), default=1)
+def _loads(work: Work) -> Mask:
+    return (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
 
 
-def _tile(work: Work, found: MmaProducts, alike: dict[int, int]) -> _Tile | None:
-    """The tile of a block, from what is multiplied with each element that is stored in shared memory for it."""
-    ran = work.executed > 0
-    copies = ran & work.where(lambda line: line.opcode == "LDGSTS")
-    loads = ran & work.global_loads
-    stores = ran & work.where(lambda line: line.opcode == "STS")
-    own = ran & work.where(lambda line: line.is_store and line.space == "global")
+def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mask] | None:
+    """Rows that each element of the operand which several blocks load is multiplied with, a power of two; those of them
+    that are loaded, no padding; and what loads and stores what a block has for itself. None if nobody knows.
+    """
+    code, loads = work.code, _loads(work)
+    own = (work.executed > 0) & work.where(lambda line: line.is_store and line.space == "global")
     stored = work.executed * WARP * np.array([line.access_bytes for line in work.sass])
     shared = mine = mine_loaded = padding = 0.0
     by_stores = False
-    for at in map(int, np.flatnonzero(copies | stores)):
-        fed = {at} if copies[at] else _fed_by(work, at, loads)
-        if fed is None:
-            continue
+    moved = (work.executed > 0) & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
+    for at in np.flatnonzero(moved).tolist():
+        data = () if loads[at] else code.producers(at, work.sass[at].operands[-1])
+        made = reached(data, lambda one: () if loads[one] else code.sources(one))
+        fed = [one for one in ({at} if loads[at] else made) if loads[one]]
+        if any(work.sass[one].space == "shared" or work.sass[one].opcode in ("HMMA", "SHFL") for one in made):
+            continue  # exchanged between warps
         if not fed:
             padding += stored[at]
         elif any(one in alike for one in fed):
             shared += stored[at]
-            by_stores |= bool(stores[at])
+            by_stores |= not loads[at]
         else:
             mine += stored[at]
-            mine_loaded += float(work.global_sectors[list(fed)].sum()) * SECTOR
+            mine_loaded += float(work.global_sectors[fed].sum()) * SECTOR
             own[[at, *fed]] = True
     # Zeros are padding of what is stored as they are: of the operand of several blocks, or of the block's own.
     shared, mine = (shared + padding, mine) if by_stores else (shared, mine + padding)
     if not shared or not mine:
         return None
-    rows = 1 << max(0, round(np.log2(found.macs * OPERAND_BYTES / shared)))
-    filled = max(1, min(rows, int(np.ceil(rows * min(1.0, mine_loaded / mine)))))
-    return _Tile(rows, filled, own, mine / work.profile.launch.blocks)
-
-
-def _fed_by(work: Work, store: int, loads: Mask) -> set[int] | None:
-    """The global loads whose values a store keeps; None where it keeps something that was computed of products or
-    exchanged.
-    """
-    code = work.code
-    line = work.sass[store]
-    data = code.producers(store, line.operands[-1]) if line.operands[-1][:2] != "RZ" else ()
-    found = reached(data, lambda at: () if loads[at] else code.sources(at))
-    if any(work.sass[at].space == "shared" or work.sass[at].opcode in ("HMMA", "SHFL") for at in found):
-        return None
-    return {at for at in found if loads[at]}
+    rows = 1 << max(0, round(np.log2(macs * OPERAND_BYTES / shared)))
+    return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine)))), own
 
 
 def _joined(
-    work: Work, flows: Traffic, found: MmaProducts, tile: _Tile, several: int, *, padded: bool, by_group: bool
+    work: Work, flows: Traffic, macs: Array, own: Mask, part: float, *, padded: bool, by_group: Fix | None
 ) -> Fix:
-    part = 1.0 / several
-    keep = np.full(len(work.sass), part)
-    keep[tile.own] = 1.0
-    registers = 0
+    keep = np.where(own, 1.0, part)
     if not padded:
-        keep[_of_elements(work, found)] = 1.0
-        keep[found.fragments] = 0.0 if by_group else 1.0
-        keep[found.rows] = WGMMA_ISSUES if by_group else 1.0
-        sums = {work.sass[at].operands[0] for at in np.flatnonzero(found.rows)}
-        registers = (several - 1) * SUMS_OF_A_THREAD * len(sums)
+        kinds = ("fp32", "fp16", "special", "conversion", "tensor")
+        keep[work.where(lambda line: line.instruction_class in kinds or line.opcode == "LDSM")] = 1.0
+    if by_group is not None and by_group.keep is not None:
+        keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
+    sums = {work.sass[at].operands[0] for at in np.flatnonzero(macs)}
     passes = work.data_passes
-    left = float(passes @ keep) + (WGMMA_PASSES * found.macs if by_group else 0.0)
-    fetched = (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
-    missed = min(flows.missed, float((work.global_sectors * keep)[fetched].sum()))
-    launch = work.profile.launch
-    most = launch.blocks / several * work.warps_of_block / work.sms
+    left = float(passes @ keep) + (WGMMA_PASSES * float(macs.sum()) if by_group else 0.0)
+    missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
+    most = work.launched_warps * part / work.sms
     return Fix(
         keep=keep,
         reasons={BARRIER: part},
         resources={
+            **(by_group.resources if by_group else {}),
             **flows.factors(missed, flows.written),
             "l1_data": share(left, float(passes.sum())),
-            **({"tensor": found.gain} if by_group else {}),
             "block_launch": part,
         },
-        registers=registers,
-        shared_bytes=0 if padded else round((several - 1) * tile.own_bytes),
+        registers=0 if padded else round((1.0 / part - 1.0) * SUMS_OF_A_THREAD * len(sums)),
         warps=min(1.0, most / max(1.0, work.resident_warps or most)),
     )
 
 
-def _of_elements(work: Work, found: MmaProducts) -> Mask:
-    """What computes with the elements of the products before they are exchanged: that stays as it is."""
-    code, exchanged = work.code, work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
+def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """A loop that goes through those rounds alone of which a mask lets something pass.
+
+    Fixed: of all that a round does so many stay. Blocks have as many rounds each as pass, so the last may be long.
+    """
+    tensor = (work.executed > 0) & work.where(lambda line: line.instruction_class == "tensor")
+    for loop in work.code.loops if tensor.any() else ():
+        inside = np.array([at in loop for at in range(len(tensor))])
+        for axis, blocks in enumerate(work.profile.launch.grid if (tensor & inside).any() else ()):
+            passing = _passing(work, loop, axis) if blocks > 1 else None
+            if passing is None or len(set(passing)) == 1:
+                continue
+            part = float(passing.mean())
+            keep = np.where(inside, part, 1.0)
+            sectors, bars = work.global_sectors * _loads(work), work.executed * work.barriers
+            missed = flows.missed * share(float(sectors @ keep), float(sectors.sum()))
+            yield Variant(
+                f"{100 * part:.0f} % of the rounds",
+                Fix(
+                    keep=keep,
+                    reasons={BARRIER: share(float(bars @ keep), float(bars.sum()))},
+                    resources=flows.factors(missed, flows.written),
+                    imbalance=max(work.imbalance, _longest(work, passing, axis)),
+                ),
+                change=(
+                    f"End the loop where its mask lets nothing pass any more: {100 * (1.0 - part):.0f} % of its rounds "
+                    "compute what is thrown away whole. A program's own place tells how far it has to go (causal: up "
+                    "to its last row); begin with the programs that have most."
+                ),
+                plain=True,
+            )
+            return
+
+
+def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
+    """Share of a loop's rounds of which a mask lets anything pass, for blocks along an axis; None where nobody knows,
+    or where rounds leave anything but what passes it.
+    """
+    code, values, found = work.code, values_of(work), evaluations(work)
+    mine = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+    masks: dict[int, str] = {}
+    for at in (at for at in mine if work.sass[at].opcode == "FSEL"):
+        *_, one, two, predicate = work.sass[at].operands
+        if _NUMBER.match(two):
+            masks[at] = predicate
+        elif _NUMBER.match(one):
+            masks[at] = predicate[1:] if predicate[0] == "!" else f"!{predicate}"
+    conditions = [known for at, one in masks.items() if (known := values.condition(at, one)) is not None]
+    loads = [at for at in mine if work.sass[at].is_load and work.sass[at].space == "shared"]
 
     def uses(at: int) -> list[int]:
-        return [use for use in code.readers[at] if not exchanged[use] and not combines[use]]
+        stored = work.sass[at].space == "shared" and not work.sass[at].is_load
+        return [use for use in (*code.readers[at], *(loads if stored else ())) if use in loop]
 
-    combines = np.zeros_like(exchanged)
-    for at in np.flatnonzero(work.where(lambda line: line.opcode in ("FMNMX", "FADD"))):
-        combines[at] = any(work.sass[one].opcode == "SHFL" for one in code.sources(int(at)))
-    own = np.zeros_like(exchanged)
-    own[list(reached(np.flatnonzero(found.rows).tolist(), uses))] = True
-    return own & work.where(lambda line: line.instruction_class in ("fp32", "fp16", "special", "conversion"))
+    sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
+    ends = [one for name in work.sass[loop.last].reads for one in code.producers(loop.last, name)]
+    stores = any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)
+    leaves_more = stores or not sums or not sums <= reached(masks, uses)
+    if len(conditions) < max(1, len(masks)) or leaves_more or not all(found.alike[one] for one in ends):
+        return None
+    often, count = round(rounds(work, loop)), work.profile.launch.grid[axis]
+    blocks, turns = (np.arange(min(one, SAMPLED)) * one // min(one, SAMPLED) for one in (count, often))
+    places = computed_places(work, axis, blocks, {loop.first: turns})
+    passes = [(places(one) != 0).reshape(len(blocks), -1, len(turns)).any(axis=1) for one in conditions]
+    return np.asarray(np.logical_or.reduce(passes).mean(axis=1))
+
+
+def _longest(work: Work, passing: Array, axis: int) -> float:
+    """The time at which the last of the blocks ends that start one after another, over an even share."""
+    launch, occupancy = work.profile.launch, occupancy_of(work)
+    places = max(1, int(work.sms) * (occupancy.blocks_per_sm if occupancy is not None else 1))
+    along = np.arange(launch.blocks) // prod(launch.grid[:axis]) % launch.grid[axis]
+    lengths = passing[along * len(passing) // launch.grid[axis]]
+    ends = [0.0] * places
+    for one in lengths.tolist():
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends) * places / float(lengths.sum())

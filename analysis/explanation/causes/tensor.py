@@ -26,7 +26,7 @@ from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work, once
+from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
@@ -338,60 +338,39 @@ def tensor_rates(work: Work, source: str) -> tuple[float, float]:
     return by_warp, max(by_warp, peak("hgmma", fastest))
 
 
-@dataclass(frozen=True)
-class MmaProducts:
-    """Matrix products by warps' own instructions (`mma.sync`).
-
-    Attributes:
-        rows: the instructions.
-        macs: multiply-adds that all warps do with them.
-        fragments: what loads their operands from shared memory.
-        gain: their rate over that of warp groups' instructions; 1 where those are no faster.
-    """
-
-    rows: Mask
-    macs: float
-    fragments: Mask
-    gain: float
-
-
-@once
-def mma_products(work: Work) -> MmaProducts | None:
-    """The products of a launch's `mma.sync`; None where it has none, or nobody knows their rate."""
-    macs = np.array([_macs(line) for line in work.sass])
-    rows = (macs > 0) & (work.executed > 0)
-    before, after = tensor_rates(work, "bf16")
-    if not rows.any() or not before:
-        return None
-    loops = work.executed > 0.2 * float(work.executed[rows].max())
-    fragments = loops & work.where(
-        lambda line: (
-            line.opcode in ("LDS", "LDSM", "MOVM") or (line.opcode == "LD" and line.space == "global")
-        )
-    )
-    fragments &= ~((work.global_sectors > 0) & work.where(lambda line: line.opcode == "LD"))
-    return MmaProducts(rows, float((macs * work.executed)[rows].sum()), fragments, before / after)
-
-
 def warp_level_mma(work: Work) -> Iterator[Candidate]:
     """A matrix product by wgmma (tcgen05.mma from 10.0 on) in place of mma.sync or WMMA.
 
     Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
     memory, so fragment loads are gone; the tensor pipe works at its full rate.
     """
-    found = mma_products(work) if work.samples and work.elapsed and TENSOR in work.loads else None
-    if found is None or found.gain >= 1.0:
+    if not work.samples or not work.elapsed:
         return
-    fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
+    macs = np.array([mma_macs(line) for line in work.sass])
+    rows = (macs > 0) & (work.executed > 0)
+    before, after = tensor_rates(work, "bf16")
+    if not rows.any() or after <= before or TENSOR not in work.loads:
+        return
+    total = float((macs * work.executed)[rows].sum())
+    loops = work.executed > 0.2 * float(work.executed[rows].max())
+    fragments = loops & work.where(
+        lambda line: (
+            line.opcode in ("LDS", "LDSM", "MOVM") or (line.opcode == "LD" and line.space == "global")
+        )
+    )
     passes = work.data_passes
+    fragments &= ~((work.global_sectors > 0) & work.where(lambda line: line.opcode == "LD"))
+
+    fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
+
     keep = keep_of(work)
-    keep[found.fragments] = 0.0
-    keep[found.rows] = WGMMA_ISSUES
-    left = float(passes[~found.fragments].sum()) + WGMMA_PASSES * found.macs
+    keep[fragments] = 0.0
+    keep[rows] = WGMMA_ISSUES
+    left = float(passes[~fragments].sum()) + WGMMA_PASSES * total
     fix = Fix(
         keep=keep,
         resources={
-            TENSOR: found.gain,
+            TENSOR: before / after,
             "l1_data": share(left, float(passes.sum())) if passes.any() else 1.0,
             **dict.fromkeys(BELOW_L1, 1.0),
         },
@@ -401,22 +380,22 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
         variants=(Variant("warpgroup instructions", fix),),
         change=(
             f"Multiply by {fast} (CUTLASS's kernels for this GPU, cuBLAS): mma.sync reaches "
-            f"{100 * found.gain:.0f} % of its tensor rate, and each warp loads its operands into registers first. "
+            f"{100 * before / after:.0f} % of its tensor rate, and each warp loads its operands into registers first. "
             f"{fast} reads them from shared memory, where tensor copies (TMA) put them."
         ),
         evidence=(
-            derived("operations a cycle and SM by mma.sync / by wgmma, at most", found.gain),
-            of_the_instructions(work, "fragment loads", work.executed[found.fragments]),
+            derived("operations a cycle and SM by mma.sync / by wgmma, at most", before / after),
+            of_the_instructions(work, "fragment loads", work.executed[fragments]),
             *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
         ),
-        attributed=np.where(found.rows | found.fragments, work.executed, 0.0),
+        attributed=np.where(rows | fragments, work.executed, 0.0),
         least=0.05,
         rank=LATENCY,
         yields=1.0,
     )
 
 
-def _macs(line: Sass) -> float:
+def mma_macs(line: Sass) -> float:
     """Multiply-adds of a warp's ``HMMA``, 0 of anything else."""
     product = matrix_product(line.full) if line.opcode == "HMMA" else None
     return 0.5 * product.operations if product is not None else 0.0

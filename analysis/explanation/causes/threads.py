@@ -434,15 +434,10 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     if not 0.0 < part < 1.0:
         return
     keep = np.full(len(loads), part)
+    fix = Fix(keep=keep, resources=same_traffic(work, keep))
     yield Candidate(
         cause="idle_threads",
-        variants=(
-            Variant(
-                f"lanes for {100 * part:.0f} % of the elements",
-                Fix(keep=keep, resources=same_traffic(work, keep)),
-                plain=True,
-            ),
-        ),
+        variants=(Variant(f"lanes for {100 * part:.0f} % of the elements", fix, plain=True),),
         change=(
             f"Fit BLOCK to the rows: masks keep {100 * (1.0 - part):.0f} % of the lanes from loading anything, but not "
             "from computing. Take a row in pieces that it fills (2048 and 256 for 2304), end loops where the row does, "

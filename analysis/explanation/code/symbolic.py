@@ -363,7 +363,7 @@ class Values:
             return found
         older = self._in_block(at - 1, start, register, when)
         return self._merged(
-            ("guard", at, register), [older, found], self._condition(at, self.program.sass[at].when)
+            ("guard", at, register), [older, found], self.condition(at, self.program.sass[at].when)
         )
 
     @property
@@ -458,7 +458,7 @@ class Values:
             return add(first, shared)
         return self.unknown("merged", ("loop", start, register), symbol_value(loop), *inputs)
 
-    def _condition(self, at: int, predicate: str) -> Value | None:
+    def condition(self, at: int, predicate: str) -> Value | None:
         """Whether a predicate holds where this instruction reads it; None where no comparison of what is known says."""
         sources = self.program.producers(at, predicate.strip("!"))
         start = self.program.block_starts[at]
@@ -985,7 +985,7 @@ def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
     sources = values.sources(at, code, when)
     if len(sources) < 2:
         return None
-    condition = values._condition(at, code.line.operands[-1])
+    condition = values.condition(at, code.line.operands[-1])
     return _within(values, ("select", at), sources[1], sources[0], condition)
 
 

@@ -401,6 +401,8 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
     # What no thread decides is a parameter of the kernel, what its loop does not change a register.
     given = found.different <= 1.0
     in_table = (TIMES * again <= 1.0) & (TIMES * found.hoisted > 1.0) & ~given
+    # No table holds a predicate.
+    computes &= work.where(lambda line: any(name[0] != "P" and name[:2] != "UP" for name in line.writes))
     few = computes & ((TIMES * again <= 1.0) | (found.hoisted < 1.0))
     stays = np.where(
         few & (in_table | given), again, np.where(few, found.hoisted, np.minimum(again, found.hoisted))

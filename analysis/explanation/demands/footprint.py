@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, cast
@@ -30,7 +30,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Values
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, Values
 from gemmprof.analysis.explanation.demands.places import AXES, Places, parameters_of
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
@@ -176,21 +176,34 @@ def _own(grid: tuple[int, int, int]) -> Threads:
     )[:, None]
 
 
-def alike_along(work: Work, form: Form, axis: int) -> int:
-    """How many neighbouring blocks along an axis of the grid go to the same places with an access: the same number from
-    the first block on; 1 where their places differ, or where it is not known.
+def computed_places(
+    work: Work, axis: int, blocks: Threads, turns: Mapping[object, Threads]
+) -> Callable[[Value], Threads]:
+    """What computes a value's numbers in all threads of these blocks along an axis, one block after the other (lines),
+    in these rounds of a loop, the first one of the others (columns).
     """
-    grid = work.profile.launch.grid
-    count = min(grid[axis], MOST_BLOCKS)
+    values, grid = values_of(work), work.profile.launch.grid
+    points = np.repeat(_own(grid), len(blocks), axis=1)
+    points[axis] = blocks
+    trips: dict[object, Threads] = {
+        loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
+    }
+    threads = np.tile(np.arange(values.threads), len(blocks))
+    places = Places(values, grid, np.repeat(points, values.threads, axis=1), threads, trips, _lengths(work))
+    shape = len(threads), max((one.shape[1] for one in trips.values()), default=1)
+    return lambda value: np.broadcast_to(places.of(value), shape)
+
+
+def alike_along(work: Work, form: Form, axis: int) -> int:
+    """How many neighbouring blocks along an axis go to the same places with an access; 1 where nobody knows."""
+    count = work.profile.launch.grid[axis]
     if form.kind not in (AFFINE, STRIDED, UNIFORM):
         return 1
-    blocks = np.repeat(_own(grid), count, axis=1)
-    blocks[axis] = np.arange(count)
-    begin: dict[object, Threads] = {loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops}
-    found = Places(values_of(work), grid, blocks, np.zeros(count, dtype=np.int64), begin, _lengths(work))
-    places = np.broadcast_to(found.of(form.address), (count, 1))[:, 0]
-    apart = np.flatnonzero(np.diff(places))
-    several = int(apart[0]) + 1 if len(apart) else grid[axis]
+    blocks = np.arange(min(count, MOST_BLOCKS))
+    apart = np.flatnonzero(
+        np.diff(computed_places(work, axis, blocks, {})(form.address)[:: values_of(work).threads, 0])
+    )
+    several = int(apart[0]) + 1 if len(apart) else count
     return several if len(apart) == 0 or ((apart + 1) % several == 0).all() else 1
 
 

@@ -50,7 +50,7 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 SETS = tuple(
     DATA / name / "h200"
-    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind8", "blind9")
+    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8", "blind9")
 )
 
 
@@ -915,3 +915,14 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
         for one in detect(work(study("triton_layer_norm_padded_to_4096", "parts")[0]))
         if one.cause == "idle_threads"
     ]
+
+
+def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
+    """Causal attention over 16 tiles of 128 rows: of 32 tiles of 64 columns a program needs 17 on average."""
+    launch, came = study("triton_causal_rows_to_the_end")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("redundant_loads", "53 % of the rounds")
+    assert first.saves == pytest.approx(came["stops"], abs=0.05)
+    for side in ("stops", "longest_first"):
+        said = detect(work(study("triton_causal_rows_to_the_end", side)[0]))
+        assert "redundant_loads" not in {one.cause for one in said}
