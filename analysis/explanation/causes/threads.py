@@ -427,7 +427,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     loads = (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
-    if switched is None or owner_of(work.profile).key not in ("triton", "inductor"):
+    if switched is None or owner_of(work.profile).key != "triton":
         return
     width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads
     part = share(float(switched @ width), float(work.threads @ width))

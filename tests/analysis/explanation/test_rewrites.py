@@ -926,3 +926,14 @@ def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
     for side in ("stops", "longest_first"):
         said = detect(work(study("triton_causal_rows_to_the_end", side)[0]))
         assert "redundant_loads" not in {one.cause for one in said}
+
+
+def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
+    """Channels that lie apart, read three times by `triton_red_`; channels last, torch.compile writes `triton_per_`."""
+    launch, came = study("torch_compiled_norm_over_channels")
+    first = explain(launch).findings[0]
+    assert first.cause == "redundant_loads" and "channels_last" in first.change
+    assert first.saves_low <= came["channels_last"] <= first.saves_high
+    assert "redundant_loads" not in {
+        one.cause for one in explain(study("torch_compiled_norm_over_channels", "channels_last")[0]).findings
+    }
