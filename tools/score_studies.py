@@ -23,7 +23,7 @@ import sys
 import tarfile
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import chain, groupby, product
@@ -484,7 +484,6 @@ def learnt(of: Iterable[Sequence[Recorded]]) -> Calibration:
 def learn() -> tuple[Calibration, list[str]]:
     """The calibration, and the table of how each set fares with what is learnt on the others."""
     everything = records()
-    inside = of = 0
     text = [
         "| left out | studies | mean error, model alone | calibrated | told of fixed sides, model alone | calibrated "
         "| inside | width, points |",
@@ -502,9 +501,23 @@ def learn() -> tuple[Calibration, list[str]]:
             f"| {name}, {card.upper()} | {len(mine.starts)} | {100 * before[0]:.1f} | {100 * after[0]:.1f} | "
             f"{100 * before[1]:.1f} | {100 * after[1]:.1f} | {held[0]} of {held[1]} | {100 * held[2]:.0f} |"
         )
-        inside, of = inside + held[0], of + held[1]
     everywhere = learnt(rows for (_, card), rows in everything.items() if card == CARD)
-    return replace(everywhere, inside=inside, of=of), text
+    since = seen_since({name for name, _ in everything})
+    return replace(everywhere, inside=sum(row.inside for row in since), of=len(since)), text
+
+
+def seen_since(known: Collection[str]) -> list[Judged]:
+    """What was said at first sight of the studies of all other sets, on both cards: of each whose cause was named, the
+    fix that came nearer.
+    """
+    paths = (
+        path
+        for folder in (BLIND, *SEEN)
+        if folder.name not in known
+        for path in sorted(folder.glob(f"*/{FIRST_SIGHT}"))
+    )
+    nearer = (study[0] for path in paths for study in by_study(load(path, Judged)))
+    return [row for row in nearer if row.predicted > 0]
 
 
 REMOVES = {
