@@ -263,7 +263,7 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
 
 def _led_by(one: Weighed, told: Sequence[tuple[float, Candidate]]) -> str:
     """The more specific cause that saves most, where that is enough of what this general name would; '' for none."""
-    specific = [each for each in told if each[1].rank > one.candidate.rank]
+    specific = [each for each in told if each[1].rank > one.candidate.rank and not each[1].another_arithmetic]
     rival, leader = max(specific, key=lambda each: each[0], default=(0.0, one.candidate))
     return "" if rival < one.candidate.yields * one.prediction.saves else leader.cause
 
@@ -306,7 +306,10 @@ def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]
         to = one.another_way_to or _same_loss(one, leaders, predictor)
         if to and not one.another_way_to:
             behind[one.candidate.cause] = to
-        found.append(replace(one, another_way_to=behind.get(to, to)))
+        to = behind.get(to, to)
+        head = next((each.prediction.saves for each in leaders if each.candidate.cause == to), 0.0)
+        # Behind what saves less than half as much it would be told of as the smaller loss.
+        found.append(replace(one, another_way_to=to if head >= SAME * one.prediction.saves else ""))
     return found
 
 

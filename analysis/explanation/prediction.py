@@ -64,7 +64,8 @@ class Calibration:
         down: what may be missing, as a share of the saving.
         up: what may come on top, as a share of the time that would stay, where all instructions stay and the model
             explains all of the time.
-        inside, of: so many of the recorded outcomes lay inside the interval.
+        inside, of: so many of the outcomes lay inside what was told at first sight of sets that none of this is learnt
+            on.
     """
 
     part: float
@@ -171,7 +172,10 @@ class Predictor:
             return found
         terms = self.model.terms(fix)
         # As in the room: what DRAM and the tensor cores still do takes the time that it takes in practice.
-        found = found.at_most(max(0.0, 1.0 - max(terms.get(key, 0.0) for key in NEEDED)))
+        # DRAM takes as long again to come to its rate, up to what a launch takes to start and end.
+        dram = terms.get("dram", 0.0)
+        needed = max(terms.get("tensor", 0.0), dram + min(dram, _ends(self.model.work)))
+        found = found.at_most(max(0.0, 1.0 - needed))
         room = min(self.room, variant.most)
         if self._accesses_stay(fix):
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.

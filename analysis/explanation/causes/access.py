@@ -272,7 +272,10 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     forms = {
         at: one.form
         for at, one in checked_forms(work).items()
-        if one.form.space == "global" and not work.sass[at].is_atomic
+        if one.form.space == "global"
+        and not work.sass[at].is_atomic
+        # What lanes hold of a tensor core's operands is laid down.
+        and not any(work.sass[use].opcode == "HMMA" for use in work.code.readers[at])
     }
     walked = [
         loop
@@ -542,17 +545,20 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         around &= ~work.code.by_data
     keep[around] = ratio
     warps, fewer = 1.0, {}
+    if loops == {None} or _down_the_rows(work, narrow):
+        # They leave places empty where a grid of so few threads no longer fills the GPU.
+        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
     if loops == {None}:
         # A thread does one access and ends: wider ones need fewer threads.
         fewer["block_launch"] = ratio
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[added_up(work)] = ratio
-        # They leave places empty where a grid of so few threads no longer fills the GPU.
-        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
     # What neighbours compute or load alike, a thread does once for all of its elements.
     alike = neighbours_alike(work)
     same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)
     same &= ~work.where(lambda line: line.is_store or line.is_atomic or line.is_branch)
+    for first, last in work.code.functions:
+        same[first : last + 1] = False  # a call does all of it anew
     inside = np.array([not loops.isdisjoint(around_it) for around_it in work.code.loops_around])
     if None not in loops:
         same &= inside
@@ -574,6 +580,21 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
             f"(float4, uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
         ),
     )
+
+
+def _down_the_rows(work: Work, narrow: Mask) -> bool:
+    """Whether the loops of most of these accesses walk from row to row, by a size that the program knows alone: wider
+    ones take as many rounds then, of fewer threads.
+    """
+    down = np.zeros_like(narrow)
+    for at, one in checked_forms(work).items():
+        loop = work.code.loop_of(at)
+        down[at] = loop is not None and any(
+            any(symbol.kind == "parameter" for symbol in factors)
+            and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
+            for factors in one.form.address.terms
+        )
+    return 2.0 * float(work.executed[narrow & down].sum()) > float(work.executed[narrow].sum())
 
 
 def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:

@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, random_passes
-from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.flow import Program, reached
 from gemmprof.analysis.explanation.demands.footprint import distinct
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -64,7 +64,10 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return
     executed = float(work.executed[atomics].sum())
     inside = work.where(lambda line: line.is_atomic and line.space == "shared")
-    if float(work.executed[inside].sum()) > BEFORE * executed:
+    # One that takes its value from shared memory adds up what a block has counted there.
+    sums = [at for at in map(int, np.flatnonzero(atomics)) if _from_shared(work.code, at)]
+    generic = work.where(lambda line: line.opcode == "ATOM") & atomics
+    if float(work.executed[inside].sum()) > BEFORE * executed or (sums and generic.any()):
         return  # the block has combined them in shared memory already
     threads = float(work.threads[atomics].sum()) / executed
     hot = _hot_slice(work)
@@ -106,6 +109,10 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
     )
+
+
+def _from_shared(code: Program, at: int) -> bool:
+    return any(code.sass[one].opcode == "LDS" for one in code.producers(at, code.sass[at].operands[-1]))
 
 
 def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:

@@ -30,7 +30,6 @@ MOST_STEPS = 2.0
 MOST_VALUES = 32
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
-ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
@@ -152,14 +151,17 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     keep[moved] = min(1.0, share(2.0 * rounds, float(work.executed[moved].sum())))
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
-    keep[waits.bars & ~steps] = ONE_OF_TWO
+    # Where two a step, before and after a tile is used, become one: of one in all none goes.
+    others = share(float(work.executed[waits.bars & ~steps].sum()), work.launched_warps)
+    one_of_two = share(np.ceil(others / 2.0), others)
+    keep[waits.bars & ~steps] = one_of_two
     # A shuffle's answer is waited for as long as that of shared memory.
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(float(waits.at[steps].sum()), waits.part)
-    stays = met * at_steps + ONE_OF_TWO * (1.0 - at_steps)
+    stays = met * at_steps + one_of_two * (1.0 - at_steps)
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
     return Candidate(
         cause="barriers",
@@ -406,9 +408,13 @@ def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
 
 def _is_step(work: Work, first: int, last: int) -> bool:
     lines = work.sass[first : last + 1]
-    # What a step combines it has read, and leaves for the next one.
-    combined = all(any(wanted(line) for line in lines) for wanted in (_reads_shared, _writes_shared))
-    return combined and not any(
+    read = [line for line in lines if _reads_shared(line)]
+    left = [line for line in lines if _writes_shared(line)]
+    # A step reads one other thread's values beside its own, and leaves as many for the next one.
+    own = {line.operands[0] for line in work.sass if _writes_shared(line)}
+    others = sum(line.access_bytes for line in read if line.operands[1] not in own)
+    paired = read and left and others <= sum(line.access_bytes for line in left)
+    return bool(paired) and not any(
         line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
         for line in lines
     )

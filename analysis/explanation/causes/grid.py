@@ -250,9 +250,12 @@ def _times_the_warps(work: Work, possible: float) -> float:
 def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
     """The last wave does not fill the GPU, or some SMs get one block more than others: most of what is uneven."""
     wave = work.sms * dealt.per_sm or 1.0
+    left = _even_end(work)
+    # Blocks that are all there at once wait for as long each, however many share an SM.
+    fewer = 1.0 if left or dealt.waves > 1.0 else 1.0 / work.imbalance
     return Candidate(
         cause="tail_effect",
-        variants=(Variant("whole waves", Fix(imbalance=_even_end(work) or 1.0)),),
+        variants=(Variant("whole waves", Fix(imbalance=left or 1.0, warps=fewer)),),
         change=(
             f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {dealt.blocks % wave:.0f} blocks for a wave "
             f"of {wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "

@@ -51,7 +51,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         if several < 2:
             continue
         tall = filled == rows and several * rows >= WGMMA_ROWS
-        by_group = next((one.fix for one in warp_level_mma(work)), None) if tall else None
+        by_group = next((one.fix for one in warp_level_mma(work, taller=True)), None) if tall else None
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
             _joined(work, flows, macs, own, 1.0 / several, padded=filled < rows, by_group=by_group),

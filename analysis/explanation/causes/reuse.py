@@ -47,6 +47,7 @@ from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
+from gemmprof.base import amounts
 from gemmprof.gpu.arch import WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
@@ -209,7 +210,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         read[list(rows)] = 1.0
         waits[list(rows)] += (1.0 - stays) / stays * idle_share(work, work.practice.shared_cycles)[list(rows)]
         yield Variant(
-            f"kept in shared memory, {size / 1024:.0f} KiB a block",
+            f"kept in shared memory, {amounts.capacity(size)} a block",
             Fix(
                 keep=keep,
                 latency=waits,
@@ -218,8 +219,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 shared_bytes=round(size),
             ),
             change=(
-                f"Load it once and keep it: a block loads the same {size / 1024:.0f} KiB {1.0 / stays:.0f} times over. "
-                "Shared memory holds them between the passes."
+                f"Load it once and keep it: a block loads the same {amounts.capacity(size)} {1.0 / stays:.0f} times "
+                "over. Shared memory holds them between the passes."
             ),
         )
 
@@ -301,6 +302,11 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     """A thread does the work of several neighbours, which load much of the same."""
     if flows.dram_read > LOADED_AGAIN * flows.asked:
         return  # each sector that is asked for comes from DRAM: nobody else had it
+    tensor = work.where(lambda line: line.instruction_class == "tensor")
+    counters = work.where(lambda line: line.is_atomic and line.space == "shared")
+    used = list(reached((row for one in known for row in one.rows), work.code.readers.__getitem__))
+    if (work.executed[tensor] > 0).any() or counters[used].any():
+        return  # results lie in the fragments of a warp, or in what threads count together
     launch = work.profile.launch
     distinct = sum(one.thread for one in known)
     # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
@@ -458,7 +464,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         passes[mine] = max(1.0, wide) / several + keep[mine] * max(1.0, one.width / 4.0)
     again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
     yield Variant(
-        f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
+        f"tile in shared memory, {amounts.capacity(size)} a block",
         Fix(
             keep=keep,
             latency=np.minimum(waits, 1.0 / np.maximum(keep, 1e-9)),

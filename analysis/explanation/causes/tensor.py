@@ -338,7 +338,7 @@ def tensor_rates(work: Work, source: str) -> tuple[float, float]:
     return by_warp, max(by_warp, peak("hgmma", fastest))
 
 
-def warp_level_mma(work: Work) -> Iterator[Candidate]:
+def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     """A matrix product by wgmma (tcgen05.mma from 10.0 on) in place of mma.sync or WMMA.
 
     Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
@@ -352,6 +352,9 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     if not rows.any() or after <= before or TENSOR not in work.loads:
         return
     total = float((macs * work.executed)[rows].sum())
+    copied = work.global_loads | work.where(lambda line: line.opcode == "LDGSTS")
+    if not taller and total <= MMA_ROWS * SECTOR / 2.0 * float(work.global_sectors[copied].sum()):
+        return  # what is fetched meets the rows of one instruction, of which wgmma takes four times as many
     loops = work.executed > 0.2 * float(work.executed[rows].max())
     fragments = loops & work.where(
         lambda line: (

@@ -503,6 +503,13 @@ def computing(work: Work) -> Mask:
             if not found[source] and work.sass[source].space in ("", "constant"):
                 found[source] = True
                 waiting += [(source, read) for read in work.sass[source].reads]
+    for first, last in code.functions:
+        # A called division is for what takes its result over, behind the call.
+        made = {name for at in range(first, last + 1) for name in work.sass[at].writes}
+        calls = [at for at in code.callers((first, last)) if at + 1 < len(found)]
+        of_values = [at for at in calls if found[at + 1] and made.intersection(work.sass[at + 1].reads)]
+        often = work.executed
+        found[first : last + 1] = 2.0 * float(often[of_values].sum()) > float(often[calls].sum())
     return found
 
 

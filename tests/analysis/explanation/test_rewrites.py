@@ -937,3 +937,38 @@ def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
     assert "redundant_loads" not in {
         one.cause for one in explain(study("torch_compiled_norm_over_channels", "channels_last")[0]).findings
     }
+
+
+@pytest.mark.parametrize(
+    "name, side, cause",
+    [
+        # Each step takes the rows of two other threads: no reduction, and no scan.
+        ("cyclic_reduction_doubling_strides", "parallel", "barriers"),
+        # One barrier in all has none to be one with.
+        ("kmer_hash_bytes", "shared", "barriers"),
+        # Lanes along a row, rounds from row to row: wider accesses leave half of the threads, each with all rounds.
+        ("harmonics_coefficients_again_each_latitude", "mirrored", "narrow_access"),
+        # All blocks are there at once, and wait: those of an SM with three of them no longer than others.
+        ("depth_fusion_columns_one_behind_the_other", "side_by_side", "tail_effect"),
+        # Fragments of tensor cores, and counters of a block: no results of a thread that could have four.
+        ("all_pairs_correlation_half_on_fma", "wide", "redundant_loads"),
+        # Sums of the block go to global memory, beside single words.
+        ("in_degrees_hub_atomics", "hubs", "global_atomics"),
+    ],
+)
+def test_what_is_mended_is_not_asked_for_again(name: str, side: str, cause: str) -> None:
+    """What the fixed side has, or cannot have."""
+    findings = explain(study(name, side)[0]).losses
+    assert cause not in {one.cause for loss in findings for one in loss}
+
+
+def test_a_way_to_another_arithmetic_is_a_loss_of_its_own() -> None:
+    """FP64 stands in a list apart: what else saves its time stands behind nothing there."""
+    said = explain(study("eos_powers")[0])
+    assert said.other_arithmetic and said.losses and all(said.losses)
+
+
+def test_what_saves_twice_as_much_stands_behind_nothing() -> None:
+    """Nine warps an SM, 75 %, was told as another way to divisions that save 28."""
+    first = explain(study("depth_fusion_columns_one_behind_the_other", "side_by_side")[0]).losses[0][0]
+    assert first.cause == "low_occupancy"
