@@ -17,7 +17,7 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to 4,548 shapes of an H200 and 2,540 of an H100
+// What the model needs to know of a tile. Microseconds, fitted to 7,420 shapes of an H200 and 3,719 of an H100
 // (docs/fastest_hgemm.md). So are all constants below: what hides behind other times counts for less, which is why some
 // bandwidths are above what a card has.
 struct TileFacts {
@@ -28,28 +28,42 @@ struct TileFacts {
     double step;                            // BK along K, of a block that waits for nobody
     double block;                           // start and end of a tile; of all tiles together where they overlap
     double hot;                             // part of its time that a step takes more at the card's power limit
-    double bandwidth = 1.0;                 // share of the device memory's bandwidth that its copies reach
+    double bandwidth;                       // share of the device memory's bandwidth that its copies reach
+    double wasted;                          // the power of what tiles cover over C that all but sharing takes longer
+    double sharing = 1.0;                   // factor of what the exchange of sums within a cluster takes
 };
 
 template <class TILE>
-constexpr TileFacts facts(double step, double block, double hot, double bandwidth = 1.0) {
+constexpr TileFacts facts(double step, double block, double hot, double bandwidth, double wasted,
+                          double sharing = 1.0) {
     return {TILE::bm,       TILE::bn,        TILE::pair,  TILE::in_turn,         TILE::swapped, TILE::kept,
             TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4, step,          block,
-            hot,            bandwidth};
+            hot,            bandwidth,       wasted,      sharing};
 }
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.542, 3.47, 0.014, 1.055),       facts<LargePair>(0.558, 5.62, 0.024, 1.900),
-    facts<Turn128>(0.336, 2.18, 0.066, 0.866),     facts<Turn160>(0.426, 5.98, 0.017, 1.618),
-    facts<Turn192>(0.411, 5.28, 0.078, 0.939),     facts<Medium>(0.282, 1.09, 0.196, 0.929),
-    facts<Small>(0.172, 0.39, 0.052, 1.044),       facts<Tiny>(0.105, 0.30, 0.118, 0.861),
-    facts<Lone128>(0.270, 1.85, 0.001, 0.565),     facts<Lone64>(0.161, 0.79, 0.132, 0.720),
-    facts<Lone16>(0.165, 1.22, 0.120, 0.839),      facts<Narrow>(0.189, 0.53, 0.130, 0.977),
-    facts<MediumPair>(0.309, 1.53, 0.043, 0.994),  facts<Tall192>(0.213, 0.98, 0.084, 0.977),
-    facts<Tall96>(0.225, 0.87, 0.262, 0.829),      facts<Slim32>(0.116, 0.19, 0.117, 1.052),
-    facts<TallPair192>(0.429, 2.08, 0.031, 0.800), facts<SmallQuad>(0.196, 0.53, 0.049, 1.112),
-    facts<MediumQuad>(0.308, 0.92, 0.026, 1.010),  facts<TallQuad160>(0.366, 1.78, 0.027, 1.028),
-    facts<TallQuad192>(0.435, 1.74, 0.029, 0.962), facts<SlimQuad160>(0.221, 1.18, 0.050, 0.992),
+    facts<Large>(0.574, 3.21, 0.016, 1.063, 0.025),
+    facts<LargePair>(0.599, 4.68, 0.020, 1.555, 0.073),
+    facts<Turn128>(0.337, 2.53, 0.064, 0.930, 0.048),
+    facts<Turn160>(0.398, 6.92, 0.017, 1.416, 0.317),
+    facts<Turn192>(0.435, 6.11, 0.066, 1.100, 0.180),
+    facts<Medium>(0.292, 0.79, 0.187, 0.878, 0.071, 1.239),
+    facts<Small>(0.172, 0.42, 0.052, 0.911, 0.083, 1.122),
+    facts<Tiny>(0.117, 0.28, 0.118, 0.872, 0.105, 0.847),
+    facts<Lone128>(0.276, 1.93, 0.001, 0.667, 0.050),
+    facts<Lone64>(0.157, 0.93, 0.131, 0.844, 0.098),
+    facts<Lone16>(0.116, 1.04, 0.120, 0.736, 0.079),
+    facts<Narrow>(0.187, 0.48, 0.130, 0.830, 0.100, 1.161),
+    facts<MediumPair>(0.317, 1.53, 0.043, 0.948, 0.157, 0.924),
+    facts<Tall192>(0.220, 0.78, 0.084, 0.844, 0.087, 1.032),
+    facts<Tall96>(0.221, 0.71, 0.253, 0.814, 0.090, 1.241),
+    facts<Slim32>(0.100, 0.24, 0.117, 0.772, 0.081, 1.129),
+    facts<TallPair192>(0.448, 2.73, 0.033, 0.976, 0.066, 0.662),
+    facts<SmallQuad>(0.212, 0.62, 0.049, 1.235, 0.069, 0.907),
+    facts<MediumQuad>(0.336, 0.92, 0.026, 1.229, 0.084, 0.860),
+    facts<TallQuad160>(0.374, 2.29, 0.027, 1.156, 0.077, 0.874),
+    facts<TallQuad192>(0.463, 2.31, 0.029, 1.135, 0.055, 0.947),
+    facts<SlimQuad160>(0.226, 1.30, 0.050, 1.081, 0.066, 0.989),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -64,37 +78,37 @@ struct Card {
     double store;                      // of C
     double write_back;                 // of what others have written to L2 and operands drive out, up to WRITTEN_BYTES
 };
-constexpr Card H200 = {1.0, 6.18e+06, 1.01e+07, 2.19e+07, 7.73e-08, 1.31e-08};
-constexpr Card H100 = {0.682, 4.49e+06, 5.75e+06, 2.10e+07, 1.08e-07, 3.26e-08};
+constexpr Card H200 = {1.0, 6.43e+06, 8.63e+06, 1.88e+07, 9.78e-08, 1.74e-08};
+constexpr Card H100 = {0.682, 5.15e+06, 6.15e+06, 1.62e+07, 1.19e-07, 2.91e-08};
 
-constexpr double LAUNCH = 5.72, WRITTEN_BYTES = 5e7;
+constexpr double LAUNCH = 5.04, WRITTEN_BYTES = 5e7;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
-constexpr double BEYOND_LINE = 0.252;  // that a row costs more whose 128 bytes lie in two lines of L2
-constexpr double STORE_ODD = 0.251;  // that C costs more whose rows begin within a sector
-constexpr double L2_HOLDS = 8.77e+06;  // operands of which later rounds find all in L2, of twice that none
+constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
+constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
+constexpr double L2_HOLDS = 7.87e+06;  // operands of which later rounds find all in L2, of twice that none
 // Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte, as if all blocks had the
 // largest share of them to add; more while others do.
-constexpr double EXCHANGE = 0.602, EXCHANGE_BYTE = 2.25e-05, EXCHANGE_BUSY = 2.75;
-constexpr double COPIED = 0.933, COPIED_BYTE = 1.69e-05;
+constexpr double EXCHANGE = 0.434, EXCHANGE_BYTE = 2.84e-05, EXCHANGE_BUSY = 3.1;
+constexpr double COPIED = 0.691, COPIED_BYTE = 1.50e-05;
 // Of those that blocks which are no cluster leave in memory: microseconds, for each of them, and a byte of all sums.
-constexpr double FAR = 3.41, FAR_BLOCK = 0.092, FAR_BYTE = 3.50e-07;
+constexpr double FAR = 3.68, FAR_BLOCK = 0.109, FAR_BYTE = 4.34e-07;
 // Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
-constexpr double NEAR_BANDWIDTH = 0.896, FAR_BANDWIDTH = 0.628;
+constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
 // are fetched: microseconds, and more for each 64 KiB.
-constexpr double CUT = 0.542, CUT_ALL = 0.582, CUT_ONE_ROW = 0.242, FETCH = 3.12, FETCH_PER_PART = 1.55;
+constexpr double CUT = 0.482, CUT_ALL = 0.398, CUT_ONE_ROW = 0.158, FETCH = 3.05, FETCH_PER_PART = 1.75;
 // So do clusters that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.386;
+constexpr double READ_AGAIN = 0.342;
 // A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
 // requests are for the same at the same time: what L2 takes more, times the largest part of a tile beyond C.
-constexpr double EDGE = 0.949;
+constexpr double EDGE = 0.368;
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
-constexpr double KEPT_FETCH = 9.27, KEPT_FETCH_PER_PART = 1.1, L2_BYTES = 2.70e+07;
-constexpr double SPLIT_ROW = 0.00433;  // that the copy engine takes for a row that begins within a sector
-constexpr double KEEP = 0.633;  // between a tile whose sums are kept and the next
+constexpr double KEPT_FETCH = 11, KEPT_FETCH_PER_PART = 1.38, L2_BYTES = 4.40e+07;
+constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row that begins within a sector
+constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -200,12 +214,14 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : rounds);
     if (tile.kept) time += KEEP * rounds;
+    const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
+    if (covered > 1.0) time *= std::pow(covered, tile.wasted);
     if (choice.far)
         return time + FAR + choice.splits * (FAR_BLOCK + FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn);
     const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
     const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
-    return choice.splits == 1 ? time : time + rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+    return choice.splits == 1 ? time : time + tile.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
 }
 
 // How many tiles, or pairs of them, C has.
