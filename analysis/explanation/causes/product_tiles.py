@@ -99,10 +99,11 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
             own[[at, *fed]] = True
     # Zeros are padding of what is stored as they are: of the operand of several blocks, or of the block's own.
     shared, mine = (shared + padding, mine) if by_stores else (shared, mine + padding)
-    if not shared or not mine:
+    if not shared:
         return None
     rows = 1 << max(0, round(np.log2(macs * OPERAND_BYTES / shared)))
-    return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine)))), own
+    filled = np.ceil(rows * mine_loaded / mine) if mine else rows
+    return rows, max(1, min(rows, int(filled))), own
 
 
 def _joined(
@@ -158,9 +159,8 @@ def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
                     imbalance=max(work.imbalance, _longest(work, passing, axis)),
                 ),
                 change=(
-                    f"End the loop where its mask lets nothing pass any more: {100 * (1.0 - part):.0f} % of its rounds "
-                    "compute what is thrown away whole. A program's own place tells how far it has to go (causal: up "
-                    "to its last row); begin with the programs that have most."
+                    f"End the loop where its mask lets nothing pass any more (causal: behind the program's last row): "
+                    f"{100 * (1.0 - part):.0f} % of its rounds are thrown away whole. Begin with the longest programs."
                 ),
                 plain=True,
             )

@@ -469,10 +469,13 @@ class Values:
             return None
         targets, (one, two), rest = line.operands[:2], line.operands[2:4], line.operands[4:]
         compare = _COMPARES.get(line.modifiers[0])
-        if compare is None or predicate.strip("!") != targets[0] or rest[:1] not in ((), ("PT",)):
+        # Another predicate may have to hold as well, or suffice.
+        join = {"AND": np.logical_and, "OR": np.logical_or}.get(line.modifiers[-1])
+        other = ONE if rest[:1] in ((), ("PT",)) else self.condition(sources[0], rest[0])
+        if compare is None or predicate.strip("!") != targets[0] or join is None or other is None:
             return None
         self._depth += 1
-        inputs = [self.operand(sources[0], text) for text in (one, two)]
+        inputs = [*(self.operand(sources[0], text) for text in (one, two)), other]
         self._depth -= 1
         wanted = predicate[0] != "!"
         if not self._come_of_numbers(inputs):
@@ -481,7 +484,7 @@ class Values:
             "condition",
             (line.full, wanted),
             *inputs,
-            by=lambda a, b: (compare(a, b) == wanted).astype(np.int64),
+            by=lambda a, b, c: (join(compare(a, b), c) == wanted).astype(np.int64),
         )
 
     def _come_of_numbers(self, values: Iterable[Value]) -> bool:

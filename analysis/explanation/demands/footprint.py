@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     SECTOR,
     STRIDED,
     UNIFORM,
+    UNKNOWN,
     Checked,
     Form,
     checked_forms,
@@ -197,7 +198,7 @@ def computed_places(
 def alike_along(work: Work, form: Form, axis: int) -> int:
     """How many neighbouring blocks along an axis go to the same places with an access; 1 where nobody knows."""
     count = work.profile.launch.grid[axis]
-    if form.kind not in (AFFINE, STRIDED, UNIFORM):
+    if form.kind == UNKNOWN:
         return 1
     blocks = np.arange(min(count, MOST_BLOCKS))
     apart = np.flatnonzero(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from made_code import made
@@ -17,6 +19,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     coefficient,
 )
+from gemmprof.analysis.explanation.demands.places import Places
 from gemmprof.analysis.explanation.demands.work import Work, work
 
 BELIEVED = ("exact", "agrees")
@@ -186,3 +189,20 @@ def test_what_never_ran_sets_no_register() -> None:
     (either,) = checked_forms(made(*code, executed=[10, 10, 10, 10, 10, 5, 10, 10, 10])).values()
     assert taken.form.kind == AFFINE
     assert either.form.kind != AFFINE
+
+
+@pytest.mark.parametrize(("joined", "holds"), [("AND", [8, 9, 10, 11]), ("OR", range(32))])
+def test_a_mask_of_two_comparisons(joined: str, holds: Sequence[int]) -> None:
+    """From 8 on, and (or) below 12: a window, or all."""
+    code = made(
+        "S2R R0, SR_TID.X ;",
+        "ISETP.LT.AND P0, PT, R0, 0xc, PT ;",
+        f"ISETP.GE.{joined} P1, PT, R0, 0x8, P0 ;",
+        "FSEL R4, R4, -INF , P1 ;",
+        "EXIT ;",
+    ).code
+    values = symbolic.Values(code, (32, 1, 1), 90)
+    known = values.condition(3, "P1")
+    assert known is not None
+    places = Places(values, (1, 1, 1), np.zeros((3, 32), dtype=np.int64), np.arange(32), {}, {})
+    assert np.flatnonzero(places.of(known)).tolist() == list(holds)
