@@ -79,8 +79,7 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
     code, loads = work.code, _loads(work)
     own = (work.executed > 0) & work.where(lambda line: line.is_store and line.space == "global")
     stored = work.executed * WARP * np.array([line.access_bytes for line in work.sass])
-    shared = mine = mine_loaded = padding = 0.0
-    by_stores = False
+    shared = mine = mine_loaded = padding = by_stores = 0.0
     moved = (work.executed > 0) & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
     for at in np.flatnonzero(moved).tolist():
         data = () if loads[at] else code.producers(at, work.sass[at].operands[-1])
@@ -92,7 +91,7 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
             padding += stored[at]
         elif any(one in alike for one in fed):
             shared += stored[at]
-            by_stores |= not loads[at]
+            by_stores += not loads[at]
         else:
             mine += stored[at]
             mine_loaded += float(work.global_sectors[fed].sum()) * SECTOR
@@ -102,8 +101,7 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
     if not shared:
         return None
     rows = 1 << max(0, round(np.log2(macs * OPERAND_BYTES / shared)))
-    filled = np.ceil(rows * mine_loaded / mine) if mine else rows
-    return rows, max(1, min(rows, int(filled))), own
+    return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
 
 
 def _joined(
@@ -189,8 +187,8 @@ def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
 
     sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
     ends = [one for name in work.sass[loop.last].reads for one in code.producers(loop.last, name)]
-    stores = any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)
-    leaves_more = stores or not sums or not sums <= reached(masks, uses)
+    leaves_more = not sums or not sums <= reached(masks, uses)
+    leaves_more |= any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)
     if len(conditions) < max(1, len(masks)) or leaves_more or not all(found.alike[one] for one in ends):
         return None
     often, count = round(rounds(work, loop)), work.profile.launch.grid[axis]
