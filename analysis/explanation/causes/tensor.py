@@ -33,7 +33,8 @@ from gemmprof.gpu import arch
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HFMA2 do
 MMA_MACS, TF32_MACS = 2048.0, 1024.0  # the same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``
 MMA_ROWS = 16.0  # rows of an ``mma.sync``
-# Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results.
+# Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results; of values
+# that were widened on their way to shared memory both.
 FRAGMENTS = 0.5
 # Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
 # again.
@@ -53,12 +54,14 @@ class _Products:
         rows: the instructions.
         macs: multiply-adds that all warps do with them.
         converts: instructions that make FP32 values of their 16-bit operands.
+        widened: stores to shared memory of such values.
         sixteen_bit: whether the operands have 16 bits.
     """
 
     rows: Mask
     macs: float
     converts: Mask
+    widened: Mask
     sixteen_bit: bool
 
 
@@ -67,9 +70,10 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
-    tensor cores' rate, conversions are gone, and operand loads take half the passes. Where products, or squares of
-    differences, were exchanged between threads to be added up, the exchanges are gone; FP32 ones keep their arithmetic
-    and read operands from shared memory. Where a loop takes a row a round, its rounds are taken 16 at a time.
+    tensor cores' rate, conversions are gone, and operand loads take half the passes, a quarter where values were
+    widened on their way to shared memory. Where products, or squares of differences, were exchanged between threads to
+    be added up, the exchanges are gone; FP32 ones keep their arithmetic and read operands from shared memory. Where a
+    loop takes a row a round, its rounds are taken 16 at a time.
     """
     if not work.total_executed:
         return
@@ -117,7 +121,7 @@ def _products(work: Work) -> _Products | None:
     if executed < 0.15 * work.total_executed:
         return None
     converts = work.where(_converts_half)
-    staged = _widened_for_shared(work)
+    staged, stores = _widened_for_shared(work)
     narrow = work.where(
         lambda line: (
             line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full))
@@ -133,7 +137,7 @@ def _products(work: Work) -> _Products | None:
     fetched = traffic(work).missed * 32.0 / (2.0 if sixteen_bit else 4.0)
     if fetched and macs < REUSED * fetched:
         return None
-    return _Products(rows, macs, converts | staged, sixteen_bit)
+    return _Products(rows, macs, converts | staged, stores, sixteen_bit)
 
 
 def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
@@ -168,7 +172,9 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     converts = running & work.where(_widens)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
-        fix = _by_mma(work, _Products(rows, SCALAR_MACS * products, converts, sixteen_bit=True))
+        fix = _by_mma(
+            work, _Products(rows, SCALAR_MACS * products, converts, np.zeros_like(rows), sixteen_bit=True)
+        )
         assert fix.keep is not None
         variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)), plain=True)
     else:
@@ -282,20 +288,22 @@ def _converts_half(line: Sass) -> bool:
     return line.full.startswith(("HADD2.F32", "F2F.F32.F16"))
 
 
-def _widened_for_shared(work: Work) -> Mask:
-    """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory; none where few stores are so."""
+def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
+    """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory, and these stores; none where few
+    stores are so.
+    """
     code = work.code
     found = np.zeros(len(work.sass), dtype=bool)
     stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & (work.executed > 0)
-    widened = 0.0
+    widened = np.zeros_like(found)
     for index in np.flatnonzero(stores):
         line = work.sass[int(index)]
         data = line.reads[-(line.access_bytes // 4) :]
         sources = {at for name in data for at in code.producers(int(index), name)}
         if sources and all(_widens(work.sass[at]) for at in sources):
-            widened += float(work.executed[index])
-            found[list(sources)] = True
-    return found if widened > 0.5 * float(work.executed[stores].sum()) else np.zeros_like(found)
+            widened[index] = found[list(sources)] = True
+    most = float(work.executed[widened].sum()) > 0.5 * float(work.executed[stores].sum())
+    return (found, widened) if most else (np.zeros_like(found), np.zeros_like(found))
 
 
 def _by_mma(work: Work, found: _Products) -> Fix:
@@ -306,6 +314,9 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     often = float(work.executed[found.rows].max(initial=0.0))
     keep[operands & (work.executed > 0.05 * often)] = FRAGMENTS
+    if found.widened.any():
+        keep[found.widened] = FRAGMENTS
+        keep[work.where(lambda line: line.opcode == "LDS")] *= FRAGMENTS
     keep[found.rows] = np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
     keep[found.converts] = 0.05
     rate, _ = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")

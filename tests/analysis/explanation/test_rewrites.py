@@ -146,6 +146,10 @@ def found(name: str, cause: str) -> Finding:
         ("decode_cache_warp_per_head", "small_grid", "warps"),
         # Products of two tiles, each exchanged between the lanes of a warp and between warps to be added up.
         ("triton_scores_sums_of_products", "tensor_cores_idle", "dot"),
+        # Halves widened on their way to shared memory: half the bytes, and a fragment for two results.
+        ("all_pairs_correlation_half_on_fma", "tensor_cores_idle", "tensor"),
+        # As many targets as DRAM delivered for no load.
+        ("triton_segment_sums_row_atomics", "global_atomics", "rows"),
         # torch's kernel for operands of one layout reads whole sectors, and several elements at once.
         ("torch_product_of_fields", "uncoalesced_access", "planes"),
         # One value a thread: the reduction over the threads of a program takes most of its instructions.
