@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms, random_passes
+from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Program, reached
 from gemmprof.analysis.explanation.demands.footprint import distinct
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
@@ -162,24 +162,23 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
 
 def _words(work: Work, atomics: Mask) -> float:
     """Words that these requests update at least, those of each warp counted apart: as many as sectors, or as lanes
-    whose addresses differ; where they are computed, not looked up, as lanes that fill the sectors.
+    whose addresses differ; as all lanes where these are as many as the sectors have words.
     """
-    found = np.where(atomics, np.minimum(work.threads, work.global_sectors), 0.0)
-    dense = _dense(work, atomics)
+    found = np.where(_dense(work), work.threads, np.minimum(work.threads, work.global_sectors))
+    found = np.where(atomics, found, 0.0)
     for index, one in checked_forms(work).items():
         lanes = one.form.offsets if atomics[index] else None
         if lanes is not None and len(lanes) > 1:
             apart = len(distinct(lanes[:WARP])) / len(lanes[:WARP])
             found[index] = max(found[index], apart * work.threads[index])
-        elif dense[index] and one.form.kind != LOOK_UP:
-            found[index] = work.threads[index]
     return float(found.sum())
 
 
-def _dense(work: Work, atomics: Mask) -> Mask:
-    """Those that update nearly all bytes of the sectors that they touch."""
-    widths = np.array([line.access_bytes for line in work.sass])
-    return np.asarray(atomics & (work.threads * widths >= DENSE * SECTOR * work.global_sectors))
+def _dense(work: Work) -> Mask:
+    """What touches nearly all bytes of its sectors; where lanes move more than these have, they share words."""
+    moved = work.threads * np.array([line.access_bytes for line in work.sass])
+    there = SECTOR * work.global_sectors
+    return np.asarray((moved >= DENSE * there) & (moved <= (1.0 + CLOSE) * there))
 
 
 def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
@@ -189,7 +188,7 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     made as often as now; the place, a fence around the atomic, and the launch of blocks come once a target.
     """
     flows, l2 = traffic(work), (work.profile.device.l2_bytes or 0) / SECTOR
-    if not _dense(work, atomics)[atomics].all() or not (flows.atomics and l2 and flows.dram_read):
+    if not _dense(work)[atomics].all() or not (flows.atomics and l2 and flows.dram_read):
         return
     # No more targets than sectors that were fetched for no load, nor than were written back or may be in L2 still.
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
