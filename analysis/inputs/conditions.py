@@ -40,6 +40,14 @@ _SCALE = {
     "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3,
     "k": 1e3, "m": 1e6, "g": 1e9,
 }  # fmt: skip
+# Units that measure one thing alone: the unit that a figure must have, and the word for it.
+_MEASURES = {
+    "%": ("%", "per cent"),
+    **dict.fromkeys(("ns", "us", "µs", "ms", "s"), ("ns", "time")),
+    **dict.fromkeys(("b", "kb", "mb", "gb", "kib", "mib", "gib"), ("byte", "size")),
+}
+# A finding by its title, as pages and the front door name it: ``threads_without_work``.
+TITLES = {re.sub(r"\W", "_", title.lower()): cause for cause, title in CAUSES.items()}
 _TOKEN = re.compile(
     r"\s*(?:(?P<operator>>=|<=|==|!=|!~|~|>|<)|(?P<bracket>[()])"
     r"|(?P<number>[+-]?\s*(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
@@ -142,15 +150,20 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     if len(tokens) > LONGEST:
         raise _unreadable(text, tokens[LONGEST].position, f"more than {LONGEST:,} words")
     for part in parts_of(found):
-        a_share = isinstance(part, Comparison) and part.unit == "%" and not part.change
-        # ``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met.
-        if isinstance(part, Comparison) and a_share and unit_of(part.name) not in (None, "%"):
-            asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
-            raise UsageError(
-                f"'{text.strip()}': {part.name} is no per cent",
-                f"a change: '{asked} +{value}%'",
-                f"the value itself: '{asked} {value}'",
-            )
+        # ``registers > 3%`` would hold 40 registers against 3, and ``registers > 1ms`` would never be met.
+        if isinstance(part, Comparison) and not (part.change and part.unit == "%"):
+            measure = _MEASURES.get(part.unit.lower())
+            if measure and unit_of(part.name) not in (None, measure[0]):
+                asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
+                fixes = (f"a change: '{asked} +{value}%'", f"the value itself: '{asked} {value}'")
+                raise UsageError(
+                    f"'{text.strip()}': {part.name} is no {measure[1]}",
+                    *(
+                        fixes
+                        if part.unit == "%"
+                        else ("`gemmprof find --names` lists the unit of each figure",)
+                    ),
+                )
         if asks_change(part) and not two_sides:
             raise UsageError(
                 f"'{text.strip()}' is about a change, which one side does not have",
@@ -266,6 +279,7 @@ class _Parser:
         name = self.take(kind="name")
         if name is None:
             raise self.error("expected the name of a figure, a metric or a finding")
+        name = name._replace(text=TITLES.get(name.text.lower(), name.text))
         operator = None if new else self.take(kind="operator")
         if operator is None:
             if name.text in TEXTS or (name.text not in CAUSES and unit_of(name.text) is not None):

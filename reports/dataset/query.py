@@ -269,7 +269,7 @@ def _unknown(name: str, known: set[str]) -> UsageError:
     from gemmprof.analysis.inputs.named_figures import UNITS
     from gemmprof.analysis.inputs.selection import some
 
-    close = get_close_matches(name, known | set(conditions.ALIASES), n=5, cutoff=0.5)
+    close = get_close_matches(name, known | {*conditions.ALIASES, *conditions.TITLES}, n=5, cutoff=0.5)
     meant = [f"did you mean {close[0]}?"] if close else []
     return UsageError(
         f"'{name}' is no figure, finding or metric of these reports",

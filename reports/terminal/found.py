@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.inputs.conditions import ALIASES, canonical, unit_of
+from gemmprof.analysis.inputs.conditions import ALIASES, TITLES, canonical, unit_of
 from gemmprof.base.printable import one_line
 from gemmprof.reports.formatting import counted, nanoseconds, quantity
 from gemmprof.reports.terminal import columns
@@ -55,7 +55,9 @@ def names_table() -> Table:
         if name not in CAUSES:
             table.add_row(name, other[name], unit)
     for cause in (name for name in CAUSES if name not in ALIASES):
-        table.add_row(cause, "", "% of time saved")
+        table.add_row(
+            cause, ", ".join(word for word in TITLES if TITLES[word] == cause != word), "% of time saved"
+        )
     return table
 
 

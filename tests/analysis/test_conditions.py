@@ -99,6 +99,19 @@ def test_a_share_of_what_is_no_share_is_refused_with_what_was_meant(text: str, t
     assert any(f"'{name} {compare} +{value}'" in remedy for remedy in refused.value.remedies)
 
 
+@pytest.mark.parametrize("text", ["registers > 1ms", "time > 1MB", "occupancy < 3us", "registers > +1 KiB"])
+def test_a_unit_that_a_figure_cannot_have_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=f"{text.split()[0]} is no (time|size)"):
+        parse_condition(text, two_sides=True)
+    parse_condition("time > 1ms and dram_read > 1MB and sm_clock > 1G and odd__metric > 1ms")
+
+
+def test_a_finding_has_the_name_that_pages_show_too() -> None:
+    assert parse_condition("Threads_without_work > 50%") == Comparison("idle_threads", ">", 50.0)
+    assert parse_condition("local_memory > 1") == Comparison("local_memory", ">", 1.0)
+    assert parse_condition("divergent_constant_loads") == HasFinding("constant_divergence")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
