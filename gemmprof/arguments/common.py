@@ -50,6 +50,9 @@ def selection(options: argparse.Namespace) -> Selection:
             )
         options.kernel = ",".join(ids)
         options.inputs = [item for item in options.inputs if item not in ids]
+    for item in getattr(options, "inputs", ()):
+        if item.startswith("#") and not os.path.lexists(item):
+            raise UsageError(f"'{item}' is no family's id", "an id is a # and a number: '#3', '#3,#7'")
     return selected(options.kernel, options.launch or None, options.nvtx, options.top, options.owner)
 
 

@@ -495,6 +495,12 @@ def test_an_id_of_no_family_is_said_and_where_ids_are_listed(capsys: pytest.Capt
     assert "#999" in error and "10 launches of 8 kernels" in error and "lists" in error
 
 
+def test_what_only_looks_like_an_id_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(TRANSFORMER), "#first"]) == 2
+    out, error = capsys.readouterr()
+    assert "'#first' is no family's id" in error and "'#3'" in error and not out
+
+
 def test_one_kernel_has_one_page_however_often_it_is_launched(tmp_path: Path) -> None:
     session = load_session([DATA / "launches_same_kernel.ncu-rep.xz"])
     assert len(plan(session).pages) == len(session.families) < len(session.kernels)
