@@ -97,7 +97,8 @@ def _code(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     if left.instructions and right.instructions:
         if left.instructions != right.instructions:
             yield f"instructions {left.instructions:,} → {right.instructions:,}"
-        yield changed_opcodes(left, right)
+        if left.opcodes and right.opcodes:
+            yield changed_opcodes(left, right)
 
 
 def changed_opcodes(before: Code, after: Code) -> str:

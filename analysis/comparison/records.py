@@ -176,8 +176,11 @@ class Code:
 
 def code_of(digest: str, sass: Iterable[str]) -> Code:
     """The code from its fingerprint and its lines of SASS."""
-    opcodes = [opcode for line in sass if (opcode := opcode_of(line))]
-    return Code(digest, len(opcodes), dict(Counter(opcodes)), _sketch(opcodes))
+    lines = [opcode for line in sass if (opcode := opcode_of(line))]
+    opcodes = [
+        opcode for opcode in lines if opcode != "???"
+    ]  # which the disassembler writes for an older chip's code
+    return Code(digest, len(lines), dict(Counter(opcodes)), _sketch(opcodes) if opcodes else ())
 
 
 def _sketch(opcodes: Sequence[str]) -> tuple[int, ...]:

@@ -328,6 +328,14 @@ class TestCounters:
         assert reason.text == "SM clock moved between 1,960 and 2,040 MHz after"
 
 
+def test_code_that_was_not_disassembled_is_counted_and_not_named() -> None:
+    """Of an older chip's code the disassembler writes question marks."""
+    before, after = code_of("a", ("???",) * 9), code_of("b", ("???",) * 5)
+    assert (before.instructions, after.instructions) == (9, 5) and likeness(before, after) == 0.0
+    (reason,) = reasons(record(code=before), record(code=after))
+    assert "instructions 9 → 5" in reason.text and "?" not in reason.text and "opcodes" not in reason.text
+
+
 class TestRenamed:
     ALIKE = tuple(f"OP{n} R1, R2 ;" for n in range(100))
 
