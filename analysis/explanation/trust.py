@@ -89,10 +89,10 @@ def _from_the_launch(profile: KernelProfile) -> Iterator[str]:
         or found.achieved_warps is not None
     ):
         return
+    waves = None if found.waves is None else f"{found.waves:.2f}" if found.waves >= 0.01 else "less than 0.01"
     yield (
         f"Known from the launch alone: {in_words(found.limited_by)} let {found.theoretical_warps:.0f} warps on an "
-        f"SM ({found.theoretical_percent:.0f} %)"
-        + (f", and the grid is {found.waves:.2f} waves." if found.waves is not None else ".")
+        f"SM ({found.theoretical_percent:.0f} %)" + (f", and the grid is {waves} waves." if waves else ".")
     )
 
 

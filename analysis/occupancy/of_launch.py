@@ -85,7 +85,10 @@ class LaunchOccupancy:
     losses: tuple[Loss, ...] = ()  # where the points between theoretical and achieved went, largest first
     # how often the grid fills the GPU, as ncu's Waves Per SM
     waves: float | None = figure(
-        "Waves", meaning="a small part in the last one leaves SMs idle", digits=2, of=metrics.WAVES_PER_SM
+        "Waves",
+        meaning="where a small part is left for the last one, it leaves SMs idle",
+        digits=2,
+        of=metrics.WAVES_PER_SM,
     )
     full_waves: int | None = figure("Full waves")
     wave_blocks: int | None = figure("Blocks in a wave")

@@ -183,7 +183,7 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
             "nothing that is known here" if foreign_files.is_confined() else f"it starts with {head[:16]!r}"
         )
     return ReportError(
-        f"{path} is not a Nsight Compute report {where}".rstrip(),
+        f"{path} is not an Nsight Compute report {where}".rstrip(),
         "name a .ncu-rep or .ncu-repz file, which ncu writes with --export",
         found=kind,
     )

@@ -38,7 +38,9 @@ class Launch:
     driver_shared_memory: int | None = figure("Reserved by the driver", "size")
     shared_memory_config: int | None = figure("Shared memory configuration", "size")
     cluster_size: int | None = figure("Cluster size")
-    waves_per_sm: float | None = figure("Waves per SM", "", "a small part in the last one leaves SMs idle")
+    waves_per_sm: float | None = figure(
+        "Waves per SM", "", "where a small part is left for the last one, it leaves SMs idle"
+    )
     stack_bytes: int | None = figure("Stack", "size", of=metrics.STACK_SIZE)
     tpc_count: int | None = figure("Pairs of SMs", meaning="that the launch could use", of=metrics.TPC_COUNT)
     sm_count: int | None = unlisted("SMs")

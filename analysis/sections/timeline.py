@@ -181,7 +181,7 @@ class Timeline:
     lowest_clock_hz: float | None = figure(
         "SM clock, lowest tenth",
         "hz",
-        "far below the median: power or heat hold it down",
+        "where far below the median, power or heat hold it down",
         how="the same, below it a tenth of the time",
     )
     lanes: tuple[Lane, ...] = ()  # counters of the launch

@@ -167,7 +167,9 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
         debug = DEBUG_BUILD in session.explanation(family.representative).levers
-        return fit(f"{owner}{'a debug build (nvcc -G)' if debug else 'nothing found to gain'}", room)
+        nothing = "a debug build (nvcc -G)" if debug else "nothing found to gain"
+        known = session.kernels[family.representative].profile.profiled
+        return fit(f"{owner}{nothing if known else 'ncu could not profile it'}", room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
     left = room - len(what) - len(" at ")
     # A place of less than so many letters says nothing any more.
@@ -228,7 +230,7 @@ def kernel_parts(
     profile = analysis.profile
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
     if family.count > 1:
-        where += f", the longest of {family.count:,}"
+        where += f", the {'first' if family.total_ns is None else 'longest'} of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
     if not sections:

@@ -31,14 +31,16 @@ def where(session: Session, width: int) -> Iterator[str]:
     program = session.program
     if len(session.by_time) < 2 or not program.whole.time_ns:
         return
-    yield _line("whose", program.owners, width)
+    yield _line("whose", [owner for owner in program.owners if owner.time_ns], width)
     if program.tree.children:
         yield _line("where", program.branches, width)
     elif program.told_from != "names":
         yield _line("what", program.operators, width)
     launching = program.whole.launching
     share = ratio(launching, 0)
+    failed = sum(not kernel.profile.profiled for kernel in session.kernels)
     parts = [
+        f"ncu could not profile {counted(failed, 'launch')}." if failed else "",
         "" if launching is None or share == ratio(0.0, 0) else f"{share} of it is launching.",
         program.gaps,
     ]

@@ -80,7 +80,8 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
             yield Text(visible(row.name), style="bold")
             yield points_table([("", row.points)], width=width)
     without = ((_why_none(row.result), row.name) for row in rows if not row.points)
-    for reason, names in grouped(without).items():
+    for reason, launches in grouped(without).items():
+        names = list(dict.fromkeys(launches))
         more = f" and {len(names) - 3:,} more" if names[3:] else ""
         yield Text(f"{reason}\n  in {', '.join(map(visible, names[:3]))}{more}")
 

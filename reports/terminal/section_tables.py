@@ -30,6 +30,7 @@ from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import (
     DASH,
     bandwidth,
+    counted,
     extent,
     figure_text,
     flops,
@@ -170,11 +171,11 @@ def _memory_roofs(result: Roofline) -> Iterator[Row]:
 
 
 def _launch(result: Launch, most: int) -> Iterator[Row]:
-    yield "Grid", extent(result.grid), f"{number(result.blocks)} blocks"
+    yield "Grid", extent(result.grid), counted(result.blocks, "block")
     yield (
         "Block",
         extent(result.block),
-        f"{number(result.threads_per_block)} threads, {result.warps_per_block} warps",
+        f"{counted(result.threads_per_block, 'thread')}, {counted(result.warps_per_block, 'warp')}",
     )
     yield from _figures(result)
     if result.idle_lanes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import in_process
 import pytest
+from profiles import launch
 from recorded_data import DATA, ReadRecorded
 from scale import few
 
@@ -92,6 +93,11 @@ def test_every_section_of_every_recorded_report_has_rows_of_text(
             found = rows(result)
             assert all(isinstance(text, str) for row in found for text in row), name
             assert not any("None" in value or "nan" in value for _, value, _ in found), (name, found)
+
+
+def test_one_of_a_thing_is_told_as_one() -> None:
+    told = [" ".join(row) for row in rows(analyse(launch()).results["launch"])]
+    assert "Grid 1 1 block" in told and "Block 32 32 threads, 1 warp" in told
 
 
 def test_a_hostile_name_prints_harmlessly() -> None:

@@ -97,3 +97,6 @@ def test_the_launch_alone_tells_its_limits_in_words(sound: KernelProfile) -> Non
     assert second.startswith(
         "Known from the launch alone: registers and warp slots let 64 warps on an SM (100 %)"
     )
+    values = {metrics.ACHIEVED_WARPS: "", metrics.ACHIEVED_OCCUPANCY: "", metrics.WAVES_PER_SM: 0.001}
+    _, second, *_ = lines(replace(sound, instances={}), values)
+    assert second.endswith("and the grid is less than 0.01 waves.")

@@ -227,7 +227,10 @@ def test_a_report_shows_theoretical_beside_achieved(capsys: pytest.CaptureFixtur
     assert {"Theoretical 25.00 % limited by shared memory", "Achieved 23.84 % of an SM's warp slots"} <= {
         *rows
     }
-    assert {"Waves 1.14 a small part in the last one leaves SMs idle", "Blocks in a wave 264"} <= {*rows}
+    assert {
+        "Waves 1.14 where a small part is left for the last one, it leaves SMs idle",
+        "Blocks in a wave 264",
+    } <= {*rows}
     assert "131 of 132 SMs get no block" in text
     assert main(["occupancy", report, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["launches"]

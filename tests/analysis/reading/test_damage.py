@@ -161,13 +161,13 @@ FOREIGN = {
     "elf": (Path(sys.executable).read_bytes()[:4096], "ELF"),
     "zip": (b"PK\x03\x04" + bytes(64), "zip"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\n", "LFS"),
-    "zeros": (bytes(4096), "not a Nsight Compute report"),
+    "zeros": (bytes(4096), "not an Nsight Compute report"),
     "magic": (b"NVR\0", "file header"),
-    "gzip of text": (gzip.compress(b"some text" * 99), "not a Nsight Compute report"),
+    "gzip of text": (gzip.compress(b"some text" * 99), "not an Nsight Compute report"),
     "gzip of nothing": (gzip.compress(b""), "empty"),
-    "xz of text": (lzma.compress(b"some text" * 99), "not a Nsight Compute report"),
-    "zstd of text": (zstandard.compress(b"some text" * 99), "not a Nsight Compute report"),
-    "gzip bomb": (gzip.compress(bytes(1 << 24)), "not a Nsight Compute report"),
+    "xz of text": (lzma.compress(b"some text" * 99), "not an Nsight Compute report"),
+    "zstd of text": (zstandard.compress(b"some text" * 99), "not an Nsight Compute report"),
+    "gzip bomb": (gzip.compress(bytes(1 << 24)), "not an Nsight Compute report"),
 }
 
 

@@ -65,9 +65,26 @@ def test_a_launch_that_ncu_could_not_profile_loses_no_other_one(
         out = " ".join(capsys.readouterr().out.split())
         assert "ncu could not profile it" in out
         assert "not collected" not in out and "0 × 0" not in out and "nan" not in out
+    assert main([str(path)]) == 0
+    front = " ".join(capsys.readouterr().out.split())
+    assert "ncu could not profile 1 launch." in front and "1 ncu could not profile it" in front
+    assert main(["roofline", str(path)]) == 0
+    assert capsys.readouterr().out.count("#4") == 1
     assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
     pages = [page.read_text() for page in (tmp_path / "pages").glob("**/*.html")]
     assert any("ncu could not profile it" in page for page in pages)
+
+
+def test_where_no_launch_has_a_time_none_is_the_longest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "failed.ncu-rep"
+    path.write_bytes(
+        rewritten(content_of("launches_same_kernel"), lambda *of: not_profiled(*of[:2], grid=True))
+    )
+    assert main(["show", str(path), "--all"]) == 0
+    out = capsys.readouterr().out
+    assert "the first of 2" in out and "longest" not in out
 
 
 @pytest.mark.parametrize("stated", [True, False])
