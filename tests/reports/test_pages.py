@@ -3,11 +3,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from recorded_data import DATA
 
 from gemmprof.analysis.session import Session
 from gemmprof.base.errors import UsageError
+from gemmprof.cli import main
 from gemmprof.reports.pages.contents import PAGE_LIMIT, choose, neighbours, plan, stage_before, twin
 
 
@@ -78,3 +81,13 @@ def test_keys_are_safe_and_unique(hostile: Session) -> None:
     keys = [page.key for page in pages]
     assert len(set(keys)) == len(keys) == 12
     assert all(re.fullmatch(r"[a-z0-9-]+", key) for key in keys)
+
+
+def test_what_warps_of_the_hottest_line_wait_for_is_told_as_the_name_of_a_state(tmp_path: Path) -> None:
+    """A state is called Wait: "waiting on wait" says nothing."""
+    report = DATA.parents[1] / "docs" / "examples" / "recorded" / "gelu.ncu-rep.xz"
+    assert main(["report", str(report), "-o", str(tmp_path / "pages")]) == 0
+    (page,) = (tmp_path / "pages").glob("[0-9]*.html")
+    assert re.search(
+        r"of the warp samples fall on <strong>[^<]*</strong>, \d+ % of them in “[a-z ]+”\.", page.read_text()
+    )
