@@ -11,6 +11,7 @@ from rich.text import Text
 
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.session import Session
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
@@ -81,9 +82,10 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
             yield points_table([("", row.points)], width=width)
     without = ((_why_none(row.result), row.name) for row in rows if not row.points)
     for reason, launches in grouped(without).items():
-        names = list(dict.fromkeys(launches))
-        more = f" and {len(names) - 3:,} more" if names[3:] else ""
-        yield Text(f"{reason}\n  in {', '.join(map(visible, names[:3]))}{more}")
+        names = list(dict.fromkeys(launches))[:3]
+        left = len(launches) - len(names)
+        more = f" and {counted(left, 'more launch')}" if left else ""
+        yield Text(f"{reason}\n  in {', '.join(map(visible, names))}{more}")
 
 
 def _why_none(result: Roofline | NotCollected) -> str:
