@@ -59,7 +59,7 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
             "single_lane",
             0,
             "memory latency",
-            "First to change: branch divergence (divergence.cu:",
+            "First to change: threads without work (divergence.cu:",
         ),
         ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
         ("flaws_atomics", "global_histogram", 0, "memory latency", "Long Scoreboard"),
