@@ -103,8 +103,8 @@ def how_predicted(explanation: Explanation) -> str:
     known = calibration()
     return (
         "Each saving is what fixing that cause alone would bring, predicted from this report, with an 80\u00a0% "
-        f"interval: of kernels that were seen for the first time since it was learnt, {known.inside} of {known.of} "
-        "outcomes lay inside theirs."
+        "interval: of kernels that were seen for the first time since it was learnt and whose cause was named, "
+        f"{known.inside} of {known.of} outcomes lay inside theirs."
     )
 
 
