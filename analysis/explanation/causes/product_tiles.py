@@ -69,7 +69,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
 
 
 def _loads(work: Work) -> Mask:
-    return (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
+    return (work.executed > 0) & work.global_fetches
 
 
 def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mask] | None:

@@ -363,7 +363,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     if not rows.any() or after <= before or TENSOR not in work.loads:
         return
     total = float((macs * work.executed)[rows].sum())
-    copied = work.global_loads | work.where(lambda line: line.opcode == "LDGSTS")
+    copied = work.global_fetches
     if not taller and total <= MMA_ROWS * SECTOR / 2.0 * float(work.global_sectors[copied].sum()):
         return  # what is fetched meets the rows of one instruction, of which wgmma takes four times as many
     loops = work.executed > 0.2 * float(work.executed[rows].max())

@@ -45,9 +45,7 @@ ROUNDS = 2.0  # rounds over a row up to which it is short
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
-ALL_WORK = (
-    0.9  # threads with an effect, over those launched, from which on the rest is the rim of what is computed
-)
+ALL_WORK = 0.9  # threads with an effect, over those launched, from which on the rest is the rim of an array
 MIXED = 0.1  # share of the divided warps that stay
 SHORT_LAUNCH = 10_000.0  # nanoseconds above which a launch's overhead is no finding
 MOSTLY_IDLE = 0.3  # share of the time without a working SM from which on it is
@@ -426,7 +424,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     Fixed: what is executed is in proportion to what is loaded; the bytes stay.
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    loads = (work.executed > 0) & (work.global_loads | work.where(lambda line: line.opcode == "LDGSTS"))
+    loads = (work.executed > 0) & work.global_fetches
     if switched is None or owner_of(work.profile).key != "triton":
         return
     width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads

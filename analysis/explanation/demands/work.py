@@ -270,6 +270,11 @@ class Work:
         """Loads from global memory."""
         return self.where(lambda line: line.is_load and line.space == "global")
 
+    @property
+    def global_fetches(self) -> Mask:
+        """The same, and copies from there to shared memory (``LDGSTS``)."""
+        return self.global_loads | self.where(lambda line: line.opcode == "LDGSTS")
+
     @cached_property
     def barriers(self) -> Mask:
         """The barriers of a block that ran."""
