@@ -305,14 +305,15 @@ def _beyond(limits: ArchLimits, what: str, value: int, low: int, high: int) -> O
     """The error for a value that is out of bounds."""
     where = f"{value:,} {what}: compute capability {limits.label} allows"
     if value < low or what.endswith("cluster"):
-        return OccupancyError(f"{where} {low:,} to {high:,}")
+        return OccupancyError(f"{where} {low:,} to {high:,}", f"give {low:,} to {high:,}")
     found = ""
     if what.startswith("bytes") and limits.reserved_shared_memory_per_block:
         found = (
             f"{limits.max_shared_memory_per_block:,} bytes per block, "
             f"of which the driver keeps {limits.reserved_shared_memory_per_block:,}"
         )
-    return OccupancyError(f"{where} at most {high:,}", found=found)
+    spilled = "; the compiler keeps the rest in local memory" if what.startswith("registers") else ""
+    return OccupancyError(f"{where} at most {high:,}", f"give {high:,} or fewer{spilled}", found=found)
 
 
 def _no_such_cluster(limits: ArchLimits, cluster_size: int) -> OccupancyError:

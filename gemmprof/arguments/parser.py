@@ -58,10 +58,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def _closest(word: str, known: Sequence[str]) -> list[str]:
-    name = word.partition("=")[0]
     import difflib
 
-    return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    name = word.partition("=")[0]
+    # Dashes make every two options alike, so names are compared without them.
+    bare = {one.lstrip("-"): one for one in known if one.startswith("-") == name.startswith("-")}
+    close = difflib.get_close_matches(name.lstrip("-"), bare, n=1, cutoff=0.6)
+    return [] if name in known else [bare[one] for one in close]
 
 
 class _FrontParser(Parser):

@@ -154,7 +154,7 @@ def _answers(options: argparse.Namespace, targets: Sequence[Product]) -> list[tu
     refused = [answer for _, answer in answers if isinstance(answer, OccupancyError)]
     if len(refused) == len(answers):
         first = refused[0]
-        everywhere = f" (and none of the {len(refused)} asked for can)" if len(refused) > 1 else ""
+        everywhere = f" (none of the {len(refused)} asked for allows it)" if len(refused) > 1 else ""
         raise OccupancyError(first.message + everywhere, *first.remedies, found=first.found)
     return answers
 
