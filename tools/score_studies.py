@@ -153,21 +153,43 @@ def _unpacked(packed: Path) -> Path:
     return Path(place.name)
 
 
+def without_samples(profile: KernelProfile) -> KernelProfile:
+    """The same launch as ncu tells it that sampled no warp and counted no state."""
+
+    def kept(name: str) -> bool:
+        return not any(word in name for word in ("pcsamp", "issue_stalled", "average_warp"))
+
+    return replace(
+        profile,
+        metrics={name: value for name, value in profile.metrics.items() if kept(name)},
+        instances={name: values for name, values in profile.instances.items() if kept(name)},
+    )
+
+
+Strip = Callable[[KernelProfile], KernelProfile]
+
+
 def studies(
-    folder: Path, only: Sequence[str]
+    folder: Path, only: Sequence[str], strip: Strip | None = None
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]], list[Outcome]]]:
     """Each study with those of its fixes that are not much slower, and what each of these saved; all, or these."""
     packed = reports(folder)
+
+    @cache
+    def launches_of(report: str) -> Sequence[KernelProfile]:
+        found = launches(packed / report)
+        return found if strip is None else tuple(map(strip, found))
+
     for study in json.loads((folder / "studies.json").read_text("utf-8"))["studies"]:
         if only and study["study"] not in only:
             continue
         name, kernel = study["study"], study["kernel"]
-        flawed = launches(packed / kernel["report"])[kernel["launch"]]
+        flawed = launches_of(kernel["report"])[kernel["launch"]]
         fixes = [fix for fix in study["fixes"] if fix["time_ns"] <= MUCH_SLOWER * kernel["time_ns"]]
         rows = [
             Outcome(
                 name, name, str(study["size"]), "study", tuple(fix["causes"]), flawed,
-                launches(packed / fix["report"])[fix["launch"]], 1.0 - fix["time_ns"] / kernel["time_ns"],
+                launches_of(fix["report"])[fix["launch"]], 1.0 - fix["time_ns"] / kernel["time_ns"],
             )
             for fix in fixes
         ]  # fmt: skip
@@ -181,10 +203,10 @@ def left(judge: Judge, row: Outcome, rows: Iterable[Outcome]) -> float:
     return max((one.saves for one in judge.said(row.mended).of(tuple(still))), default=0.0)
 
 
-def judged(folder: Path, only: Sequence[str] = ()) -> list[Judged]:
+def judged(folder: Path, only: Sequence[str] = (), strip: Strip | None = None) -> list[Judged]:
     """One row a fix, and one a sound kernel; of these studies, or of all."""
     found = []
-    for study, fixes, rows in studies(folder, only):
+    for study, fixes, rows in studies(folder, only, strip):
         name, flawed = study["study"], study["flawed"]
         judge = Patient(rows)
         said = [(cause, one.saves) for cause, one in judge.said(flawed).findings]
@@ -702,6 +724,11 @@ def main() -> int:
         "--data", type=Path, default=BLIND / "h200", help="folder with studies.json and the reports"
     )
     parser.add_argument("--model", action="store_true", help="what the time model alone says, to learn from")
+    parser.add_argument(
+        "--without-samples",
+        action="store_true",
+        help="of reports whose warps were not sampled, nor their states counted",
+    )
     parser.add_argument("--learn", action="store_true", help="write calibration.json instead")
     parser.add_argument("output", type=Path, nargs="?", help="where the rows go")
     options = parser.parse_args()
@@ -716,7 +743,7 @@ def main() -> int:
     if options.model:
         save(recorded(options.data), options.output)
         return 0
-    save(judged(options.data), options.output)
+    save(judged(options.data, strip=without_samples if options.without_samples else None), options.output)
     for name, figure in figures(load(options.output, Judged)).items():
         print(f"{name:50} {figure}")
     return 0

@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE
-from gemmprof.analysis.explanation.code import divisions, flow, sequences
+from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.distinct import (
     WHOLE_NUMBERS,
@@ -51,8 +51,9 @@ HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
 # against 64 a cycle and SM (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions",
 # 9.0).
 WIDE_CONVERSIONS = 4.0
-# Cycles until another instruction may read a result: what nvcc 13.0 writes beside each FFMA and DFMA for 9.0 and 10.0.
-READY, READY_DOUBLE = 4.0, 8.0
+# Cycles until another instruction may read a result of FP64 (`latency.READY`): what nvcc 13.0 writes beside each DFMA
+# for 9.0 and 10.0.
+READY_DOUBLE = 8.0
 
 
 def double_precision(work: Work) -> Iterator[Candidate]:
@@ -72,7 +73,9 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     keep = _keep_in_single(work, doubles, narrowing)
     resources, added = _single_resources(work, doubles, keep)
     waits = keep * work.attributed.get(flow.WAIT, np.zeros(len(keep)))
-    sooner = share(float(waits @ np.where(doubles, READY / READY_DOUBLE, 1.0)), float(waits.sum())) or 1.0
+    sooner = (
+        share(float(waits @ np.where(doubles, latency.READY / READY_DOUBLE, 1.0)), float(waits.sum())) or 1.0
+    )
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
     pairs = {name for at in np.flatnonzero(doubles) for name in work.sass[int(at)].writes if name[0] == "R"}

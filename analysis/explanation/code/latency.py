@@ -191,10 +191,57 @@ def l1_bytes(work: Work, shared: float | None = None) -> float | None:
 
 
 @once
-def unloaded(work: Work) -> Unloaded | None:
-    """The latency share of one launch; None without samples."""
+def waits(work: Work) -> dict[str, Array]:
+    """Share of the warps' time by state, on the instructions that cause it: as sampled, else as long as an idle machine
+    takes; nothing where it is not known what was executed.
+
+    Loads that are under way at once share a wait. Where states were counted for the launch as a whole, the waits are
+    as long as those.
+    """
     cycles = work.warp_cycles
-    if not work.samples or not cycles or not work.total_executed:
+    if work.samples or work.program is None or not cycles or not work.total_executed:
+        return work.attributed
+    found = {flow.SELECTED: work.executed, flow.WAIT: work.executed * _until_ready(work)}
+    longer = {
+        flow.LONG: (work.where(lambda line: line.long_latency), load_cycles(work)),
+        flow.SHORT: (work.where(lambda line: line.short_latency), short_cycles(work)),
+    }
+    for reason, (those, each) in longer.items():
+        if those.any():
+            found[reason] = np.where(those, work.executed * each / under_way(work, those), 0.0)
+    if work.barriers.any():
+        found[flow.BARRIER] = np.where(work.barriers, work.executed * work.barrier_cycles, 0.0)
+    counted = work.reason_shares
+    return {
+        reason: values / (values.sum() / counted[reason] if counted.get(reason) and values.any() else cycles)
+        for reason, values in found.items()
+    }
+
+
+# Cycles until another instruction may read a result of a fixed latency: what nvcc 13.0 writes beside each FFMA for 9.0
+# and 10.0.
+READY = 4
+
+
+def _until_ready(work: Work) -> Array:
+    """Cycles that each instruction waits for arithmetic of a fixed latency right before it."""
+    lines = work.sass
+    found = np.zeros(len(lines))
+    for at, line in enumerate(lines):
+        for back in range(1, min(READY, at + 1)):
+            before = lines[at - back]
+            if not (before.long_latency or before.short_latency) and set(before.writes) & set(line.reads):
+                found[at] = READY - back
+                break
+    return found
+
+
+@once
+def unloaded(work: Work) -> Unloaded | None:
+    """The latency share of one launch; None where it is not known what was executed."""
+    cycles = work.warp_cycles
+    states = waits(work)
+    if not states or not cycles or not work.total_executed:
         return None
     executed = np.maximum(work.executed, 1.0)
     found: dict[str, Array] = {}
@@ -207,7 +254,7 @@ def unloaded(work: Work) -> Unloaded | None:
         least = np.minimum(1.0, latency / np.maximum(per_execution, 1e-9))
         return values * (1.0 - (1.0 - least) * queue)
 
-    for reason, values in work.attributed.items():
+    for reason, values in states.items():
         if reason == flow.LONG:
             found[reason] = floor(values, load_cycles(work), crowd)
         elif reason == flow.SHORT:
@@ -220,7 +267,7 @@ def unloaded(work: Work) -> Unloaded | None:
             found[reason] = 0.3 * values
         elif reason in FULL:
             found[reason] = values
-    barrier = work.attributed.get(flow.BARRIER)
+    barrier = states.get(flow.BARRIER)
     if barrier is not None:
         # A warp waits at a barrier for as long as the late ones take, queues included.
         others = 1.0 - float(barrier.sum())

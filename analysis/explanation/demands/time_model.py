@@ -173,7 +173,7 @@ class TimeModel:
         if self.unloaded is not None:
             found[LATENCY] = self.latency_share(fix) * average * imbalance / self.resident(fix)
         elif self.rest:
-            found[LATENCY] = self.rest * imbalance / work.imbalance
+            found[LATENCY] = self.rest * imbalance / work.imbalance / self.resident(fix)
         return found
 
     def _unseen(self, terms: Mapping[str, float]) -> float:
@@ -217,7 +217,7 @@ class TimeModel:
             )
             found += arithmetic * added / work.total_executed
         if fix.barriers and work.warp_cycles:
-            found += fix.barriers * barrier_cycles(work) / work.warp_cycles
+            found += fix.barriers * work.barrier_cycles / work.warp_cycles
         return found
 
     def resident(self, fix: Fix) -> float:
@@ -288,12 +288,6 @@ class TimeModel:
     def saves(self, fix: Fix) -> float:
         """Share of the time that a change saves; negative where it costs."""
         return 1.0 - self.time(fix)
-
-
-def barrier_cycles(work: Work) -> float:
-    """Cycles that a warp of this launch waits at a barrier which all warps of its block reach at once."""
-    warps = max(1.0, work.profile.launch.threads_per_block / 32.0)
-    return work.practice.barrier_cycles + work.practice.barrier_warp_cycles * (warps - 1.0)
 
 
 def _more_busy(work: Work, key: str, fix: Fix) -> float:

@@ -292,6 +292,12 @@ class Work:
             self.code.masks[key] = np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
         return self.code.masks[key].copy()
 
+    @cached_property
+    def barrier_cycles(self) -> float:
+        """Cycles that a warp of this launch waits at a barrier which all warps of its block reach at once."""
+        warps = max(1.0, self.profile.launch.threads_per_block / WARP)
+        return self.practice.barrier_cycles + self.practice.barrier_warp_cycles * (warps - 1.0)
+
     # --- Traffic ---
 
     @cached_property
