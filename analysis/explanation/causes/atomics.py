@@ -57,7 +57,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where no slice
     of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
     different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
-    once a block: how many words there are, L2's misses say.
+    once a block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and
+    lanes do not meet, whoever owns a target adds up in registers and stores once.
     """
     atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
     if not atomics.any():
@@ -181,14 +182,23 @@ def _dense(work: Work) -> Mask:
     return np.asarray((moved >= DENSE * there) & (moved <= (1.0 + CLOSE) * there))
 
 
-def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
-    """Warps that add rows of neighbouring words, each to a row of its own, where rows of other warps go as well.
+def _computed(work: Work) -> Mask:
+    """Accesses whose places follow from what threads know of their own: a target computes who adds to it."""
+    found = np.zeros(len(work.instructions), dtype=bool)
+    found[[at for at, one in checked_forms(work).items() if one.form.offsets is not None]] = True
+    return found
 
-    Fixed: a warp that owns the target walks the rows that go there, adds in registers and stores once. Each value is
-    made as often as now; the place, a fence around the atomic, and the launch of blocks come once a target.
+
+def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
+    """Warps that add rows of neighbouring words, each to a row of its own, where rows of other warps go as well, and
+    threads that add at places that they compute (scattered to neighbours).
+
+    Fixed: a warp (thread) that owns the target gathers what goes there, adds in registers and stores once. Each value
+    is made as often as now; the place, a fence around the atomic, and the launch of blocks come once a target.
     """
     flows, l2 = traffic(work), (work.profile.device.l2_bytes or 0) / SECTOR
-    if not _dense(work)[atomics].all() or not (flows.atomics and l2 and flows.dram_read):
+    rows = bool(_dense(work)[atomics].all())
+    if not ((rows or _computed(work)[atomics].all()) and flows.atomics and l2 and flows.dram_read):
         return
     # No more targets than sectors that were fetched for no load, nor than were written back or may be in L2 still.
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
@@ -211,13 +221,16 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
         cause="global_atomics",
         variants=(
             Variant(
-                "a warp that owns the target adds in registers",
+                f"a {'warp' if rows else 'thread'} that owns the target adds in registers",
                 replace(fix, keep=keep, added={}, reasons={}, resources={**fix.resources, **launching}),
             ),
         ),
         change=(
             "Let a warp own each target: it walks the rows that go there (sorted, or by a list of offsets), adds them "
             "up in registers and stores once."
+            if rows
+            else "Gather instead of scattering: let a thread own each target. From its place follows what is added "
+            "there; it computes that, adds up in registers and stores once."
         ),
         evidence=(
             derived("sectors of atomics", flows.atomics, "sector"),

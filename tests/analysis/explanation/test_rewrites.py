@@ -276,9 +276,15 @@ def test_blocks_that_each_add_to_one_word_are_too_many() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, fix", [("triton_segment_sums_row_atomics", "rows"), ("embedding_bag_atomic_each_index", "warp")]
+    "name, fix",
+    [
+        ("triton_segment_sums_row_atomics", "rows"),
+        ("embedding_bag_atomic_each_index", "warp"),
+        # Every second word, at places that are computed: about nine atomics for four targets.
+        ("prolong_scatter_atomics", "cell"),
+    ],
 )
-def test_rows_that_warps_add_to_the_same_targets_are_walked_by_the_owner(name: str, fix: str) -> None:
+def test_what_threads_add_to_the_same_targets_is_gathered_by_the_owner(name: str, fix: str) -> None:
     """Lanes update words of their own, but there are fewer targets than updates: the atomics and their fences go."""
     _, came = study(name)
     said = found(name, "global_atomics")
@@ -288,7 +294,7 @@ def test_rows_that_warps_add_to_the_same_targets_are_walked_by_the_owner(name: s
 
 @pytest.mark.parametrize("name", ["moe_combine_atomics", "relax_edges_atomic_always"])
 def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -> None:
-    """Two rows a target cannot be told from one; words far apart would be gathered instead."""
+    """Two rows a target cannot be told from one; who adds to a word that was looked up, no target knows."""
     assert "global_atomics" not in [one.cause for one in detect(work(study(name)[0]))]
 
 
