@@ -205,7 +205,7 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     content = json.loads((folder / "studies.json").read_text(encoding="utf-8"))
     assert content["format"] == "gemmprof.studies/1" and folder.name.upper() in content["device"]
     sound = [study for study in content["studies"] if not study["fixes"]]
-    # The H100 has what there was time for; blind4 to blind10 are smaller sets.
+    # The H100 has what there was time for; blind4 to blind11 are smaller sets.
     least = {("blind3", "h100"): (35, 1), ("blind4", "h200"): (62, 5), ("blind4", "h100"): (27, 2)}
     least |= {("blind5", "h200"): (41, 6), ("blind5", "h100"): (16, 2)}
     least |= {
@@ -219,6 +219,8 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("blind9", "h100"): (28, 4),
         ("blind10", "h200"): (37, 3),
         ("blind10", "h100"): (37, 3),
+        ("blind11", "h200"): (32, 3),
+        ("blind11", "h100"): (32, 3),
     }
     flaws, controls = least.get(folder.parts[-2:], (70, 8))
     assert len(content["studies"]) - len(sound) >= flaws and len(sound) >= controls
@@ -251,13 +253,11 @@ def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_studies_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three MiB a set in the mean, both cards together: the sets grow in number, a recording does not grow."""
     monkeypatch.syspath_prepend(ROOT / "tools")
-    files = [
-        path
-        for name in importlib.import_module("record_variants").SETS
-        for path in (ROOT / "tests" / "data" / name).rglob("*.*")
-    ]
-    assert len(files) > 10 and sum(path.stat().st_size for path in files) < 30 << 20
+    sets = importlib.import_module("record_variants").SETS
+    files = [path for name in sets for path in (ROOT / "tests" / "data" / name).rglob("*.*")]
+    assert len(files) > 10 and sum(path.stat().st_size for path in files) < len(sets) * 3 << 20
 
 
 @pytest.mark.gpu
