@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from gemmprof.analysis.explanation.demands.time_model import TimeModel  # noqa: E402
 from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
-from gemmprof.analysis.explanation.engine import weigh  # noqa: E402
+from gemmprof.analysis.explanation.engine import Weighed, at_once, weigh  # noqa: E402
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
 from gemmprof.model import KernelProfile  # noqa: E402
@@ -107,14 +107,27 @@ def launches(path: Path) -> tuple[KernelProfile, ...]:
 
 @dataclass(frozen=True)
 class Said:
-    """What was said of one launch: its findings, and all of them together."""
+    """What was said of one launch: its findings; none of one that could not be explained."""
 
-    findings: tuple[tuple[str, Prediction], ...]
-    together: float
+    weighed: Sequence[Weighed] = ()
+    predictor: Predictor | None = None
+
+    @property
+    def findings(self) -> list[tuple[str, Prediction]]:
+        """The causes in their order, and what each is told to save."""
+        return [(one.candidate.cause, one.prediction) for one in self.weighed]
 
     def of(self, causes: tuple[str, ...]) -> list[Prediction]:
         """The findings of these causes."""
         return [prediction for cause, prediction in self.findings if cause in causes]
+
+    def together(self, causes: tuple[str, ...]) -> Prediction | None:
+        """What is told of all these causes at once: they may be the same time. No less than of one of them."""
+        mine = [one for one in self.weighed if one.candidate.cause in causes]
+        told = [one.prediction for one in mine]
+        if self.predictor is not None and len(mine) > 1:
+            told.append(at_once(mine, self.predictor))
+        return max(told, key=lambda one: one.saves, default=None)
 
 
 class Judge:
@@ -143,39 +156,19 @@ class Judge:
         found = work(profile)
         model = TimeModel(found)
         predictor = Predictor(model, calibrated=self._calibrated)
-        weighed = weigh(found, predictor) if model.known else []
-        together = predictor.together(one.variant.fix for one in weighed)
-        return Said(
-            tuple((one.candidate.cause, one.prediction) for one in weighed),
-            max(together, weighed[0].prediction.saves if weighed else 0.0),
-        )
+        return Said(weigh(found, predictor) if model.known else (), predictor)
 
     def judge(self, row: Outcome) -> Judged:
         """What was predicted of a row: of its cause, or of its two causes together."""
         before, after = self.said(row.flawed), self.said(row.mended)
-        mine = before.of(row.causes)
-        saves, low, high = (mine[0].saves, mine[0].low, mine[0].high) if mine else (0.0, 0.0, UNNAMED)
-        if len(mine) > 1:
-            saves, low, high = (
-                _both([getattr(one, key) for one in mine]) for key in ("saves", "low", "high")
-            )
-            # They may be the same time: the interval comes down with what both save, which it would lie above else.
-            less = max(0.0, saves - before.together)
-            saves, low, high = saves - less, low - less, high - less
+        mine = before.together(row.causes)
+        saves, low, high = (mine.saves, mine.low, mine.high) if mine else (0.0, 0.0, UNNAMED)
         # What another pair shows to be a flaw of the mended side is no false alarm.
         still = set(row.causes) - self._planted.get(id(row.mended), set())
         left = max((one.saves for one in after.of(tuple(still))), default=0.0)
         planted = self._planted[id(row.flawed)]
         named = bool(before.findings) and before.findings[0][0] in planted
         return Judged(row, saves, low, high, named, left)
-
-
-def _both(shares: Sequence[float]) -> float:
-    """What two changes save, each its share of what the other leaves."""
-    stays = 1.0
-    for share in shares:
-        stays *= 1.0 - share
-    return 1.0 - stays
 
 
 @dataclass(frozen=True)

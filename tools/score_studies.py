@@ -91,7 +91,7 @@ class Patient(Judge):
         except Exception as error:
             print(f"explain failed on {profile.name}: {error!r}", file=sys.stderr)
             self.failed.add(id(profile))
-            return Said((), 0.0)
+            return Said()
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def explain_work(found: Work) -> Explanation:
         losses = [one for one in weighed if not one.another_way_to and not one.candidate.another_arithmetic]
         losses = [one for one in losses if one.prediction.saves >= NOTABLE]
         if len(losses) > 1:
-            together = max(_at_once(losses, predictor), findings[0].saves)
+            together = max(at_once(losses, predictor).saves, findings[0].saves)
         time = _time(model) if found.samples or len(found.loads) > FEW_LOADS else ()
         limit = next((one for one in time if one.resource != WAITS), None)
         full = _full(model, everything)
@@ -326,7 +326,7 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
         told = each.prediction.saves
         # What saves half as much is another loss, however little is left of the second.
         if told >= SAME * one.prediction.saves and _of_the_model(one) and _of_the_model(each):
-            then = (_at_once((each, one), predictor) - told) / (1.0 - told)
+            then = (at_once((each, one), predictor).saves - told) / (1.0 - told)
             if then < least:
                 least, cause = then, each.candidate.cause
     return cause
@@ -337,11 +337,11 @@ def _of_the_model(one: Weighed) -> bool:
     return one.variant.known is None and not one.candidate.another_arithmetic
 
 
-def _at_once(several: Sequence[Weighed], predictor: Predictor) -> float:
+def at_once(several: Sequence[Weighed], predictor: Predictor) -> Prediction:
     """What these save at once, told as each of them is."""
     fix = reduce(Fix.together, (one.variant.fix for one in several))
     all_of_them = Variant("at once", fix, most=max(one.variant.most for one in several))
-    return predictor.told(all_of_them, predictor.predict(all_of_them)).saves
+    return predictor.told(all_of_them, predictor.predict(all_of_them))
 
 
 def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:

@@ -1,5 +1,4 @@
-"""Weighs what the causes found: the share of the time that fixing saves, with its interval, and all of
-them together.
+"""Weighs what the causes found: the share of the time that fixing saves, with its interval.
 
 What the time model says is one thing, how it came true another: `Calibration` turns the first into what is told, by
 what was recorded of kernels that had never been seen.
@@ -8,7 +7,6 @@ what was recorded of kernels that had never been seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -200,13 +198,6 @@ class Predictor:
         same = fix.keep is None or bool((fix.keep[accesses] >= 1.0).all())
         same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
         return same or BARRIER in fix.reasons
-
-    def together(self, fixes: Iterable[Fix]) -> float:
-        """What all of these save at once."""
-        fix = Fix()
-        for one in fixes:
-            fix = fix.together(one)
-        return min(MOST, max(0.0, self.model.saves(fix)))
 
 
 def _prediction(variant: Variant, told: tuple[Array, Array, Array], stays: float) -> Prediction:
