@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from math import gcd
 
 import numpy as np
 
@@ -627,25 +626,20 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
 def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
     """Share of each access that stays where vectors bring what lies side by side for a thread, and the widest of them.
 
-    Side by side are loads whose addresses differ by a constant, and those of a loop's rounds where the address moves
-    by as much as the loads of a round read. Records that are looked up can be padded until vectors fit: the size of
-    those for which that is so, 0 for none. Last the cycles of L1's data stage for each access, over those of now.
+    Side by side are loads whose addresses differ by a constant. Records that are looked up can be padded until vectors
+    fit: the size of those for which that is so, 0 for none. Last the cycles of L1's data stage for each access, over
+    those of now.
     """
     code = work.code
     keep, widest, padded, cycles = keep_of(work), 0, 0, keep_of(work)
     fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
-    runs: dict[tuple[object, int, Loop, bool, float], list[Form]] = {}
     checked = checked_forms(work)
     for index, one in checked.items():
         form, line = one.form, work.sass[index]
         plain = form.space == "global" and not line.is_atomic and line.opcode != "LDGSTS"
         plain &= not (line.guard and line.is_store)
         if plain and 0 < form.width < WIDE and form.kind != UNKNOWN and form.parameters:
-            loop = code.loop_of(index)
-            fields.setdefault((form.base, loop, line.is_store), []).append(form)
-            if loop is not None and not line.guard:
-                often = float(work.executed[index])
-                runs.setdefault((form.base, form.width, loop, line.is_store, often), []).append(form)
+            fields.setdefault((form.base, code.loop_of(index), line.is_store), []).append(form)
     for forms in fields.values():
         size = vector(aligned(forms[0]))
         apart = record(forms[0])
@@ -673,13 +667,6 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
                     cycles[rows] = [
                         LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[checked[row].form.width] for row in rows
                     ]
-    for (_, width, loop, *_), forms in runs.items():
-        places = sorted({constant(form) for form in forms})
-        span = len(places) * width
-        size = vector(gcd(aligned(forms[0], loop), places[0]))
-        if forms[0].step(loop) in (span, -span) and span == places[-1] - places[0] + width < size:
-            keep[[form.index for form in forms]] = span / size / len(places)
-            widest = max(widest, size)
     return keep, widest, padded, cycles
 
 
@@ -757,8 +744,8 @@ def _with_siblings(work: Work) -> Array:
 
 def _not_aligned(work: Work) -> Mask:
     """Whole warps' accesses to neighbouring words that touch one sector more than these fill, now and then or always:
-    they begin anywhere, and vectors have to begin at a multiple of their width. Of an array that others read from a
-    border (a window's middle), all can come from those; where most bytes begin anywhere, the rest is no vector either.
+    they begin anywhere, and vectors have to begin at a multiple of their width. Where most bytes begin
+    anywhere, the rest is no vector either.
     """
     executed = np.maximum(work.executed, 1.0)
     whole = work.whole_warps
@@ -770,10 +757,6 @@ def _not_aligned(work: Work) -> Mask:
         # of words that begin anywhere, every 32 bytes ÷ width-th begins at a border.
         now_and_then = more[at] < (1.0 - 0.5 * work.sass[at].access_bytes / SECTOR) * executed[at]
         found[at] = not leaves_gaps(forms[at]) if at in forms else now_and_then
-    for one in arrays(work):
-        if one.warp < one.apart:
-            rows = list(one.rows)
-            found[rows] = found[rows].all()
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
     if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0:
         return np.full(len(found), True)

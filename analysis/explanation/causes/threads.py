@@ -41,7 +41,6 @@ from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.gpu.arch import WARP
 
-ROUNDS = 2.0  # rounds over a row up to which it is short
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
@@ -55,9 +54,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     """32 active threads: what the threads of a warp do apart is done together.
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
-    the missing threads' share of the warps' time. Where a warp is given a row of few elements, several rows share a
-    warp: all that it executes, and blocks, shrink in proportion. Where threads walk along one table until they have
-    found their place, a search in halves takes as many steps as the table's length has binary digits.
+    the missing threads' share of the warps' time. Where threads walk along one table until they have found their place,
+    a search in halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -88,20 +86,6 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         [Variant("threads of a warp on the same way", packed, most=within(work, keep))] if apart else []
     )
     variants += [] if searched is None else [searched]
-    if lanes := _lanes_of_a_row(work):
-        part = lanes / WARP
-        fewer = Fix(keep=np.full(len(keep), part), resources={**resources, "block_launch": part})
-        rows = WARP / lanes
-        variants.append(
-            Variant(
-                f"{lanes:.0f} lanes a row, {rows:.0f} rows a warp",
-                fewer,
-                change=(
-                    f"Give a row to {lanes:.0f} lanes in place of a warp: {rows:.0f} rows share a warp then, its index "
-                    "arithmetic and the shuffles of its sum. Most rows leave the other lanes without an element."
-                ),
-            )
-        )
     yield Candidate(
         cause="branch_divergence",
         variants=tuple(variants),
@@ -174,30 +158,6 @@ def _in_halves(work: Work) -> Variant | None:
             "until they find its place. Sort the table before, or make a table of all values, bits or hashes."
         ),
     )
-
-
-def _lanes_of_a_row(work: Work) -> float:
-    """Lanes that a warp's row fills, to the next power of two; 0 where warps are not given rows, or full ones.
-
-    A row to a warp: its lanes load the row's elements side by side, few of them have any, once or twice a warp, and
-    exchange their sums in the end.
-    """
-    loads = work.global_loads & (work.executed > 0)
-    shuffles = work.where(lambda line: line.opcode == "SHFL") & (work.executed > 0)
-    warps = float(work.executed[0]) if len(work.executed) else 0.0
-    if not loads.any() or not shuffles.any() or not warps:
-        return 0.0
-    full = work.whole_warps
-    # All lanes read where the row begins and ends, and meet for the sum.
-    few = loads & ~full
-    if not (loads & full).any() or not (shuffles & full).any() or not few.any():
-        return 0.0
-    if float(work.executed[few].sum()) < 0.5 * float(work.executed[loads].sum()):
-        return 0.0
-    often = float(work.executed[few].max())
-    lanes = float(work.threads[few].sum()) / float(work.executed[few].sum())
-    filled = 2.0 ** np.ceil(np.log2(max(1.0, lanes)))
-    return float(filled) if often <= ROUNDS * warps and filled <= WARP / 2 else 0.0
 
 
 def idle_threads(work: Work) -> Iterator[Candidate]:
@@ -546,12 +506,6 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
     here = f"{now:.0f} of {most:.0f} warps fit an SM"
     if "shared_memory" in binding:
         used = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
-        if "registers" in binding:
-            return (
-                f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. The "
-                f"carve-out of shared memory has no room for more, either: raise it, or use less ({used / 1024:.0f} "
-                "KiB a block now)."
-            )
         return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
     if "registers" in binding:
         return (

@@ -377,13 +377,8 @@ class Values:
         before = self.predecessors[start]
         if not before or self._depth > DEEPEST:
             return self.unknown("computed", ("entry", start, register), symbol_value(self._any_thread))
-        starts = self.program.block_starts
         self._depth += 1
         try:
-            if len(before) == 1 and before[0] < start:
-                found = self._in_block(before[0], starts[before[0]], register, when)
-                self._keep(key, found)
-                return found
             return self._joined(key, before)
         finally:
             self._depth -= 1
@@ -781,12 +776,6 @@ def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
         return None
     sources = values.sources(at, code, when)
     if len(sources) < 2 or (shift := sources[1].constant) is None:
-        if (
-            len(sources) > 1
-            and (by := sources[1].number) is not None
-            and (value := sources[0].number) is not None
-        ) and "L" in line.modifiers:
-            return of(value << (np.asarray(by) & 31).astype(np.int64))
         return None
     shift &= 63
     if "L" in line.modifiers:
@@ -968,20 +957,7 @@ def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
     found = known(*sources[:3]) if known is not None else None
     if found is None and table in _WITH_A_MASK:
         found = _masked(values, sources, *_WITH_A_MASK[table])
-    if found is not None:
-        return found
-    numbers = [one.number for one in sources[:3]]
-    if any(one is None for one in numbers):
-        return None
-    result: npt.NDArray[np.int64] | np.int64 = np.int64(0)
-    for case in range(8):
-        if table >> case & 1:
-            part: npt.NDArray[np.int64] | np.int64 = np.int64(-1)
-            for place, one in enumerate(numbers):
-                whole = np.asarray(one, dtype=np.int64)
-                part = part & (whole if case >> (2 - place) & 1 else ~whole)
-            result = result | part
-    return of(np.asarray(result).astype(np.int64) if np.ndim(result) else int(result))
+    return found
 
 
 def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -1005,12 +981,6 @@ def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
         sources = [add(sources[0], sources[1]), sources[2]]
     if len(sources) < 2:
         return None
-    one, two = sources[0].number, sources[1].number
-    if one is not None and two is not None:
-        # The predicate behind the values tells which: PT the smaller, !PT the larger.
-        larger = code.line.operands[-1] == "!PT"
-        found = np.maximum(one, two) if larger else np.minimum(one, two)
-        return of(int(found) if np.ndim(found) == 0 else np.asarray(found, dtype=np.int64))
     return _within(values, ("least", at), *sources[:2])
 
 

@@ -102,14 +102,6 @@ def test_fields_that_a_thread_reads_side_by_side_are_one_vector() -> None:
     assert vectors.fix.keep[looked_up].max() <= 1 / 3
 
 
-def test_bytes_that_a_thread_walks_along_come_sixteen_at_a_time() -> None:
-    strings, _ = study("like_bytes")  # strings of 64 bytes, one a thread
-    (candidate,) = narrow_access(strings)
-    (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
-    assert vectors.fix.keep is not None
-    assert vectors.fix.keep.min() == pytest.approx(1 / 16)
-
-
 def test_elements_are_taken_until_the_widest_access_is_a_vector() -> None:
     # Eight 4-bit values in a word make 16 bytes of halves, 8-byte words 16 bytes of floats: nothing gets wider.
     assert not list(narrow_access(study("dequantise_4bit_nibbles", "words")[0]))

@@ -113,8 +113,6 @@ def found(name: str, cause: str) -> Finding:
         ("dct_8x8_cosines", "expensive_math", "table"),
         # Conversions from and to FP64 keep the special-function unit busy, not the arithmetic.
         ("resize_bilinear_double", "double_precision", "floats"),
-        # Rows of four elements, a warp each.
-        ("spmv_csr_short_rows", "branch_divergence", "four_lanes"),
         # Blocks of one warp that end as fast as new ones are launched: fewer and larger ones.
         ("momentum_tiny_blocks", "low_occupancy", "bigger"),
         ("triton_swiglu_tiny_blocks", "low_occupancy", "bigger_blocks"),
