@@ -506,6 +506,11 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
     here = f"{now:.0f} of {most:.0f} warps fit an SM"
     if "shared_memory" in binding:
         used = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+        if "registers" in binding:  # lifting one of the two alone would bring nothing
+            return (
+                f"Use fewer registers a thread ({launch.registers_per_thread} now) and less shared memory a block "
+                f"({used / 1024:.0f} KiB now), or a larger carve-out: because of both {here}."
+            )
         return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
     if "registers" in binding:
         return (
