@@ -172,10 +172,10 @@ def constant(form: Form) -> int:
     return number if isinstance(number, int) else int(number[0])
 
 
-def aligned(form: Form, walked: Loop | None = None) -> int:
-    """Bytes that all threads' addresses are a multiple of, but for the constant; a loop's steps are left out."""
+def aligned(form: Form) -> int:
+    """Bytes that all threads' addresses are a multiple of, but for the constant."""
     number = form.address.terms.get((), 0)
-    found = row_granule(form, walked)
+    found = row_granule(form)
     return found if isinstance(number, int) else gcd(found, int(np.gcd.reduce(number - number[0])))
 
 
@@ -184,7 +184,7 @@ def record(form: Form) -> int:
     return row_granule(form, found=0)
 
 
-def row_granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION) -> int:
+def row_granule(form: Form, found: int = ALLOCATION) -> int:
     """Bytes that the address of the first thread is a multiple of, as far as the code tells; an array begins at a
     multiple of ``found``.
     """
@@ -192,8 +192,6 @@ def row_granule(form: Form, walked: Loop | None = None, found: int = ALLOCATION)
         if not factors or (
             len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1
         ):
-            continue
-        if walked is not None and len(factors) == 1 and factors[0].name == walked.first:
             continue
         found = gcd(found, one if isinstance(one, int) else int(np.gcd.reduce(one)))
     return max(1, found)
