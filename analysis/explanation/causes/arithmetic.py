@@ -192,38 +192,24 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
-    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Remainders of 64 bits by a constant
-    are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
-    once for as many of their results as a thread stores with one vector; what comes to few values again and again, in
-    other threads, blocks or rounds, once for each, and is looked up. What makes single bits of a value one after the
-    other makes eight at a time, with a look-up for each eight.
+    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Arithmetic on whole numbers that
+    comes to the same in neighbouring threads is done once for as many of their results as a thread stores with one
+    vector; what comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
+    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight.
     """
     divided = divisions.integer_divisions(work)
     wide = divided.wide
     digits = 64 if wide else 32
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(float(gone.sum()), work.total_executed)
-    later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
-    by_constant = float(gone[divided.by_constant].sum()) > 0.5 * float(gone.sum())
     variants: list[Variant] = []
     if part >= LITTLE:
-        keep = divided.keep
         variants.append(
             Variant(
-                "remainders once for many terms"
-                if later
-                else "remainders in 32-bit steps"
-                if by_constant
-                else "counted indices",
-                Fix(keep=keep),
+                "counted indices",
+                Fix(keep=divided.keep),
                 change=(
-                    "Take the remainder of a sum once for many terms, as often as it would not fit its register "
-                    "otherwise: here it is taken after each."
-                    if later
-                    else "Reduce the 64-bit remainder by a constant 32 bits at a time: the compiler multiplies by a "
-                    "reciprocal of 64 bits. By 2^n - 1, add the bits above n to those below."
-                    if by_constant
-                    else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
+                    f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
                     + ("use 32-bit indices, " if wide else "")
                     + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
                     "by its reciprocal."

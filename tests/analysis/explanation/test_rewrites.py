@@ -552,21 +552,6 @@ def test_what_the_data_decide_is_no_thread_without_work() -> None:
         assert [one.cause for one in found] == causes
 
 
-def test_remainders_of_sums_are_taken_once_for_many_terms() -> None:
-    """Two sums, of 16 bytes a round, modulo a prime: two remainders of 32 stay. Those of products stay all."""
-    launch = work(study("adler32_remainder_per_byte")[0])
-    divided = integer_divisions(launch)
-    assert set(divided.keep[divided.summed]) == {2 / 32}
-    said, (_, came) = (
-        found("adler32_remainder_per_byte", "integer_arithmetic"),
-        study("adler32_remainder_per_byte"),
-    )
-    assert 0.3 < said.saves < min(came.values())
-    assert said.variants[0].name == "remainders once for many terms"
-    for other in ("ntt_stage_remainder", "power_modulo_long_division", "lbm_d3q19_remainders"):
-        assert not integer_divisions(work(study(other)[0])).summed.any()
-
-
 def saved(name: str, cause: str) -> dict[str, float]:
     """What the model says of each way to be rid of a study's flaw."""
     launch = work(study(name)[0])
@@ -577,22 +562,6 @@ def saved(name: str, cause: str) -> dict[str, float]:
         if candidate.cause == cause
         for one in candidate.variants
     }
-
-
-def test_remainders_of_64_bits_by_a_constant_are_reduced_a_word_at_a_time() -> None:
-    """The constant lies next to a power of two: upper and lower bits are added."""
-    said, (_, came) = (
-        found("minimal_standard_long_modulo", "integer_arithmetic"),
-        study("minimal_standard_long_modulo"),
-    )
-    assert said.saves_low < came["folded"] < said.saves_high and said.saves > 0.4
-
-
-def test_a_block_of_one_warp_needs_no_barriers() -> None:
-    """Its threads work with one another's values: shuffles, and eight such warps a block."""
-    said, (_, came) = found("tridiagonal_pcr_tiny_blocks", "barriers"), study("tridiagonal_pcr_tiny_blocks")
-    assert said.variants[0].name == "shuffles, blocks of several warps"
-    assert said.saves_low < came["packed"] < said.saves_high
 
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
