@@ -50,7 +50,7 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 SETS = tuple(
     DATA / name / "h200"
-    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8", "blind9")
+    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8", "blind9", "blind10")
 )
 
 
@@ -892,6 +892,31 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
         for one in detect(work(study("triton_layer_norm_padded_to_4096", "parts")[0]))
         if one.cause == "idle_threads"
     ]
+
+
+def test_programs_beyond_a_bound_that_they_load_compute_for_nothing() -> None:
+    """Tiles of 128 places, of which an expert's tokens fill a third; the fixed sides leave the others out."""
+    launch, came = study("triton_experts_multiply_their_padding")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("idle_threads", "blocks that have work: 43 %")
+    assert first.saves == pytest.approx(came["listed"], abs=0.03)
+    for side in ("stops", "listed"):
+        said = explain(study("triton_experts_multiply_their_padding", side)[0]).findings
+        assert "idle_threads" not in {one.cause for one in said}
+
+
+def test_one_thread_that_stores_what_its_block_added_up_is_no_bound() -> None:
+    """The thread whose number is the row's label stores what all 512 computed."""
+    said = detect(work(study("cross_entropy_tree")[0]))
+    assert "idle_threads" not in {one.cause for one in said}
+
+
+def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
+    """32 heads of a token turn by the same angles, a program of one warp each: a table leaves as many programs."""
+    launch, came = study("triton_rotary_angles_each_head")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("expensive_math", "32 blocks along y in one")
+    assert first.saves == pytest.approx(came["all_heads"], abs=0.03) and came["tables"] < 0.01
 
 
 def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
