@@ -229,8 +229,7 @@ def _as_large_as_the_work(
 
 
 def _beyond_a_bound(work: Work) -> Candidate | None:
-    """Blocks that compute what a bound keeps them from storing, which each loads once: the tiles of a sequence behind its
-    last token.
+    """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
 
     What stores most often tells how many have work: of places below one bound the lowest are in all others' way.
     """
@@ -337,10 +336,7 @@ def _with_effect(work: Work) -> _Effect | None:
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
-            line.is_store
-            or line.is_atomic
-            or line.opcode in MEET
-            or line.instruction_class == "tensor"
+            line.is_store or line.is_atomic or line.opcode in MEET or line.instruction_class == "tensor"
         )
     )
     launched = float(work.threads[0])

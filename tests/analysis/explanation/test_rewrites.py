@@ -50,7 +50,18 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 SETS = tuple(
     DATA / name / "h200"
-    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8", "blind9", "blind10")
+    for name in (
+        "variants",
+        "blind2",
+        "blind3",
+        "blind4",
+        "blind5",
+        "blind6",
+        "blind7",
+        "blind8",
+        "blind9",
+        "blind10",
+    )
 )
 
 
