@@ -239,8 +239,9 @@ def some(names: Iterable[str], limit: int = 8) -> str:
     return "; ".join(found[:limit]) + (f"; and {more:,} more" if more > 0 else "")
 
 
-# How the name of a report ends.
-SUFFIXES = tuple(kind + packed for kind in (".ncu-rep", ".ncu-repz") for packed in ("", *COMPRESSIONS))
+# How the name of a report ends; before 2020.2 the last of these.
+KINDS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")
+SUFFIXES = tuple(kind + packed for kind in KINDS for packed in ("", *COMPRESSIONS))
 
 
 def is_run(path: Path) -> bool:

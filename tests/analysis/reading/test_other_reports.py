@@ -11,6 +11,7 @@ from recorded_data import DATA
 from reports_in_bytes import content_of, keep_metrics, rewritten, set_metric
 
 from gemmprof import metrics
+from gemmprof.analysis.inputs.selection import expand
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading import line_table
 from gemmprof.analysis.reading.report import read_report
@@ -174,6 +175,7 @@ def test_a_process_without_a_number_is_read_with_its_code(
     path.write_bytes(rewritten(content_of("flaws_cluster"), lambda launch, names, position: None, process=0))
     (found,) = read_report(path, units=False)
     assert found.source.instructions == good.source.instructions and not found.source.unread
+    assert expand([tmp_path]) == [path]  # a folder's reports are those of that name, too
 
 
 def by_names_of_pascal(launch: messages.KernelResult, names: list[str], position: int) -> None:
