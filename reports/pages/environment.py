@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
@@ -148,6 +148,16 @@ def lower_first(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
+def options(text: str) -> Markup:
+    """A sentence or command whose options stay whole: browsers break lines behind a hyphen, and so ``--section``."""
+    return Markup(" ").join(
+        Markup('<span class="nowrap">{}</span>').format(word)
+        if word.lstrip("(").startswith("-")
+        else escape(word)
+        for word in text.split(" ")
+    )
+
+
 # Every amount that can be written is a filter of its name.
 _OF_FIGURES: tuple[Callable[..., str], ...] = tuple(
     one
@@ -159,7 +169,10 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
         one.__name__: one
         for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
     },
-    **{one.__name__: one for one in (in_words, plain_fields, lower_first, listed, formulas, code, marked)},
+    **{
+        one.__name__: one
+        for one in (in_words, plain_fields, lower_first, listed, formulas, code, marked, options)
+    },
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,
