@@ -92,8 +92,9 @@ HALF = 0.5  # of a short launch, below which what it does is not what it takes
 
 
 def conclusion(explanation: Explanation) -> str:
-    """What there is to say below or instead of findings, and about the call."""
-    return " ".join(filter(None, (_end(explanation), *explanation.levers)))
+    """What there is to say below or instead of findings, and about the call: first, where nothing was found."""
+    said = _end(explanation), " ".join(explanation.levers)
+    return " ".join(filter(None, said if explanation.losses else reversed(said)))
 
 
 def how_predicted(explanation: Explanation) -> str:

@@ -354,6 +354,10 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     # Whether nothing is left to gain is known only where instructions and waits were looked at.
     if not busiest or terms[busiest] < FULL or not work.samples or len(work.loads) <= FEW_LOADS:
         return False
+    # Look-ups in a table meet in banks whatever its layout, but copies of it do not.
+    passes = float(work.data_passes.sum()) if busiest == "l1_data" and work.program is not None else 0.0
+    if float((work.shared_wavefronts - work.shared_ideal).sum()) > (1.0 - FULL) * passes > 0.0:
+        return False
     return all(
         model.factor(busiest, one.variant.fix) > FULL
         for one in weighed

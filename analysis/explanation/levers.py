@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
+from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.analysis.inputs.names import Owner, owner_of
 from gemmprof.base.amounts import counted
 from gemmprof.base.foreign_files import facts
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import LIMITS, WARP, has_tensor_cores
 from gemmprof.model import NOTABLE, KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
@@ -172,16 +173,18 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
 
 _OPERATORS = tuple((re.compile(pattern), sentence) for pattern, sentence in facts(__file__, "operators.csv"))
 
-# Share of the instructions that only copy a register, from which on nobody optimised the code: of 316 recorded kernels
-# the most have 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that many instructions says nothing.
+# Share of the instructions that only copy a register, from which on nobody optimised the code: of recorded kernels few
+# have more than 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that says nothing.
 COPIES, CODE = 0.25, 64
+# A predicate in place of a branch is an optimiser's choice: of eleven kernels compiled with -G at most 2 % of the code
+# has one, of an optimised kernel that is mostly copies (values that move on through stages of a clipping) 20 %.
+GUARDED = 0.05
+_GUARDED = re.compile(r"@!?U?P\d+ ")
 # A copy under a predicate is a choice that an optimiser made of a branch: code for a debugger branches.
 _COPY = re.compile(
     r"(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
 )
 
-
-FILLED = 0.75  # share of the lanes of a block's warps that have threads, below which that is said
 
 DEBUG_BUILD = (
     "A debug build: its code is not optimised (nvcc -G). Compile without -G (-lineinfo keeps the lines) and "
@@ -194,7 +197,8 @@ def is_debug_build(profile: KernelProfile) -> bool:
     code = profile.source.instructions
     if len(code) < CODE or not owner_of(profile).editable:
         return False
-    return sum(bool(_COPY.match(one.sass)) for one in code) >= COPIES * len(code)
+    copies, guarded = (sum(bool(kind.match(one.sass.lstrip())) for one in code) for kind in (_COPY, _GUARDED))
+    return copies >= COPIES * len(code) and guarded <= GUARDED * len(code)
 
 
 def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...]:
@@ -227,7 +231,7 @@ def of_the_launch(work: Work) -> Iterator[str]:
         return  # as long as a launch of nothing
     if sms and 0 < launch.blocks <= (1.0 - NOTABLE) * sms:
         yield _idle_sms(work, counted(launch.blocks, "block"))
-    filled = launch.threads_per_block / (WARP * work.warps_of_block) if launch.threads_per_block else 1.0
+    filled = filled_lanes(work)
     if filled < FILLED and owner_of(work.profile).editable:
         yield (
             f"Blocks of {counted(launch.threads_per_block, 'thread')} leave {100 * (1.0 - filled):.0f} % of their "
@@ -246,5 +250,8 @@ def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str
         )
     if "unaligned_operands" not in said and without_padding(profile) is not None:
         yield "Rows of its operands are no multiples of 16 bytes; padded, they take this architecture's own kernels."
-    if "tensor_cores_idle" not in said and in_fp32(profile):
-        yield "FP32 on the FMA pipe: TF32 or BF16 operands take the tensor cores, where their precision suffices."
+    device, capability = profile.device, profile.device.compute_capability
+    if "tensor_cores_idle" not in said and in_fp32(profile) and has_tensor_cores(device.name, capability):
+        limits = LIMITS.get(capability)
+        types = "TF32 or BF16" if limits is None or "tf32" in limits.tensor else "FP16"
+        yield f"FP32 on the FMA pipe: {types} operands take the tensor cores, where their precision suffices."

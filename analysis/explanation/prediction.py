@@ -154,7 +154,10 @@ class Predictor:
         if variant.known is not None:
             return Prediction(*variant.known)
         saves, stays = self.model.saves(variant.fix), min(1.0, self.model.factor("issue", variant.fix))
-        return _prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
+        found = _prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
+        if self.model.unloaded is not None:
+            return found
+        return replace(found, low=min(found.low, max(0.0, self.model.saves_in_turn(variant.fix) - FLOOR)))
 
     def told(self, variant: Variant, found: Prediction) -> Prediction:
         """What is told of a variant: its prediction calibrated, what was measured elsewhere as it is.

@@ -17,6 +17,8 @@ FEW_SAMPLES = 300  # samples below which shares of lines and states are rough
 SHORT = 5000.0  # nanoseconds below which the launch itself is a large part of the time
 DISAGREE = 0.1  # relative difference between passes from which on a word is said
 OVER = 101.0  # per cent of a peak above which a value is remarked on
+FEW_SECTIONS = 2  # so many are named one by one
+UNSEEN = "Most causes show in these alone, and what is told may bring much less."
 NOT_PROFILED = "ncu could not profile it: none of its counters has a value. What ncu printed then says why."
 
 
@@ -71,9 +73,10 @@ def _missing(work: Work) -> Iterator[str]:
             word for option in absent.values() for word in option.split() if word[0] != "-"
         )
         options = " ".join(f"--section {section}" for section in sections)
+        unseen = metrics.INSTRUCTIONS_BY_ADDRESS not in profile.instances
         yield (
-            f"Not collected: {', '.join(absent)}. Findings that need it are left out; use {options} (or "
-            "--set full)."
+            f"Not collected: {', '.join(absent)}. {UNSEEN if unseen else 'Findings that need it are left out.'} "
+            f"ncu {'--set full' if len(sections) > FEW_SECTIONS else options} brings it."
         )
         yield from _from_the_launch(profile)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, is_fp32
+from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, card_of, is_fp32
 from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import LEAST, Family
@@ -360,7 +360,8 @@ def _precision(known: Launches) -> Found:
     """Libraries' products in FP32 without tensor cores, known by their names."""
     gains = {}
     for at, profile in enumerate(known.profiles):
-        if not known.owners[at].editable and is_fp32(profile.name):
+        # What TF32 brings differs from chip to chip: nothing on some, and before 8.0 there is none.
+        if not known.owners[at].editable and is_fp32(profile.name) and card_of(profile) is not None:
             timed, time = as_tf32(profile), known.sums.times[at]
             of, shares = (time, about(timed)) if timed else (time - known.launching(at), TENSOR_CORES)
             # What it moves it moves with tensor cores, too.

@@ -36,7 +36,11 @@ class ExpressionError(ValueError):
 
 
 def evaluate(expression: str, names: Mapping[str, int]) -> int:
-    """The value of an expression; C and Python agree where no operand is negative; ExpressionError if it has none."""
+    """The value of an expression; C and Python agree where no operand is negative.
+
+    Raises:
+        ExpressionError: see there.
+    """
     try:
         value = int(eval(_compiled(expression), {"__builtins__": {}}, names))
     except NameError as error:

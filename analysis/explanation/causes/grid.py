@@ -289,19 +289,28 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         even = seen
     if even > imbalance / UNEVEN and warps <= 1.0:
         return
+    # Of SMs that differ little nothing is promised. Warps without work, which leave at once, look like short ones where
+    # no instruction was counted.
+    of_the_warps, unseen = even > imbalance / UNEVEN, work.program is None
     yield Candidate(
         cause="workload_imbalance",
-        variants=(Variant("equal shares", Fix(imbalance=even, warps=warps)),),
+        variants=(Variant("equal shares", Fix(imbalance=even, warps=warps), up_to=of_the_warps and unseen),),
         change=(
             (
                 f"Let the warps of an SM end together: {gap:.1f} times as many could be resident as are, for those "
                 "that are done early leave their places empty."
-                if imbalance < UNEVEN
+                + (
+                    f" A warp lives {lives:,.0f} of {work.active_average:,.0f} cycles."
+                    if waves <= 1.0
+                    else ""
+                )
+                if of_the_warps
                 else f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
                 + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
             )
             + " Give each warp and block an equal share (sort by size, split the long ones), or let "
             "blocks fetch work from a queue."
+            + (" Launch none that have nothing to do." if of_the_warps and unseen else "")
         ),
         evidence=(
             *over_time(work),

@@ -164,7 +164,7 @@ def like(pairs: Sequence[tuple[float, float]], duration_ns: float | None) -> lis
     return near if len(near) >= ENOUGH else []
 
 
-def _card_of(profile: KernelProfile) -> Card | None:
+def card_of(profile: KernelProfile) -> Card | None:
     """What was recorded on a card like the launch's."""
     return next((card for card in cards() if card.name in profile.device.name), None)
 
@@ -191,7 +191,7 @@ def as_tf32(profile: KernelProfile) -> list[float]:
 
     Like it are those that take about as long and move about as much from DRAM, where the report says how much that is.
     """
-    card = _card_of(profile)
+    card = card_of(profile)
     if card is None or not in_fp32(profile):
         return []
     time, moved = profile.number(metrics.DURATION), _bytes(profile)
@@ -229,7 +229,7 @@ def unaligned_operands(work: Work) -> Iterator[Candidate]:
     Fixed: N and K (the lengths of rows) are padded to multiples of 8 elements (FP32: 4). What that saves was timed on
     an H200 and an H100; on other cards it is not said.
     """
-    made_for, card = without_padding(work.profile), _card_of(work.profile)
+    made_for, card = without_padding(work.profile), card_of(work.profile)
     if made_for is None or card is None:
         return
     savings = like(padded(card).get(made_for, []), work.duration)
@@ -255,7 +255,7 @@ def fp32_products(work: Work) -> Iterator[Candidate]:
     Fixed: it is computed as TF32. What that saves was timed on an H200 and an H100; elsewhere the time model says it,
     where the report has instructions.
     """
-    card, savings = _card_of(work.profile), as_tf32(work.profile)
+    card, savings = card_of(work.profile), as_tf32(work.profile)
     if card is None or not savings:
         return
     yield Candidate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -29,19 +29,19 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     row_granule,
 )
-from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, reached
+from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import WARP
 
-MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
@@ -167,18 +167,74 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
     threads whose number alone keeps them from every store, lanes of a warp or all of it: only those that store are
-    launched. Blocks (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as
-    soon as they know it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. In Triton,
-    where masked-off lanes execute what all do, only lanes that load anything.
+    launched. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads
+    than whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
+    execute what all do, only lanes that load anything.
     """
+    together = _whole_warps(work)
+    if together is not None:
+        yield together
+        return
     if not work.total_executed or not work.executed[0]:
         return
-    fewer = _without_effect(work) or _leave_at_once(work) or _beyond_a_bound(work)
+    fewer = _without_effect(work) or _leave_at_once(work)
     if fewer is not None:
         yield fewer
     else:
         yield from _short_rows(work)
         yield from _masked_off(work)
+
+
+FILLED = 0.75  # share of the lanes of a block's warps that have threads, below which that is said
+# What a warp asks for once, however many of its lanes have a thread. What these load and store is not less for it.
+ONCE_A_WARP = ("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "uniform", "lsu", "adu", "cbu", "mio")
+
+
+def filled_lanes(work: Work) -> float:
+    """Share of the lanes of a block's warps that have threads."""
+    return share(work.profile.launch.threads_per_block, WARP * work.warps_of_block) or 1.0
+
+
+def _whole_warps(work: Work) -> Candidate | None:
+    """Blocks whose number of threads leaves lanes of their warps empty, put together."""
+    filled, occupancy, launch = filled_lanes(work), occupancy_of(work), work.profile.launch
+    resident = work.resident_warps
+    if filled >= FILLED or occupancy is None or not resident:
+        return None
+    # Registers are given out by the warp; what a block has for itself, as many blocks need together.
+    threads = {
+        limit.resource: limit.blocks * (WARP * work.warps_of_block if limit.resource == "registers" else each)
+        for limit in occupancy.block_limits
+        for each in (launch.threads_per_block,)
+        if limit.resource == "registers" or (limit.resource == "shared_memory" and _shared_bytes(work))
+    }
+    fit = min(work.most_warps * WARP, launch.blocks * launch.threads_per_block / work.sms, *threads.values())
+    warps = fit / WARP / resident
+    code = work.program is not None
+    each = counted(launch.threads_per_block, "thread")
+    return Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                "blocks of whole warps",
+                Fix(
+                    keep=np.full(len(work.instructions), filled) if code else None,
+                    resources={
+                        **dict.fromkeys(ONCE_A_WARP, filled),
+                        **dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback", "l2_atomics"), 1.0),
+                        "block_launch": min(1.0, launch.threads_per_block / WARP),
+                    },
+                    warps=warps if code else warps / filled,
+                ),
+            ),
+        ),
+        change=(
+            f"Fill the warps: blocks of {each} leave {100 * (1.0 - filled):.0f} % of their warps' lanes without work. "
+            f"Give a block a multiple of {WARP} threads, 128 to 256 of them, and the grid fewer blocks."
+        ),
+        evidence=evidence(work, metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
+        attributed=work.executed if code else None,
+    )
 
 
 def _leave_at_once(work: Work) -> Candidate | None:
@@ -228,91 +284,6 @@ def _as_large_as_the_work(
     )
 
 
-def _beyond_a_bound(work: Work) -> Candidate | None:
-    """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
-
-    What stores most often tells how many have work: of places below one bound the lowest are in all others' way.
-    """
-    code, found = work.code, evaluations(work)
-    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    ran, launched = work.executed > 0, float(work.threads[0])
-    effects = ran & work.where(
-        lambda line: (line.is_store or line.is_atomic) and line.space not in ("shared", "local")
-    )
-    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
-        return None
-    told = dict[tuple[int, int], frozenset[int]]()
-    below = np.zeros_like(ran)
-    for at in np.flatnonzero(ran & work.where(lambda line: bool(line.guard))).tolist():
-        begin = end = at
-        if code.sass[at].opcode in ("BRA", "EXIT"):
-            to = code.target(at) or len(effects)
-            begin, end = min(at + 1, to), max(at, to - 1)
-        governs = np.zeros_like(ran)
-        governs[begin : end + 1] = effects[begin : end + 1]
-        told[begin, end] = _loaded_for(work, code.producers(at, code.sass[at].guard))
-        if told[begin, end]:
-            below |= governs
-        elif governs.any() and float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
-            return None  # threads are kept from it by their number
-    bounds = {bound for (begin, end), bound in told.items() if bound and effects[begin : end + 1].any()}
-    if len(bounds) != 1 or (effects & ~below).any():
-        return None
-    (bound,) = bounds
-    once_a_block = ran & work.global_loads & ~found.by_thread & (np.array(found.loops) == 0)
-    shares = switched / np.maximum(1.0, work.executed / work.executed[0]) / launched
-    part, *others = sorted(set(shares[effects].tolist()), reverse=True)
-    if work.barriers.any() or (ran & work.where(lambda line: line.opcode in MEET)).any():
-        # All threads serve those that store, unless their whole block is beyond the bound: as many more blocks have
-        # work as the lowest places store more often than the next.
-        part += part - others[0] if others else ALL_WORK
-    if not all(once_a_block[one] for one in bound) or part >= ALL_WORK:
-        return None
-    # A loop or a way around that the bound tells of leaves out already what it can.
-    known = np.zeros_like(ran)
-    for begin, end in (span for span, other in told.items() if other == bound and span[0] < span[1]):
-        known[begin : end + 1] = True
-    keep = np.where(known, 1.0, part)
-    loads = ran & work.global_fetches
-    # What the bound keeps from loading, too, has been left out of the traffic.
-    masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
-    sectors, flows = work.global_sectors * loads, traffic(work)
-    missed = flows.missed * share(float(sectors @ np.where(masked, 1.0, keep)), float(sectors.sum()))
-    return Candidate(
-        cause="idle_threads",
-        variants=(
-            Variant(
-                f"blocks that have work: {100 * part:.0f} %",
-                Fix(
-                    keep=keep,
-                    resources=flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed)),
-                ),
-                plain=True,
-            ),
-        ),
-        change=(
-            f"End a block (program) at once where the bound that it loads lets nothing be stored: "
-            f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
-        ),
-        evidence=(derived("threads that store / threads launched, at most", part),),
-        attributed=np.where(effects | loads, work.executed, 0.0),
-    )
-
-
-def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
-    """What was loaded, from wherever, that these are made of."""
-    code = work.code
-    loaded = work.where(lambda line: line.is_load and line.space != "constant")
-    made = reached(sources, lambda at: () if loaded[at] else code.sources(at))
-    return frozenset(at for at in made if loaded[at])
-
-
-def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
-    """Whether a predicate that goes back to what this bound was loaded into tells if an instruction loads anything."""
-    names = [name for name in work.sass[at].reads if name[0] == "P"]
-    return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
-
-
 @dataclass(frozen=True, slots=True)
 class _Effect:
     """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes."""
@@ -336,7 +307,10 @@ def _with_effect(work: Work) -> _Effect | None:
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
-            line.is_store or line.is_atomic or line.opcode in MEET or line.instruction_class == "tensor"
+            line.is_store
+            or line.is_atomic
+            or line.opcode in ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")
+            or line.instruction_class == "tensor"
         )
     )
     launched = float(work.threads[0])
@@ -528,6 +502,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)
         return
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
+    if not _shared_bytes(work) and limits.get("blocks") == limits.get("shared_memory"):
+        del limits["shared_memory"]  # as many blocks as an SM holds anyway
     binding = [
         name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
     ]
@@ -589,7 +565,7 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
     launch = work.profile.launch
     here = f"{now:.0f} of {most:.0f} warps fit an SM"
     if "shared_memory" in binding:
-        used = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+        used = _shared_bytes(work)
         if "registers" in binding:  # lifting one of the two alone would bring nothing
             return (
                 f"Use fewer registers a thread ({launch.registers_per_thread} now) and less shared memory a block "
@@ -602,9 +578,14 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
             "fewer values alive, or bound them with __launch_bounds__."
         )
     return (
-        f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, and "
+        f"Use larger blocks ({counted(launch.threads_per_block, 'thread')} now): an SM holds a limited number, and "
         f"{here}."
     )
+
+
+def _shared_bytes(work: Work) -> int:
+    launch = work.profile.launch
+    return (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
 
 
 def launch_overhead(work: Work) -> Iterator[Candidate]:

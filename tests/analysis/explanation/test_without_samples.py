@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import Variant
+from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
+from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.explanation.prediction import FLOOR, Predictor
 from gemmprof.model import Explanation
 
 
@@ -44,3 +50,24 @@ def test_one_block_in_words(step: dict[int, Explanation]) -> None:
     assert "1 leaves 131 of 132 SMs" in next(
         finding.change for finding in step[77].findings if finding.cause == "small_grid"
     )
+
+
+def test_blocks_of_one_thread_are_named_first(recorded: ReadRecorded) -> None:
+    profile = recorded("train_100")[1]
+    alone = replace(
+        profile,
+        name="copy(float*)",
+        launch=replace(profile.launch, block=(1, 1, 1)),
+        metrics={**profile.metrics, metrics.BLOCK_SIZE: 1},
+    )
+    first = explain(alone).findings[0]
+    assert first.cause == "idle_threads" and "blocks of 1 thread leave 97 %" in first.change
+
+
+def test_what_warps_wait_for_was_not_seen_so_that_more_of_them_may_bring_less(recorded: ReadRecorded) -> None:
+    """If no two units ever worked at once, less of the time is waiting: that is the interval's lower end."""
+    profile = recorded("train_100")[2]
+    model = TimeModel(work(profile))
+    more = Variant("warps", Fix(warps=2.0))
+    assert model.unloaded is None and 0.0 < model.saves_in_turn(more.fix) < model.saves(more.fix)
+    assert Predictor(model).predict(more).low == 0.0 < model.saves(more.fix) - FLOOR
