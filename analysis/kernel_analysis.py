@@ -233,11 +233,7 @@ def no_launch(given: object) -> UsageError:
 
 
 def analyse(profile: KernelProfile) -> KernelAnalysis:
-    """Every analysis of one launch.
-
-    Raises:
-        UsageError: something else was given, a path for example.
-    """
+    """Every analysis of one launch; UsageError if something else was given, a path for example."""
     given: object = profile
     if not isinstance(given, KernelProfile):
         raise no_launch(given)

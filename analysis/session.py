@@ -388,11 +388,7 @@ def _place(path: Path) -> Path:
 
 
 def _check(run: Run, name: str, report: Path) -> None:
-    """Look whether the report is the one that the run collected.
-
-    Raises:
-        ReportError: if it is another one, and not trusted.
-    """
+    """Look whether the report is the one that the run collected; ReportError if it is another one, and not trusted."""
     kept = run.reports.get(name)
     if kept is None:
         return

@@ -91,11 +91,7 @@ LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)
 
 
 def ladder_named(name: str) -> Ladder:
-    """The ladder of this name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The ladder of this name; UsageError if there is none."""
     known = {ladder.name: ladder for ladder in LADDERS}
     if name not in known:
         raise UsageError(f"there is no ladder '{name}'", f"one of {', '.join(known)}")
@@ -103,11 +99,7 @@ def ladder_named(name: str) -> Ladder:
 
 
 def ladder_of(dtype: str) -> Ladder:
-    """The ladder whose stages compute in this type.
-
-    Raises:
-        UsageError: no stage does.
-    """
+    """The ladder whose stages compute in this type; UsageError if no stage does."""
     if dtype not in ladder_dtypes():
         raise UsageError(f"no stage computes in {dtype}", f"one of {', '.join(ladder_dtypes())}")
     return next(ladder for ladder in LADDERS if dtype in ladder.dtypes)
@@ -119,11 +111,7 @@ def ladder_dtypes() -> tuple[str, ...]:
 
 
 def stage_by_number(number: int, dtype: str = FLOAT32.name) -> Stage:
-    """The stage with this number, in the ladder of the type.
-
-    Raises:
-        KeyError: if the ladder has none.
-    """
+    """The stage with this number, in the ladder of the type; KeyError if the ladder has none."""
     return ladder_of(dtype).stage(number)
 
 

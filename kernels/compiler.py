@@ -210,11 +210,7 @@ def read_record(cache: Path, units: Sequence[Unit]) -> Compiled:
 
 
 def read_note(path: Path, kind: type[Note]) -> Note:
-    """A note of the build cache, which its seal says is whole.
-
-    Raises:
-        BuildError: it is not what a build writes.
-    """
+    """A note of the build cache, which its seal says is whole; BuildError if it is not what a build writes."""
     try:
         return read_json(read_bytes(path, private=True), kind)
     except (OSError, DocumentError) as error:
@@ -278,11 +274,7 @@ def compile_units(
 
 
 def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = None) -> str:
-    """Compile one unit into the cache; returns the compiler's warnings.
-
-    Raises:
-        BuildError: with the compiler's message.
-    """
+    """Compile one unit into the cache; returns the compiler's warnings; BuildError with its message."""
     started = time.perf_counter()
     target = object_directory(cache, unit)
     with new_entry(target) as folder:

@@ -70,11 +70,7 @@ class Extension:
 
 
 def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...]:
-    """What ``gemmprof_kernels_<name>`` of a loaded library reports.
-
-    Raises:
-        BuildError: with the CUDA runtime's message.
-    """
+    """What ``gemmprof_kernels_<name>`` of a loaded library reports; BuildError with the CUDA runtime's message."""
     query = library[f"gemmprof_kernels_{name}"]
     # It fills what room there is and returns how many there are.
     reports = (_KernelReport * max(query(None, 0), 0))()

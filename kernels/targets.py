@@ -15,11 +15,7 @@ _ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
 
 
 def require_nvcc() -> Tool:
-    """The compiler that `gemmprof.gpu.toolchain.find_nvcc` finds.
-
-    Raises:
-        BuildError: if there is none, or it does not run.
-    """
+    """The compiler that `gemmprof.gpu.toolchain.find_nvcc` finds; BuildError if there is none, or it does not run."""
     nvcc = find_nvcc()
     if nvcc is None:
         raise BuildError(
@@ -33,11 +29,7 @@ def require_nvcc() -> Tool:
 
 
 def require_torch() -> TorchInstallation:
-    """The torch of this Python environment.
-
-    Raises:
-        BuildError: if it is not installed.
-    """
+    """The torch of this Python environment; BuildError if it is not installed."""
     torch = find_torch()
     if torch is None:
         raise BuildError(

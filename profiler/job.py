@@ -61,11 +61,7 @@ class Job:
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """Read a job that `save` wrote.
-
-        Raises:
-            DocumentError: it is damaged.
-        """
+        """Read a job that `save` wrote; DocumentError if it is damaged."""
         return read_json(read_bytes(path), cls)
 
     def should_stop(self) -> bool:

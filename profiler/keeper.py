@@ -48,11 +48,7 @@ class Keeper:
         self._changing = threading.RLock()
 
     def save(self) -> None:
-        """Write ``run.json``.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Write ``run.json``; RunError if it cannot be written."""
         try:
             save_run(self.run)
         except OSError as error:

@@ -173,11 +173,7 @@ class GpuChild:
         )
 
     def start(self) -> None:
-        """Start it anew, and let it make itself ready.
-
-        Raises:
-            ChildFailed: it does not get there.
-        """
+        """Start it anew, and let it make itself ready; ChildFailed if it does not get there."""
         try:
             self._worker.start()
             facts = self._worker.ask(self._work.settings, START_SECONDS)
@@ -247,11 +243,7 @@ class LocalPlaces:
         self._pool = ThreadPoolExecutor(len(self._children))
 
     def __enter__(self) -> LocalPlaces:
-        """Start the children; returns as soon as one is ready, the others join.
-
-        Raises:
-            DeviceError: none gets ready.
-        """
+        """Start the children; returns as soon as one is ready, the others join; DeviceError if none gets ready."""
         for child in self._children:
             self._pool.submit(self._begin, child)
         try:

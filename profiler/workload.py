@@ -66,11 +66,7 @@ def appears(job_file: Path, *, run_directory: Path) -> bool:
 
 
 def launch_profiled(task: Task, seed: int) -> None:
-    """Launch a task's kernel once for warming up and once for the profiler.
-
-    Raises:
-        RuntimeError: a launch failed.
-    """
+    """Launch a task's kernel once for warming up and once for the profiler; RuntimeError if a launch failed."""
     import torch
 
     from gemmprof.kernels.operators import run_stage

@@ -34,8 +34,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
 from recording import compress  # noqa: E402
 
-SETS = ("variants", *(f"blind{number}" for number in range(2, 12)))
-"""In the order in which they were written; the last is judged at first sight (tools/score_studies.py)."""
+SETS = ("variants", *(f"blind{number}" for number in range(2, 11)), "triton", "blind11")
+"""In the order in which they were written but for the last, which is the one judged at first sight
+(tools/score_studies.py). Of `triton`, which is younger, half may be looked at.
+"""
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 LAUNCHES_EACH = (
@@ -291,16 +293,17 @@ def main() -> int:
     # Reports hold the paths of sources: where they are built, there they must lie when they are profiled.
     shutil.copytree(ROOT / "tests" / "cuda", BUILD / "cuda")
     program = ROOT / "build" / options.set / "variants"
-    if options.build or not program.exists():
-        failures = build(options.set, program.parent)
+    cuda = any((ROOT / "tests" / "cuda" / options.set).glob("*.cu"))  # a set may be of frameworks alone
+    if options.build or (cuda and not program.exists()):
+        failures = build(options.set, program.parent) if cuda else []
         if failures or options.build:
-            print("\n".join(failures) or program)
+            print("\n".join(failures) or (program if cuda else "nothing to compile"))
             return bool(failures)
     if not options.output:
         parser.error("say where to write, or --build")
     options.output.mkdir(parents=True, exist_ok=True)
     recording = Recording(options.output.resolve(), options.budget)
-    programs: dict[str, tuple[str, ...]] = {"variants": (str(program),)}
+    programs: dict[str, tuple[str, ...]] = {"variants": (str(program),)} if cuda else {}
     if not options.without_frameworks:
         scripts = sorted((BUILD / "cuda" / options.set).glob("*frameworks.py"))
         programs |= {script.stem: (sys.executable, str(script)) for script in scripts}

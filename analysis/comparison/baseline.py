@@ -48,11 +48,7 @@ def folder_of(folder: str | None) -> Path:
 
 
 def path_of(name: str, folder: str | None = None) -> Path:
-    """The file of a baseline.
-
-    Raises:
-        UsageError: if the name is none.
-    """
+    """The file of a baseline; UsageError if the name is none."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"'{name}' is no name of a baseline", "letters, digits, '.', '_' and '-', a letter or digit first"
@@ -194,11 +190,7 @@ def names(folder: str | None = None) -> list[str]:
 
 
 def remove_baseline(name: str, folder: str | None = None) -> Path:
-    """Delete a baseline; returns where it lay.
-
-    Raises:
-        UsageError: if there is none of this name.
-    """
+    """Delete a baseline; returns where it lay; UsageError if there is none of this name."""
     path = path_of(name, folder)
     if not path.is_file():
         raise UsageError(f"there is no baseline {name}", found=", ".join(names(folder)) or "none at all")

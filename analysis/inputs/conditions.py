@@ -194,11 +194,7 @@ def names_in(condition: Condition) -> tuple[str, ...]:
 
 
 def parse_number(text: str, unit: str = "") -> float:
-    """A number with a unit in base units (nanoseconds, bytes, per cent, ones).
-
-    Raises:
-        UsageError: if the unit is not known.
-    """
+    """A number with a unit in base units (nanoseconds, bytes, per cent, ones); UsageError if the unit is not known."""
     # A capital M is mega; units of bytes are written in every case.
     scale = _SCALE.get(unit.lower())
     if scale is None:

@@ -126,11 +126,7 @@ class Occupancy:
         return self.limits.max_blocks_per_sm - self.blocks_per_sm
 
     def changed(self, **values: int) -> Occupancy:
-        """The answer for the same configuration with some of its values replaced.
-
-        Raises:
-            OccupancyError: as `occupancy`.
-        """
+        """The answer for the same configuration with some of its values replaced; errors as `occupancy`."""
         asked = {name: getattr(self, name) for name in _ASKED}
         return occupancy(self.compute_capability, **(asked | values))
 
@@ -342,11 +338,7 @@ _SUFFIXES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024}
 
 
 def parse_size(text: str) -> int:
-    """Bytes, from a plain number or one with k, KB or KiB for units of 1,024.
-
-    Raises:
-        ValueError: if the text is neither.
-    """
+    """Bytes, from a plain number or one with k, KB or KiB for units of 1,024; ValueError if the text is neither."""
     digits = text.strip().lower().replace(",", "").replace("_", "")
     number = digits.rstrip("kib")
     suffix = digits[len(number) :]

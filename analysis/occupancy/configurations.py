@@ -28,11 +28,7 @@ class BuiltKernel:
 
 
 def read_ptxas(text: str) -> tuple[KernelResources, ...]:
-    """Every kernel in what ``nvcc -Xptxas -v`` wrote.
-
-    Raises:
-        UsageError: if there is none.
-    """
+    """Every kernel in what ``nvcc -Xptxas -v`` wrote; UsageError if there is none."""
     kernels = parse_ptxas(text)
     if not kernels:
         first = next((line for line in text.splitlines() if line.strip()), "nothing at all")

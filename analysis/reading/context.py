@@ -19,11 +19,7 @@ _SPEEDUP_SCOPES = {1: "local", 2: "global"}
 
 
 def rule_results(data: bytes) -> Iterator[RuleResult]:
-    """The messages of one rule; a rule that says nothing yields nothing.
-
-    Raises:
-        WireError: if the bytes are no rule.
-    """
+    """The messages of one rule; a rule that says nothing yields nothing; WireError if the bytes are no rule."""
     rule = decode(messages.Rule, data)
     for body in rule.bodies:
         for item in body.items:

@@ -54,11 +54,7 @@ class Frame:
         return [item for item in self.items if item.kind == "source"]
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes ``start`` to ``end`` of the uncompressed report.
-
-        Raises:
-            ReportError: if they are not there any more.
-        """
+        """The bytes ``start`` to ``end`` of the uncompressed report; ReportError if they are not there any more."""
         # Not seek and read: several threads may read at once.
         data = system.read_at(self.file, start, end - start)
         while len(data) < end - start:
@@ -175,11 +171,7 @@ def source_index(frame: Frame) -> dict[tuple[int, int], list[ncu_frame.Item]]:
 
 
 def reference_of(frame: Frame, item: ncu_frame.Item) -> int:
-    """The reference that launches name a source item by.
-
-    Raises:
-        WireError: if it has none.
-    """
+    """The reference that launches name a source item by; WireError if it has none."""
     # It is the first field; the cubin behind it can have megabytes.
     head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
     if head[:1] != _REFERENCE_TAG:

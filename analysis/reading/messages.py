@@ -181,11 +181,7 @@ def place_of(found: _Message) -> tuple[int, int | None, int | None]:
 
 
 def undecoded(data: bytes, kind: str) -> _Message:
-    """A result message whose metrics stay bytes: 16 µs for a small launch.
-
-    Raises:
-        WireError: if it is damaged.
-    """
+    """A result message whose metrics stay bytes: 16 µs for a small launch; WireError if it is damaged."""
     return decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
 
 

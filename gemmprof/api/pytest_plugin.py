@@ -201,11 +201,7 @@ class Profile:
         return tuple(Kernel(record) for record in self.side.kernels)
 
     def kernel(self, pattern: str = "") -> Kernel:
-        """The one kernel in whose name this expression is found.
-
-        Raises:
-            UsageError: if there is none, or several.
-        """
+        """The one kernel in whose name this expression is found; UsageError if there is none, or several."""
         __tracebackhide__ = True
         wanted = regex(pattern, ignore_case=False)
         found = [kernel for kernel in self.kernels if wanted.search(kernel.name)]

@@ -243,11 +243,7 @@ def _typed(document: Document, tokens: int) -> str:
 
 
 def server(roots: Sequence[Path]) -> MCPServer:
-    """The server over these folders.
-
-    Raises:
-        UsageError: the package ``mcp`` is not installed.
-    """
+    """The server over these folders; UsageError if the package ``mcp`` is not installed."""
     try:
         from mcp.server import MCPServer
     except ImportError:

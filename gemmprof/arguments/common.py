@@ -384,11 +384,7 @@ def _columns(stream: TextIO) -> int | None:
 
 
 def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | None:
-    """The cluster that the options name, None without one.
-
-    Raises:
-        UsageError: options that do not go together.
-    """
+    """The cluster that the options name, None without one; UsageError if options do not go together."""
     system = "slurm" if options.slurm else "pbs" if options.pbs else ""
     if options.job and not system:
         raise UsageError("--job belongs to --slurm or --pbs", "add --slurm N", "leave --job out")

@@ -70,11 +70,7 @@ def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:
 
 
 def put(source: Path, url: str) -> None:
-    """Write an object, which has its name when all of it is there.
-
-    Raises:
-        UnreachableError: the storage does not take it.
-    """
+    """Write an object, which has its name when all of it is there; UnreachableError if the storage does not take it."""
     system, path = _system(url)
     try:
         with foreign_files.open_file(source) as file:

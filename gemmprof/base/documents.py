@@ -182,11 +182,7 @@ def read_json(data: bytes | str, kind: type[T]) -> T:
 
 
 def checked(value: object, kind: type[T]) -> T:
-    """The same for what JSON was decoded to already.
-
-    Raises:
-        DocumentError: naming the first place that does not fit.
-    """
+    """The same for what JSON was decoded to already; DocumentError naming the first place that does not fit."""
     try:
         return msgspec.convert(value, type=kind, dec_hook=_path)
     except (msgspec.MsgspecError, RecursionError) as error:

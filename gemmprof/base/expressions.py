@@ -36,11 +36,7 @@ class ExpressionError(ValueError):
 
 
 def evaluate(expression: str, names: Mapping[str, int]) -> int:
-    """The value of an expression; C and Python agree where no operand is negative.
-
-    Raises:
-        ExpressionError: see there.
-    """
+    """The value of an expression; C and Python agree where no operand is negative; ExpressionError if it has none."""
     try:
         value = int(eval(_compiled(expression), {"__builtins__": {}}, names))
     except NameError as error:

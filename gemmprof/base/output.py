@@ -109,11 +109,7 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool =
 
 
 def refuse_foreign(files: list[Path]) -> None:
-    """Refuse to replace what is not ours.
-
-    Raises:
-        UsageError: naming the first of these files.
-    """
+    """Refuse to replace what is not ours: UsageError naming the first of these files."""
     if files:
         raise UsageError(
             f"{files[0]} was not written by gemmprof, or is a link, and is not replaced",

@@ -97,11 +97,7 @@ class LineWorker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it anew; returns at once.
-
-        Raises:
-            WorkerError: if no process can be started.
-        """
+        """Start it anew; returns at once; WorkerError if no process can be started."""
         self.stop()
         self._messages = tempfile.TemporaryFile(prefix="gemmprof-")  # noqa: SIM115 (lives as long as the worker)
         try:

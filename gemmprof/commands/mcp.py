@@ -26,11 +26,7 @@ folders FOLDER*         what may be read (default: the current folder)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the client leaves.
-
-    Raises:
-        UsageError: a folder is none, or the package mcp is not installed.
-    """
+    """Serve until the client leaves; UsageError if a folder is none, or the package mcp is not installed."""
     if options.skill:
         print((Path(__file__).parent.parent / "SKILL.md").read_text(encoding="utf-8"), end="")
         return 0

@@ -112,11 +112,7 @@ def are_ordered_as_listed(gpus: Sequence[Gpu]) -> bool:
 
 
 def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
-    """The GPU that CUDA uses first, see `visible_gpus`.
-
-    Raises:
-        DeviceError: ``CUDA_VISIBLE_DEVICES`` hides every GPU.
-    """
+    """The GPU that CUDA uses first, see `visible_gpus`; DeviceError if ``CUDA_VISIBLE_DEVICES`` hides every GPU."""
     if seen := visible_gpus(gpus):
         return seen[0]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")

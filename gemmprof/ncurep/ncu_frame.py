@@ -238,11 +238,7 @@ def _block(header: bytes, start: int, payload_start: int, size: int) -> Block:
 
 
 def items(read: Read, block: Block, size: int) -> Iterator[Item]:
-    """The items of a block, in the order of the file.
-
-    Raises:
-        WireError: if their lengths do not add up to the block.
-    """
+    """The items of a block, in the order of the file; WireError if their lengths do not add up to the block."""
     position = block.payload
     for kind, count in block.counts:
         for _ in range(count):

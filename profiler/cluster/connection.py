@@ -347,11 +347,7 @@ def as_gemmprof_error(error: BaseException) -> GemmprofError:
 
 
 def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
-    """The workers that declare a GPU, by address.
-
-    Raises:
-        SchedulerGone: nobody tells.
-    """
+    """The workers that declare a GPU, by address; SchedulerGone if nobody tells."""
     try:
         workers = client.scheduler_info(n_workers=-1)["workers"]
     except Exception as error:  # whatever that raises
@@ -377,11 +373,8 @@ class ResultLost(Exception):
 
 
 def result_of(task: Any, seconds: float = RESULT_SECONDS) -> Any:
-    """What a task returned that has ended; raises what it raised.
-
-    Raises:
-        ResultLost: its worker is gone. Dask does such a task again by itself, but now and then waits for ever for it
-            (dask/distributed#3196).
+    """What a task returned that has ended; raises what it raised, and ResultLost if its worker is gone: Dask does such
+    a task again by itself, but now and then waits for ever for it (dask/distributed#3196).
     """
     try:
         return task.result(timeout=seconds)

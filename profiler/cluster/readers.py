@@ -255,11 +255,7 @@ class Readers:
             self._ask(waiting)
 
     def connect(self) -> None:
-        """A client, and at least one worker.
-
-        Raises:
-            DeviceError: nobody answers, or no worker has the same gemmprof.
-        """
+        """A client, and at least one worker; DeviceError if nobody answers, or no worker has the same gemmprof."""
         again = self._client is not None
         self._client = None
         with suppress(Exception):
@@ -282,11 +278,7 @@ class Readers:
         self._refuse_others()
 
     def _await_workers(self, end: float) -> None:
-        """Until there is a worker.
-
-        Raises:
-            DeviceError: none came in time.
-        """
+        """Until there is a worker; DeviceError if none came in time."""
         told = False
         while self._is_connected() and not self._threads():
             if time.monotonic() > end:

@@ -90,11 +90,7 @@ def _literal(path: Path) -> str:
 
 
 def require_ncu() -> Tool:
-    """The ncu of this machine.
-
-    Raises:
-        DeviceError: there is none, or it is too old.
-    """
+    """The ncu of this machine; DeviceError if there is none, or it is too old."""
     ncu = find_ncu()
     if ncu is None:
         raise DeviceError(

@@ -302,11 +302,7 @@ def packed(report: Path) -> Path:
 
 
 def require_profiler() -> Tool:
-    """The ncu of this machine.
-
-    Raises:
-        DeviceError: there is none, or it is too old.
-    """
+    """The ncu of this machine; DeviceError if there is none, or it is too old."""
     try:
         return require_ncu()
     except DeviceError as error:
@@ -324,11 +320,7 @@ def program_name(program: Sequence[str]) -> str:
 
 
 def check_program(program: Sequence[str]) -> tuple[str, ...]:
-    """The command, whose program exists.
-
-    Raises:
-        UsageError: there is none, or it cannot be found.
-    """
+    """The command, whose program exists; UsageError if there is none, or it cannot be found."""
     if not program:
         raise UsageError(
             "no program was named",

@@ -62,11 +62,7 @@ def _draw(panel: Axes, title: str, scale: int, labelled: Sequence[tuple[str, Cur
 
 
 def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
-    """Write the figure; the name's ending says in which format.
-
-    Raises:
-        UsageError: if the ending is not one of `FORMATS`.
-    """
+    """Write the figure; the name's ending says in which format; UsageError if the ending is not one of `FORMATS`."""
     if path.suffix.lower().lstrip(".") not in FORMATS:
         raise UsageError(
             f"'{path.name}' does not say which picture to write",

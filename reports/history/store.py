@@ -117,11 +117,7 @@ class HistoryStore:
         return cls(path)
 
     def add(self, points: Sequence[Point]) -> Path:
-        """Keep these points as one record; it is whole or not there.
-
-        Raises:
-            UsageError: if there are none.
-        """
+        """Keep these points as one record; it is whole or not there; UsageError if there are none."""
         if not points:
             raise UsageError("there is no time to record", "name a run or report with durations")
         remove_leftovers(self.folder / RECORDS)

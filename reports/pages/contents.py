@@ -185,11 +185,7 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
 
 
 def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
-    """The page that a user means, as `inputs.selection.one_kernel` reads it.
-
-    Raises:
-        UsageError: if none or several match.
-    """
+    """The page that a user means, as `inputs.selection.one_kernel` reads it; UsageError if none or several match."""
     candidates = []
     for page in pages:
         profile = page.analysis.profile

@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
     within,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE
+from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.distinct import (
@@ -30,9 +31,11 @@ from gemmprof.analysis.explanation.demands.distinct import (
     computed_again,
     evaluations,
     neighbours_alike,
+    same_along,
 )
 from gemmprof.analysis.explanation.demands.footprint import computing
-from gemmprof.analysis.explanation.demands.resources import TENSOR, XU, pipe
+from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -44,6 +47,7 @@ LIBRARY = 0.25
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
+MOSTLY = 0.5  # share of what a block executes from which on it does little else
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
 # What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
@@ -192,48 +196,34 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
-    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Remainders of 64 bits by a constant
-    are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
-    once for as many of their results as a thread stores with one vector; what comes to few values again and again, in
-    other threads, blocks or rounds, once for each, and is looked up. What makes single bits of a value one after the
-    other makes eight at a time, with a look-up for each eight.
+    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Arithmetic on whole numbers that
+    comes to the same in neighbouring threads is done once for as many of their results as a thread stores with one
+    vector; what comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
+    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight.
     """
     divided = divisions.integer_divisions(work)
     wide = divided.wide
     digits = 64 if wide else 32
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(float(gone.sum()), work.total_executed)
-    later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
-    by_constant = float(gone[divided.by_constant].sum()) > 0.5 * float(gone.sum())
     variants: list[Variant] = []
     if part >= LITTLE:
-        keep = divided.keep
         variants.append(
             Variant(
-                "remainders once for many terms"
-                if later
-                else "remainders in 32-bit steps"
-                if by_constant
-                else "counted indices",
-                Fix(keep=keep),
+                "counted indices",
+                Fix(keep=divided.keep),
                 change=(
-                    "Take the remainder of a sum once for many terms, as often as it would not fit its register "
-                    "otherwise: here it is taken after each."
-                    if later
-                    else "Reduce the 64-bit remainder by a constant 32 bits at a time: the compiler multiplies by a "
-                    "reciprocal of 64 bits. By 2^n - 1, add the bits above n to those below."
-                    if by_constant
-                    else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
+                    f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
                     + ("use 32-bit indices, " if wide else "")
                     + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
                     "by its reciprocal."
                 ),
             )
         )
-    cause, shared = repeated(work) or ("", None)
-    if shared is not None and cause == "integer_arithmetic" and shared.fix.keep is not None:
-        variants.append(shared)
-        gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
+    for cause, shared in filter(None, (repeated(work), alike_in_blocks(work))):
+        if cause == "integer_arithmetic" and shared.fix.keep is not None:
+            variants.append(shared)
+            gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
     again = computed_again(work, WHOLE_NUMBERS)
     # A number of the code that goes to a register is nothing that is worked out.
     numbers = work.where(lambda line: not line.reads and not line.space)
@@ -277,7 +267,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 else "instructions that work out single bits"
                 if single is not None
                 else "instructions that neighbouring threads repeat"
-                if cause == "integer_arithmetic"
+                if variants[0].of_threads
                 else "instructions that come to the same again",
                 gone,
             ),
@@ -332,13 +322,53 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     ) else "expensive_math", variant
 
 
+@once
+def alike_in_blocks(work: Work) -> tuple[str, Variant] | None:
+    """What all blocks along an axis work out alike, done once by a block that takes several of them, where they do
+    little else and are launched no faster: a table would leave as many. With it the cause that it is told under.
+    """
+    launch, launching = work.profile.launch, work.loads.get("block_launch")
+    occupancy = occupancy_of(work)
+    if launching is None or launching.share < FULL or occupancy is None or not occupancy.blocks_per_sm:
+        return None
+    fits = float(occupancy.blocks_per_sm)
+    straight = (work.executed > 0) & np.array([not around for around in work.code.loops_around])
+    values = straight & computing(work) & work.where(lambda line: not line.space)
+    found: list[tuple[float, float, int]] = []
+    for axis, size in enumerate(launch.grid):
+        several = min(float(size), launch.blocks / (work.sms * fits))  # a wave is left
+        alike = same_along(work, axis) & values
+        found.append((float(work.executed[alike].sum()) * (1.0 - 1.0 / max(1.0, several)), several, axis))
+    less, several, axis = max(found)
+    if less < MOSTLY * work.total_executed:
+        return None
+    keep = np.where(same_along(work, axis) & straight, 1.0 / several, 1.0)
+    variant = Variant(
+        f"{several:.0f} blocks along {AXES[axis]} in one",
+        Fix(
+            keep=keep,
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / several},
+            warps=max(1.0, fits * work.warps_of_block / (work.resident_warps or fits * work.warps_of_block)),
+        ),
+        change=(
+            f"Let a block (program) take {several:.0f} of those along {AXES[axis]}: all of them work out the same, and "
+            "they end sooner than the GPU launches new ones."
+        ),
+        plain=True,
+    )
+    integers = values & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
+    whole = float((work.executed * (1.0 - keep))[integers].sum())
+    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math", variant
+
+
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
     square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
     goes with it. What comes to few values again and again, in other threads, blocks or rounds, is computed once for
-    each and looked up, and a divisor that does not change, or divides several values, becomes a factor.
+    each and looked up, and a divisor that does not change, or divides several values, becomes a factor. Where blocks do
+    little but what all along an axis work out alike, and are launched no faster, one takes several of them.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
@@ -385,6 +415,9 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         if float(work.executed @ (found.once - found.both)) > 0.0:
             both = f"{fewer[1]}. {fast} for the rest"
             variants.append(variant("the same, and fast functions", found.both, both, exact=False))
+    cause, shared = alike_in_blocks(work) or ("", None)
+    if shared is not None and cause == "expensive_math":
+        variants.append(shared)
     if not variants:
         return
     yield Candidate(

@@ -79,8 +79,6 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """
     found = _waits(work)
     if found is None:
-        if work.profile.launch.threads_per_block <= WARP and (alone := _warp_for_block(work)) is not None:
-            yield _exchange(work, alone)
         return
     if found.each > LONG_WAIT:
         # Warps with roles of their own wait for one another's turn.
@@ -305,22 +303,6 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
             f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
             f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
         ),
-    )
-
-
-def _exchange(work: Work, alone: Variant) -> Candidate:
-    """A block of one warp that exchanges values through shared memory, with barriers nobody else comes to."""
-    bars = work.barriers
-    return Candidate(
-        cause="barriers",
-        variants=(alone,),
-        change=alone.change,
-        evidence=(
-            derived("barriers executed by warps", float(work.executed[bars].sum())),
-            *evidence(work, metrics.stalled_per_issue("short_scoreboard")),
-        ),
-        attributed=np.where(bars | work.where(lambda line: line.space == "shared"), work.executed, 0.0),
-        least=0.03,
     )
 
 

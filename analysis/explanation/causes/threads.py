@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -29,19 +29,20 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     row_granule,
 )
-from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop
+from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import WARP
 
+MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
@@ -167,9 +168,10 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
     they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
     threads whose number alone keeps them from every store, lanes of a warp or all of it: only those that store are
-    launched. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads
-    than whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
-    execute what all do, only lanes that load anything.
+    launched. Blocks (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as
+    soon as they know it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of
+    fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
+    masked-off lanes execute what all do, only lanes that load anything.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -177,7 +179,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    fewer = _without_effect(work) or _leave_at_once(work)
+    fewer = _without_effect(work) or _leave_at_once(work) or _beyond_a_bound(work)
     if fewer is not None:
         yield fewer
     else:
@@ -284,6 +286,91 @@ def _as_large_as_the_work(
     )
 
 
+def _beyond_a_bound(work: Work) -> Candidate | None:
+    """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
+
+    What stores most often tells how many have work: of places below one bound the lowest are in all others' way.
+    """
+    code, found = work.code, evaluations(work)
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    ran, launched = work.executed > 0, float(work.threads[0])
+    effects = ran & work.where(
+        lambda line: (line.is_store or line.is_atomic) and line.space not in ("shared", "local")
+    )
+    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
+        return None
+    told = dict[tuple[int, int], frozenset[int]]()
+    below = np.zeros_like(ran)
+    for at in np.flatnonzero(ran & work.where(lambda line: bool(line.guard))).tolist():
+        begin = end = at
+        if code.sass[at].opcode in ("BRA", "EXIT"):
+            to = code.target(at) or len(effects)
+            begin, end = min(at + 1, to), max(at, to - 1)
+        governs = np.zeros_like(ran)
+        governs[begin : end + 1] = effects[begin : end + 1]
+        told[begin, end] = _loaded_for(work, code.producers(at, code.sass[at].guard))
+        if told[begin, end]:
+            below |= governs
+        elif governs.any() and float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
+            return None  # threads are kept from it by their number
+    bounds = {bound for (begin, end), bound in told.items() if bound and effects[begin : end + 1].any()}
+    if len(bounds) != 1 or (effects & ~below).any():
+        return None
+    (bound,) = bounds
+    once_a_block = ran & work.global_loads & ~found.by_thread & (np.array(found.loops) == 0)
+    shares = switched / np.maximum(1.0, work.executed / work.executed[0]) / launched
+    part, *others = sorted(set(shares[effects].tolist()), reverse=True)
+    if work.barriers.any() or (ran & work.where(lambda line: line.opcode in MEET)).any():
+        # All threads serve those that store, unless their whole block is beyond the bound: as many more blocks have
+        # work as the lowest places store more often than the next.
+        part += part - others[0] if others else ALL_WORK
+    if not all(once_a_block[one] for one in bound) or part >= ALL_WORK:
+        return None
+    # A loop or a way around that the bound tells of leaves out already what it can.
+    known = np.zeros_like(ran)
+    for begin, end in (span for span, other in told.items() if other == bound and span[0] < span[1]):
+        known[begin : end + 1] = True
+    keep = np.where(known, 1.0, part)
+    loads = ran & work.global_fetches
+    # What the bound keeps from loading, too, has been left out of the traffic.
+    masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
+    sectors, flows = work.global_sectors * loads, traffic(work)
+    missed = flows.missed * share(float(sectors @ np.where(masked, 1.0, keep)), float(sectors.sum()))
+    return Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"blocks that have work: {100 * part:.0f} %",
+                Fix(
+                    keep=keep,
+                    resources=flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed)),
+                ),
+                plain=True,
+            ),
+        ),
+        change=(
+            f"End a block (program) at once where the bound that it loads lets nothing be stored: "
+            f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
+        ),
+        evidence=(derived("threads that store / threads launched, at most", part),),
+        attributed=np.where(effects | loads, work.executed, 0.0),
+    )
+
+
+def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
+    """What was loaded, from wherever, that these are made of."""
+    code = work.code
+    loaded = work.where(lambda line: line.is_load and line.space != "constant")
+    made = reached(sources, lambda at: () if loaded[at] else code.sources(at))
+    return frozenset(at for at in made if loaded[at])
+
+
+def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
+    """Whether a predicate that goes back to what this bound was loaded into tells if an instruction loads anything."""
+    names = [name for name in work.sass[at].reads if name[0] == "P"]
+    return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
+
+
 @dataclass(frozen=True, slots=True)
 class _Effect:
     """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes."""
@@ -307,10 +394,7 @@ def _with_effect(work: Work) -> _Effect | None:
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
-            line.is_store
-            or line.is_atomic
-            or line.opcode in ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")
-            or line.instruction_class == "tensor"
+            line.is_store or line.is_atomic or line.opcode in MEET or line.instruction_class == "tensor"
         )
     )
     launched = float(work.threads[0])

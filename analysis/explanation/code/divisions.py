@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import keep_of, share
-from gemmprof.analysis.explanation.code.flow import Loop, reached
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
 from gemmprof.analysis.explanation.demands.footprint import serving
@@ -25,22 +25,15 @@ COUNTING = 3.0  # an addition, a comparison and a selection: counting an index a
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
-# By a divisor next to a power of two the upper bits are added to the lower ones: a shift, a mask, an addition, and the
-# smaller of the sum and the sum less the divisor.
-FOLDED = 5
 
 
 @dataclass(frozen=True)
 class Divisions:
-    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, remainders of sums
-    that may be taken later, and those of 64-bit values by a constant.
-    """
+    """Instructions of integer divisions, the share of each that stays, and whether any is of 64 bits."""
 
     instructions: Mask
     keep: Array
     wide: bool
-    summed: Mask
-    by_constant: Mask
 
 
 def integer_divisions(work: Work) -> Divisions:
@@ -91,25 +84,10 @@ def integer_divisions(work: Work) -> Divisions:
         each = NARROW_PRODUCTS + NARROW_OTHERS if division.of_data else COUNTING if again else OF_THE_GRID
         shares[division.rest] = min(1.0, division.dividends * each / max(1, len(division.rest)))
         shares[division.reciprocal] = 0.0
-    longer: set[int] = set()
-    summed = np.zeros(len(code.sass), dtype=bool)
-    for rows, left in _deferred(work):
-        found[rows] = summed[rows] = True
-        shares[rows] = left
-    for rows, products, others in _wide_remainders(work):
-        found[rows] = True
-        multiplied = [at for at in rows if code.sass[at].opcode == "IMAD"]
-        added = [at for at in rows if code.sass[at].opcode != "IMAD"]
-        shares[multiplied] = min(1.0, share(products, len(multiplied)))
-        shares[added] = min(1.0, share(others, len(added)))
-        longer |= set(rows)
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
-    wide[sorted(longer)] = True
-    by_constant = np.zeros(len(code.sass), dtype=bool)
-    by_constant[sorted(longer)] = True
-    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), summed, by_constant)
+    return Divisions(found, keep, bool((wide & (work.executed > 0)).any()))
 
 
 def _wide_reciprocal(line: Sass) -> bool:
@@ -214,127 +192,6 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
             }
             same = stays(work, code.sources(start), [code.loop_of(start)])
             yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, same)
-
-
-def _deferred(work: Work) -> Iterator[tuple[list[int], float]]:
-    """Remainders by a constant that a loop takes after each addition, and the share of them that one a round leaves.
-
-    Of what is only added up and divided by the same constant again, the remainder may be taken once for many terms
-    (checksums, hashes modulo a prime): the result is the same as long as the sum fits its register.
-    """
-    code = work.code
-    found: dict[tuple[Loop, str], dict[int, list[int]]] = {}
-    for at, line in enumerate(code.sass):
-        loop = code.loop_of(at) if line.opcode == "IMAD" and work.executed[at] else None
-        if loop is None or len(line.operands) < 4 or not re.fullmatch(r"-0x[0-9a-f]+", line.operands[2]):
-            continue
-        shifts = [one for one in code.producers(at, line.operands[1]) if code.sass[one].opcode == "SHF"]
-        products = [
-            one
-            for shift in shifts
-            for one in code.sources(shift)
-            if code.sass[one].opcode == "IMAD" and {"WIDE", "HI"}.intersection(code.sass[one].modifiers)
-        ]
-        divided = code.producers(at, line.operands[3])
-        if products and all(set(divided) <= code.sources(one) for one in products):
-            found.setdefault((loop, line.operands[2]), {})[at] = [*products, *shifts, at]
-    for (loop, _), remainders in found.items():
-        parts = {one for rows in remainders.values() for one in rows}
-        summed = {
-            at: rows
-            for at, rows in remainders.items()
-            if all(
-                use in parts
-                or use not in loop
-                or code.sass[use].opcode in _SUMS
-                or "IADD" in code.sass[use].modifiers
-                for use in code.readers[at]
-                if work.executed[use]
-            )
-        }
-        kept = sum(any(use in loop and use <= at for use in code.readers[at]) for at in summed)
-        if len(summed) > max(1, kept):
-            yield sorted({one for rows in summed.values() for one in rows}), max(1, kept) / len(summed)
-
-
-_SUMS = ("IADD3", "VIADD", "LEA")
-
-
-_CARRIES = ("IADD3", "VIADD", "IMAD", "MOV", "SHF")
-
-
-def _wide_remainders(work: Work) -> Iterator[tuple[list[int], float, float]]:
-    """Remainders of 64-bit values by a constant of 32 bits, and the multiply-adds and others that words take instead.
-
-    The compiler multiplies all 64 bits by a reciprocal of 64 (four products with their carries). Reduced a word at a
-    time, an upper half of a product and the product of quotient and divisor suffice for each.
-    """
-    code = work.code
-    reduced: dict[int, int] = {}  # the instruction that gives a remainder, and its divisor
-    for top, line in enumerate(code.sass):
-        if not (line.opcode == "IMAD" and {"WIDE", "X"} <= set(line.modifiers) and work.executed[top]):
-            continue
-        products, divided = _product_of(work, top)
-        if not divided:
-            continue
-        quotient, ends = set(products), dict[int, int]()
-        for at in range(top + 1, len(code.sass)):
-            one = code.sass[at]
-            sources = code.sources(at)
-            if one.opcode not in _CARRIES or not work.executed[at] or quotient.isdisjoint(sources):
-                continue
-            divisor = _factor(one)
-            if divisor is None:
-                if sources <= quotient | divided:
-                    quotient.add(at)
-            elif sources <= quotient | divided:
-                ends[at] = abs(divisor)
-        added = [at for at in ends if divided & code.sources(at)]
-        if len(added) != 1 or len(set(ends.values())) != 1:
-            continue
-        divisor = ends[added[0]]
-        rows = {*quotient, *ends}
-        # The product of a remainder and a word has no more than the divisor's bits above its lower word.
-        words = 1 if any(reduced.get(one) == divisor for at in divided for one in code.sources(at)) else 2
-        reduced[added[0]] = divisor
-        if divisor.bit_length() <= 32 and (divisor + 1) & divisor == 0:
-            yield sorted(rows), 0.0, float(FOLDED)
-        elif divisor.bit_length() <= 32:
-            yield sorted(rows), float(words * NARROW_PRODUCTS), float(words * NARROW_OTHERS)
-
-
-def _factor(line: Sass) -> int | None:
-    """The constant that a multiply-add multiplies by, as a divisor; None for an addition or a move."""
-    if line.opcode != "IMAD" or len(line.operands) < 4:
-        return None
-    number = _number_in(line)
-    found = None if number is None else abs(int(number, 0))
-    return found if found is not None and found > 2 else None
-
-
-def _number_in(line: Sass) -> str | None:
-    """The first operand that is a number and no result."""
-    return next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
-
-
-def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
-    """The products by a constant whose upper half this is, with their carries; and what gives the other factor."""
-    code = work.code
-    products, divided, waiting = {top}, set[int](), [top]
-    while waiting:
-        at = waiting.pop()
-        line = code.sass[at]
-        factor = _number_in(line)
-        if "WIDE" in line.modifiers and factor is None:
-            return set(), set()
-        other = line.operands[line.operands.index(factor) - 1] if factor and "WIDE" in line.modifiers else ""
-        divided.update(code.producers(at, other))
-        for name in line.reads:
-            for one in code.producers(at, name) if name != other else ():
-                if one not in products and code.sass[one].opcode in _CARRIES:
-                    products.add(one)
-                    waiting.append(one)
-    return products - divided, divided
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:

@@ -31,7 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads, Value, Values
+from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
 from gemmprof.analysis.explanation.demands.places import AXES, Places, parameters_of
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
@@ -99,7 +99,7 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
     for index, one in checked_forms(work).items():
         form = one.form
         if form.space == "global" and work.sass[index].is_load and _believed(work, one):
-            groups.setdefault((form.parameters or _common(form), form.width), []).append(form)
+            groups.setdefault((form.parameters or form.base, form.width), []).append(form)
     return tuple(_array(work, forms) for forms in groups.values())
 
 
@@ -237,25 +237,6 @@ def _passes(work: Work, form: Form) -> float:
                 for loop in work.code.loops_around[form.index]
                 if loop.first not in form.loops and not written(work, form, loop)
             ]
-        )
-    )
-
-
-def _is_far(factors: Product) -> bool:
-    """A number of rows: nothing but parameters and sizes of the grid, and how often a loop ran."""
-    return bool(factors) and all(one.kind in ("parameter", "grid", "trip", "block") for one in factors)
-
-
-def _common(form: Form) -> frozenset[object]:
-    """The terms that tell arrays apart: where they begin, each block's place, and what nobody knows."""
-    return frozenset(
-        (factors, one if isinstance(one, int) else one.tobytes())
-        for factors, one in form.address.terms.items()
-        if factors
-        and (
-            not _is_far(factors)
-            or any(symbol.kind == "block" for symbol in factors)
-            or (len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1)
         )
     )
 

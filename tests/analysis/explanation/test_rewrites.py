@@ -50,7 +50,18 @@ from gemmprof.model import Finding, Instances, KernelProfile
 
 SETS = tuple(
     DATA / name / "h200"
-    for name in ("variants", "blind2", "blind3", "blind4", "blind5", "blind6", "blind7", "blind8", "blind9")
+    for name in (
+        "variants",
+        "blind2",
+        "blind3",
+        "blind4",
+        "blind5",
+        "blind6",
+        "blind7",
+        "blind8",
+        "blind9",
+        "blind10",
+    )
 )
 
 
@@ -552,21 +563,6 @@ def test_what_the_data_decide_is_no_thread_without_work() -> None:
         assert [one.cause for one in found] == causes
 
 
-def test_remainders_of_sums_are_taken_once_for_many_terms() -> None:
-    """Two sums, of 16 bytes a round, modulo a prime: two remainders of 32 stay. Those of products stay all."""
-    launch = work(study("adler32_remainder_per_byte")[0])
-    divided = integer_divisions(launch)
-    assert set(divided.keep[divided.summed]) == {2 / 32}
-    said, (_, came) = (
-        found("adler32_remainder_per_byte", "integer_arithmetic"),
-        study("adler32_remainder_per_byte"),
-    )
-    assert 0.3 < said.saves < min(came.values())
-    assert said.variants[0].name == "remainders once for many terms"
-    for other in ("ntt_stage_remainder", "power_modulo_long_division", "lbm_d3q19_remainders"):
-        assert not integer_divisions(work(study(other)[0])).summed.any()
-
-
 def saved(name: str, cause: str) -> dict[str, float]:
     """What the model says of each way to be rid of a study's flaw."""
     launch = work(study(name)[0])
@@ -577,22 +573,6 @@ def saved(name: str, cause: str) -> dict[str, float]:
         if candidate.cause == cause
         for one in candidate.variants
     }
-
-
-def test_remainders_of_64_bits_by_a_constant_are_reduced_a_word_at_a_time() -> None:
-    """The constant lies next to a power of two: upper and lower bits are added."""
-    said, (_, came) = (
-        found("minimal_standard_long_modulo", "integer_arithmetic"),
-        study("minimal_standard_long_modulo"),
-    )
-    assert said.saves_low < came["folded"] < said.saves_high and said.saves > 0.4
-
-
-def test_a_block_of_one_warp_needs_no_barriers() -> None:
-    """Its threads work with one another's values: shuffles, and eight such warps a block."""
-    said, (_, came) = found("tridiagonal_pcr_tiny_blocks", "barriers"), study("tridiagonal_pcr_tiny_blocks")
-    assert said.variants[0].name == "shuffles, blocks of several warps"
-    assert said.saves_low < came["packed"] < said.saves_high
 
 
 def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
@@ -923,6 +903,31 @@ def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_mu
         for one in detect(work(study("triton_layer_norm_padded_to_4096", "parts")[0]))
         if one.cause == "idle_threads"
     ]
+
+
+def test_programs_beyond_a_bound_that_they_load_compute_for_nothing() -> None:
+    """Tiles of 128 places, of which an expert's tokens fill a third; the fixed sides leave the others out."""
+    launch, came = study("triton_experts_multiply_their_padding")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("idle_threads", "blocks that have work: 43 %")
+    assert first.saves == pytest.approx(came["listed"], abs=0.03)
+    for side in ("stops", "listed"):
+        said = explain(study("triton_experts_multiply_their_padding", side)[0]).findings
+        assert "idle_threads" not in {one.cause for one in said}
+
+
+def test_one_thread_that_stores_what_its_block_added_up_is_no_bound() -> None:
+    """The thread whose number is the row's label stores what all 512 computed."""
+    said = detect(work(study("cross_entropy_tree")[0]))
+    assert "idle_threads" not in {one.cause for one in said}
+
+
+def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
+    """32 heads of a token turn by the same angles, a program of one warp each: a table leaves as many programs."""
+    launch, came = study("triton_rotary_angles_each_head")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("expensive_math", "32 blocks along y in one")
+    assert first.saves == pytest.approx(came["all_heads"], abs=0.03) and came["tables"] < 0.01
 
 
 def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
