@@ -40,7 +40,7 @@ from gemmprof.analysis.explanation.demands.work import Work, elected, once, tens
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.base.amounts import counted
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
@@ -560,7 +560,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
 
     Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory: of more warps, each does anew what stands in no loop.
-    Registers are no fewer than are alive at once.
+    Registers are no fewer than are alive at once. What blocks that walk over the work only read in shared memory, the
+    largest blocks share.
     """
     occupancy = occupancy_of(work)
     launch = work.profile.launch
@@ -592,7 +593,10 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
     ]
     others = [blocks for resource, blocks in limits.items() if resource not in binding]
-    then = min(min(others, default=occupancy.blocks_per_sm) * each, most, on_each * each)
+    # Of a grid that walks over its work and only reads its shared memory meanwhile, the largest blocks would do.
+    limit = LIMITS.get(work.profile.device.compute_capability)
+    largest = limit.max_threads_per_block / WARP if limit is not None and _reads_a_table(work) else each
+    then = min(min(others, default=occupancy.blocks_per_sm) * each, most, on_each * largest)
     larger = "blocks" in binding and "registers" not in binding
     here = work.resident_warps or now
     launching = work.loads.get("block_launch")
@@ -620,6 +624,27 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         how = _how_to_lift(work, binding, now, most)
         fix = Fix(warps=then / now, resources=resources)
         yield from _lifted(work, in_words(binding), resident, fix, how, SPECIFIC)
+
+
+def _reads_a_table(work: Work) -> bool:
+    """Whether a grid of any size walks over the work, and blocks only read their shared memory meanwhile: larger ones
+    would share it.
+    """
+    if work.program is None:
+        return False
+    walked = {
+        symbol.name
+        for one in checked_forms(work).values()
+        for factors in one.form.address.terms
+        if any(size.kind == "grid" for size in factors)
+        for symbol in factors
+        if symbol.kind == "trip"
+    }
+    inside = np.zeros(len(work.sass), dtype=bool)
+    for loop in work.code.loops:
+        inside[loop.first : loop.last + 1] |= loop.first in walked
+    shared = inside & (work.executed > 0) & work.where(lambda line: line.space == "shared")
+    return bool(shared.any()) and not (shared & ~work.where(lambda line: line.is_load)).any()
 
 
 def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: int) -> Iterator[Candidate]:
@@ -655,7 +680,8 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
                 f"Use fewer registers a thread ({launch.registers_per_thread} now) and less shared memory a block "
                 f"({used / 1024:.0f} KiB now), or a larger carve-out: because of both {here}."
             )
-        return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
+        larger = " Larger blocks could share it, which only read it at work." if _reads_a_table(work) else ""
+        return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}.{larger}"
     if "registers" in binding:
         return (
             f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. Keep "

@@ -127,6 +127,8 @@ def found(name: str, cause: str) -> Finding:
         # Blocks of one warp that end as fast as new ones are launched: fewer and larger ones.
         ("momentum_tiny_blocks", "low_occupancy", "bigger"),
         ("triton_swiglu_tiny_blocks", "low_occupancy", "bigger_blocks"),
+        # A table in shared memory that each small block of a grid of one wave keeps for itself: one large block an SM.
+        ("tabulated_forces_whole_table_in_shared", "low_occupancy", "wide"),
         # A tile loaded, stored and used in turn: copies that do not stop in registers relieve L1's data stage.
         ("triton_matmul_one_stage", "memory_latency", "staged"),
         # A thread for each cell of a block of which only the faces are stored.
@@ -314,6 +316,8 @@ def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -
         ("components_atomic_min", "combined", "global_atomics"),
         # A thread keeps the planes it marches through; where its loads go is not known.
         ("stencil_27_point", "marching", "redundant_loads"),
+        # The largest block shares its table already.
+        ("tabulated_forces_whole_table_in_shared", "wide", "low_occupancy"),
         # Its 48 registers are alive at once.
         ("stencil_27_point", "marching", "low_occupancy"),
         # Tables in shared memory: a nibble of the data chooses the word.
