@@ -192,9 +192,12 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
     assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
 
 
-TAKEN_LONGER = {(("blind10", "h200"), "farthest_points_tree_each_pick", "flawed"): 1.35}
-"""Sides whose profiled launch took that much longer than was timed: 256 blocks of barriers, as they landed
-on the SMs (docs/corpus.md).
+TAKEN_LONGER = {
+    (("blind10", "h200"), "farthest_points_tree_each_pick", "flawed"): 1.35,
+    (("triton", "h100"), "torch_bilinear_twice_as_large", "flawed"): 1.35,
+}
+"""Sides whose profiled launch took that much longer than was timed (docs/corpus.md): 256 blocks of barriers, as they
+landed on the SMs; and a torch kernel that took 419 µs under ncu where 317 had been timed.
 """
 
 
