@@ -271,10 +271,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     forms = {
         at: one.form
         for at, one in checked_forms(work).items()
-        if one.form.space == "global"
-        and not work.sass[at].is_atomic
-        # What lanes hold of a tensor core's operands is laid down.
-        and not any(work.sass[use].opcode == "HMMA" for use in work.code.readers[at])
+        if one.form.space == "global" and not work.sass[at].is_atomic
     }
     walked = [
         loop

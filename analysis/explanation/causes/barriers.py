@@ -327,17 +327,14 @@ def _warp_for_block(work: Work) -> Variant | None:
     warps = work.warps_of_block
     keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
-    registers = int(values) if warps > 1 else 0
     then = min(
         work.most_warps,
-        REGISTERS_PER_SM / WARP / max(1, (launch.registers_per_thread or 1) + registers),
+        REGISTERS_PER_SM / WARP / max(1, (launch.registers_per_thread or 1) + int(values)),
         launch.blocks / work.sms,
     )
     overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
     return Variant(
-        "a warp in place of a block, values in registers"
-        if warps > 1
-        else "shuffles, blocks of several warps",
+        "a warp in place of a block, values in registers",
         Fix(
             keep=keep,
             reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},

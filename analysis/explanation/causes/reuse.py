@@ -27,7 +27,6 @@ from gemmprof.analysis.explanation.causes.product_tiles import masked_rounds, ta
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
-    RUNS,
     checked_forms,
     constant,
 )
@@ -160,9 +159,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     values = 0.0
     for one in mine:
         keep[list(one.rows)] = one.thread / one.asked
-        # Registers have no index: what a run's length tells, they cannot hold.
-        runs = any(row not in forms or forms[row].form.kind == RUNS for row in one.rows)
-        values += np.inf if runs else one.thread * max(1.0, one.width / 4.0)
+        values += one.thread * max(1.0, one.width / 4.0)
     rows = {row for one in mine for row in one.rows}
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
     keep[list(serving(work, rows))] = stays

@@ -803,10 +803,7 @@ def _and(one: Value, two: Value) -> Value | None:
     if cleared and (cleared & (cleared - 1)) == 0:  # all but the lowest bits
         found = parted(one, cleared)
         return None if found is None else add(one, of(found[1]), -1)
-    # Some bits in the middle: exact where those above and below are known.
-    size = 1 << second.bit_length()
-    found = parted(one, size) if second > 0 else None
-    return None if found is None else of(found[1] & second)
+    return None
 
 
 def _disjoint(one: Value, two: Value) -> bool:
@@ -1029,16 +1026,9 @@ def _halves(values: Values, at: int, code: _Code, when: str) -> Value | None:
 
 
 def _shuffled(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    if "IDX" not in code.line.modifiers or len(code.sources) < 2:
-        return None
-    source, lane = (values.operand(at, text, when) for text in code.sources[:2])
-    if source.lane_uniform:
-        return source
-    number, which = source.number, lane.constant
-    if number is None or which is None or isinstance(number, int):
-        return None
-    whole = np.arange(len(number)) // WARP * WARP + which
-    return of(number[np.minimum(whole, len(number) - 1)])
+    """What all lanes of a warp have alike, another lane has, too."""
+    source = values.operand(at, code.sources[0], when)
+    return source if source.lane_uniform else None
 
 
 def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
