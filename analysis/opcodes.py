@@ -159,6 +159,7 @@ _PAIRS = re.compile(
 # Their first operand is a predicate, and their second is a result, too.
 _TWO_RESULTS = ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3")
 _RESULT = re.compile(r"U?R[\dZ]")
+_PREDICATES = tuple(f"P{number}" for number in range(7))
 _QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
 
 
@@ -234,6 +235,12 @@ def parse(text: str) -> Sass:
     writes, reads = _registers(known, full, operands)
     if guard:
         reads = (*reads, guard)
+    if opcode == "R2P":
+        writes = (
+            _PREDICATES[: int(operands[-1], 16).bit_length()]
+            if operands[-1].startswith("0x")
+            else _PREDICATES
+        )
     atomic, store = known.instruction_class == "atomic", known.result == "stored"
     return Sass(
         text=text.strip(),

@@ -402,6 +402,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
             replace(_straight(work, keep, found.copies), instructions={"lsu": loads}, passes=loads),
             change=f"{change}: {takes}",
             exact=exact,
+            plain=True,
         )
 
     fast = f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices"

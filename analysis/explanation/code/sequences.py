@@ -2,8 +2,7 @@
 
 Each inlined function leaves a constant in the code that nothing else uses (a coefficient of its polynomial,
 a bound of its range). From there the instructions that depend on one another are collected until there are
-as many as the function takes. The counts were read from code that nvcc 13.0 makes for compute capability
-9.0.
+as many as the function takes.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from gemmprof.analysis.explanation.code.flow import EXCHANGES, reached
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again, stays
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.base.foreign_files import facts
 
@@ -37,7 +37,7 @@ class Function:
     Attributes:
         name: as in CUDA C++.
         signature: pattern of the one instruction of each call that tells it, a regular expression.
-        instructions: that one call executes.
+        instructions: that one call executes more than a neighbour has executed for it: numbers are not among them.
         fast: that the fast function executes instead.
         remedy: the fast function.
         grown_from: the first instruction of what computes it, where all that follows reads only its own results and
@@ -56,20 +56,40 @@ class Function:
 # one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
 RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
 
-# Signatures and costs, from nvcc 13.0 for compute capability 9.0. The second half of a power stands for itself where
-# several powers of one base share its logarithm: their number is 2 to a product.
-FUNCTIONS = tuple(
-    Function(name, signature, int(instructions), int(fast), remedy, grown_from)
-    for name, signature, instructions, fast, remedy, grown_from in facts(__file__, "functions.csv")
+# Signatures and costs as tools/measure_functions.py counts them, each for what nvcc compiles and for what Triton does;
+# a function stands before others that are parts of it. The second half of a power stands for itself where several
+# powers of one base share its logarithm: their number is 2 to a product.
+_TABLE = facts(__file__, "functions.csv")
+
+
+def _functions(compiler: int) -> tuple[Function, ...]:
+    return tuple(
+        Function(
+            _NAME_OF_FLOATS.sub("", row[0]) if compiler else row[0],
+            row[1],
+            int(row[at]),
+            int(row[at + 1]),
+            row[at + 2],
+            row[2],
+        )
+        for row in _TABLE
+        if row[at := 3 + 3 * compiler]
+    )
+
+
+_NAME_OF_FLOATS = re.compile(r"(?<=\w\w)f\b")  # no function of Triton's ends so
+FUNCTIONS, TRITON_FUNCTIONS = _functions(0), _functions(1)
+# Triton rounds numbers below the normal ones to 0 in what its library computes, so that its fast functions cost less.
+COMPILED_BY_TRITON = ("triton", "inductor")
+_BY_OTHERS, _BY_TRITON = (
+    (re.compile("|".join(f"(?:{one.signature})" for one in some)), some)
+    for some in (FUNCTIONS, TRITON_FUNCTIONS)
 )
-_SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature})" for function in FUNCTIONS))
 
 # Instructions of an FP32 division for each of an FP64 one.
 SINGLE_DIVISION = next(one.instructions for one in FUNCTIONS if one.name == "division") / DIVISION
-PARTS = ("powf of one base", "erfcf", "coshf")  # in `powf`, `normcdff` and `sinhf` as well
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
-WHOLE_POWER = 4  # products that a small whole power takes
 
 # Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64 library.
 POLYNOMIAL = 5
@@ -114,29 +134,26 @@ def precise_functions(work: Work) -> Found:
     slices: list[tuple[str, list[int], list[int]]] = []
     by_divisor: dict[object, int] = {}
     looked_up = 0.0
-    for index, line in enumerate(work.sass):
-        if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
+    part_of: dict[int, Function] = {}
+    for function, index in _calls(work):
+        if part_of.get(index, function) is not function:
+            continue  # of another one, which goes as a whole
+        rows, guards = _slice(work, index, function, taken)
+        if not rows:
             continue
-        for function in FUNCTIONS:
-            signature = function.signature
-            if not re.search(signature, line.text):
-                continue
-            if taken[index] and function.name in PARTS:
-                continue  # the whole function goes
-            rows, guards = _slice(work, index, function, taken)
-            if not rows:
-                continue
-            slices.append((function.name, rows, guards))
-            taken[rows] = taken[guards] = True
-            left = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
-            fast[rows] = min(1.0, left / max(left, len(rows)))
-            if function.remedy:
-                fast[guards] = 0.0
-                remedies[function.name] = function.remedy
-            if function.name.endswith("division") and _divisor_known(work, index, by_divisor):
-                once[rows] = once[guards] = 0.0
-                once[rows[-1]] = 1.0
-            weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
+        slices.append((function.name, rows, guards))
+        part_of |= dict.fromkeys((*rows, *guards), function)
+        taken[rows] = taken[guards] = True
+        products = _products(work, rows) if function.name == "powf" else None
+        left = function.fast if products is None else products
+        fast[rows] = min(1.0, left / max(left, len(rows)))
+        if function.remedy:
+            fast[guards] = 0.0
+            remedies[function.name] = function.remedy
+        if "division" in function.name and _divisor_known(work, index, by_divisor):
+            once[rows] = once[guards] = 0.0
+            once[max(rows)] = 1.0
+        weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
         rows += [at for call in work.code.callers(span) for at in _beside(work, call)]
@@ -168,6 +185,19 @@ def precise_functions(work: Work) -> Found:
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names if name in remedies))
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
+
+
+def _calls(work: Work) -> list[tuple[Function, int]]:
+    """Each call of a precise function that was executed, where its signature stands, in the order of the table."""
+    by_triton = owner_of(work.profile).key in COMPILED_BY_TRITON
+    some, functions = _BY_TRITON if by_triton else _BY_OTHERS
+    near = [at for at, line in enumerate(work.sass) if work.executed[at] and some.search(line.text)]
+    return [
+        (function, at)
+        for function in functions
+        for at in near
+        if re.search(function.signature, work.sass[at].text)
+    ]
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:
@@ -418,7 +448,9 @@ def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> boo
         by_divisor: the first division by each divisor so far.
     """
     loop = work.code.loop_of(index)
-    divisor = work.code.producers(index, work.sass[index].operands[-1].strip("-|"))
+    line = work.sass[index]
+    operand = line.operands[2 if line.opcode == "FSETP" else -1].partition(".")[0]
+    divisor = work.code.producers(index, operand.strip("-|"))
     first = by_divisor.setdefault((loop, divisor), index)
     again = first != index and work.executed[first] >= work.executed[index]
     return again or stays(work, divisor, [loop])
@@ -444,17 +476,22 @@ _STEPS = frozenset({
 })  # fmt: skip
 
 
+_ABSOLUTE = re.compile(r"FADD\S* \w+, \|R\d+\|")
+
+
 def _guard_of(work: Work, index: int) -> list[int]:
     """The branch around a function's slow path, that path as far as it ran, and where both ways meet again."""
     code = work.code
     tests = {index, *(at for at in code.consumers(index, REACH) if code.sass[at].opcode in ("LOP3", "ISETP"))}
     argument = {(name, code.producers(index, name)) for name in code.sass[index].reads}
-    tests |= {
+    near = [
         at
         for source in {source for _, sources in argument for source in sources}
-        for at in code.consumers(source, REACH)
-        if code.sass[at].opcode == "FSETP"
-    }
+        for at in code.readers[source]
+        if abs(at - index) <= REACH
+    ]
+    near += [on for at in near if _ABSOLUTE.search(code.sass[at].text) for on in code.consumers(at, REACH)]
+    tests |= {at for at in near if code.sass[at].opcode == "FSETP"}
     tests |= {on for at in tests for on in code.consumers(at, REACH) if code.sass[on].opcode == "ISETP"}
     for test in sorted(tests):
         for at in code.consumers(test, REACH):
@@ -481,12 +518,16 @@ def _guard_of(work: Work, index: int) -> list[int]:
     return []
 
 
-def _whole_exponent(work: Work, rows: list[int]) -> bool:
-    """Whether a power's exponent is a small whole constant: the logarithm is multiplied by it."""
-    return any(
-        work.sass[at].opcode == "FMUL" and re.fullmatch(r"[2-8]", work.sass[at].operands[-1]) is not None
-        for at in rows
-    )
+def _products(work: Work, rows: list[int]) -> int | None:
+    """Products that a power with a small whole constant for its exponent takes, None for any other: the logarithm is
+    multiplied by it, and what that product lost is computed from it.
+    """
+    found = (_WHOLE_EXPONENT.match(work.sass[at].text) for at in rows)
+    exponent = next((int(one[1]) for one in found if one), None)
+    return None if exponent is None else exponent.bit_length() + exponent.bit_count() - 2
+
+
+_WHOLE_EXPONENT = re.compile(r"FFMA\S* [^,]+, [^,]+, ([2-8]), -R")
 
 
 def _partings(work: Work, index: int) -> Iterator[int]:
@@ -551,23 +592,32 @@ def _fits(line: Sass) -> bool:
 
 
 def connected(work: Work, index: int, count: int, taken: Mask) -> list[int]:
-    """Up to ``count`` instructions that depend on this one or on which it depends, the nearest first."""
+    """Up to ``count`` instructions that depend on this one or on which it depends, the nearest first, and the numbers
+    that none but these read.
+    """
     code = work.code
     often = work.executed[index]
     found = [index]
     seen = {index}
     waiting = deque([index])
+    numbers = set[int]()
     while waiting and len(found) < count:
         at = waiting.popleft()
-        near = [source for register in code.sass[at].reads for source in code.producers(at, register)]
-        # A number that calls have in common is no way from one to another.
-        near += () if _is_number(code.sass[at]) else code.consumers(at, REACH)
+        line = code.sass[at]
+        # What is written under a predicate is otherwise what it was.
+        names = line.reads + line.writes if line.guard else line.reads
+        near = [source for register in names for source in code.producers(at, register)]
+        near += code.consumers(at, REACH)
         for other in sorted(near, key=lambda place: abs(place - at)):
-            if other in seen or abs(other - index) > REACH or len(found) >= count:
+            if other in seen or abs(other - at) > REACH or len(found) >= count:
                 continue
             seen.add(other)
             similar = 0.2 * often <= work.executed[other] <= 5.0 * often
-            if similar and not taken[other] and _fits(code.sass[other]):
-                found.append(other)
-                waiting.append(other)
-    return found
+            if not similar or taken[other] or not _fits(code.sass[other]):
+                continue
+            if _is_number(code.sass[other]):
+                numbers.add(other)  # calls may have it in common: no way from one to another
+                continue
+            found.append(other)
+            waiting.append(other)
+    return found + [at for at in numbers if set(found).issuperset(code.readers[at])]
