@@ -428,18 +428,45 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
 
 def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
     """These instructions, and what does nothing but serve them, with what stays of each: of what counts the rounds of a
-    loop that does nothing else, as much as of what it does.
+    loop that does nothing else, and of what tells of a way around nothing else, as much as of what is done there.
     """
     gone, left = group | serving(work, group, FROM_MEMORY), stays.copy()
-    for loop in work.code.loops:
-        inside = {at for at in range(loop.first, loop.last + 1) if work.executed[at]}
+    for first, last, turn in _turns(work):
+        inside = {at for at in range(first, last + 1) if work.executed[at] and at not in _passed(work)}
         if inside.isdisjoint(gone):
             continue
-        longer = gone | {loop.last} | serving(work, gone | {loop.last}, FROM_MEMORY)
+        told = gone | {turn} | {at for at in _never(work) if first <= at <= last}
+        longer = told | serving(work, told, FROM_MEMORY)
         if inside <= longer:
             left[list(longer - gone)] = left[list(inside & gone)].max()
             gone = longer
     return gone, left
+
+
+@once
+def _turns(work: Work) -> list[tuple[int, int, int]]:
+    """First and last instruction of each loop, and of each way that a branch leads around, with the branch; the
+    shortest first.
+    """
+    code = work.code
+    found = [(loop.first, loop.last, loop.last) for loop in code.loops if work.executed[loop.first]]
+    for at in np.flatnonzero(work.executed > 0).tolist():
+        to = code.target(at) if code.sass[at].opcode == "BRA" and code.sass[at].guard else None
+        if to is not None and to > at + 1:
+            found.append((at + 1, to - 1, at))
+    return sorted(found, key=lambda one: one[1] - one[0])
+
+
+@once
+def _passed(work: Work) -> set[int]:
+    """What warps pass that nothing is told by: where ways part and meet again."""
+    return {at for at, line in enumerate(work.sass) if line.opcode in ("BSSY", "BSYNC", "NOP")}
+
+
+@once
+def _never(work: Work) -> set[int]:
+    """Branches that always lead around what they do."""
+    return {turn for first, last, turn in _turns(work) if not work.executed[first : last + 1].any()}
 
 
 def _records(work: Work, values: Iterable[int]) -> float:

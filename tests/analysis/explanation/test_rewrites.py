@@ -926,6 +926,14 @@ def test_one_thread_that_stores_what_its_block_added_up_is_no_bound() -> None:
     assert "idle_threads" not in {one.cause for one in said}
 
 
+def test_ways_around_what_is_computed_once_go_with_it() -> None:
+    """Factorials in loops that the compiler unrolled, with the tests around each piece: the same for all threads."""
+    launch, came = study("wave_front_factorials_each_pixel")
+    first = explain(launch).findings[0]
+    assert first.cause == "expensive_math"
+    assert came["factors"] - 0.25 < first.saves < came["factors"]
+
+
 def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
     """32 heads of a token turn by the same angles, a program of one warp each: a table leaves as many programs."""
     launch, came = study("triton_rotary_angles_each_head")
