@@ -14,7 +14,7 @@ from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.targets import require_nvcc
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.site import Compilers, LocalPlaces, Machine, Work
 
@@ -47,7 +47,7 @@ class Here:
         ]
         ncu = None
         if profile:
-            ncu = require_ncu()
+            ncu = require_ncu(WITHOUT_NCU)
             checks.append(machine_checks.check_counters(gpu))
         for check in checks:
             if check.ok is False:

@@ -20,7 +20,7 @@ from gemmprof.gpu.arch import LIMITS
 from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
 from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc, find_torch, parse_version
 from gemmprof.model.answers import Check
-from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu
 from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -144,7 +144,7 @@ def check_host_compiler() -> Check:
 def check_ncu() -> Check:
     """Is Nsight Compute's command line there and new enough?"""
     try:
-        ncu = require_ncu()
+        ncu = require_ncu(WITHOUT_NCU)
     except DeviceError as error:
         return Check("ncu", False, f"{error.message} ({error.found})", error.remedies)
     return Check("ncu", True, f"{ncu.version_text} ({ncu.path})")

@@ -81,9 +81,9 @@ class Region:
         _entered += 1
         self._number = _entered
         if REGION_VARIABLE not in os.environ:
-            from gemmprof.profiler.programs.program_session import require_profiler
+            from gemmprof.profiler.ncu.command import require_ncu
 
-            require_profiler()  # before the region's work is done
+            require_ncu()  # before the region's work is done
             _again()
         elif self._mine:
             _driver("cuProfilerStart")

@@ -47,12 +47,15 @@ def run(options: argparse.Namespace) -> int:
         ]
     else:
         found = [(options.name, baseline.read_baseline(options.name, options.baselines))]
-    if options.json:
-        from gemmprof.reports.documents import of_history
+    from gemmprof.reports.documents import of_history
 
-        common.print_json(of_history.baselines(found))
-    elif options.action == "list":
-        outcome_tables.print_baselines(common.console(), found, baseline.folder_of(options.baselines))
-    else:
-        outcome_tables.print_baseline(common.console(), *found[0])
+    common.answer(
+        options,
+        lambda: of_history.baselines(found),
+        lambda _: (
+            [outcome_tables.baselines(found, baseline.folder_of(options.baselines))]
+            if options.action == "list"
+            else outcome_tables.baseline_parts(*found[0])
+        ),
+    )
     return 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.arguments.common import console, print_json
+from gemmprof.arguments.common import answer
 from gemmprof.arguments.declared import JSON
 from gemmprof.model.answers import DoctorClusterDocument, DoctorDocument
 from gemmprof.runs.directory import runs_directory
@@ -35,24 +35,19 @@ def run(options: argparse.Namespace) -> int:
 
         print(hint(checks))
         return 0
-    if options.json:
-        print_json(DoctorDocument(not missing, tuple(checks)))
-        return 1 if missing else 0
-    from gemmprof.reports.terminal.summary import print_checks
+    from gemmprof.reports.terminal.summary import check_parts
 
-    print_checks(console(), checks)
+    answer(options, lambda: DoctorDocument(not missing, tuple(checks)), lambda _: check_parts(checks))
     return 1 if missing else 0
 
 
 def _cluster(options: argparse.Namespace) -> int:
     from gemmprof.profiler.cluster.cluster_site import examine_cluster
-    from gemmprof.reports.terminal.summary import print_workers
+    from gemmprof.reports.terminal.summary import worker_parts
 
     workers = examine_cluster(options.cluster)
     missing = any(check.is_missing for worker in workers for check in worker.checks)
     can_collect = bool(workers) and not missing
-    if options.json:
-        print_json(DoctorClusterDocument(can_collect, tuple(workers)))
-    else:
-        print_workers(console(), workers)
+    found = DoctorClusterDocument(can_collect, tuple(workers))
+    answer(options, lambda: found, lambda _: worker_parts(workers))
     return 0 if can_collect else 1

@@ -165,14 +165,11 @@ def _show(options: argparse.Namespace, default: Sequence[Product] = ()) -> int:
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
     if options.output is not None:
         _write(options, answers)
-    if options.json:
+    if options.json or options.output is None:
         from gemmprof.reports.documents.of_occupancy import calculated
+        from gemmprof.reports.terminal.occupancy import answer_parts
 
-        common.print_json(calculated(answers))
-    elif options.output is None:
-        from gemmprof.reports.terminal.occupancy import print_answers
-
-        print_answers(common.console(), answers)
+        common.answer(options, lambda: calculated(answers), lambda _: answer_parts(answers))
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
 
 
@@ -216,14 +213,10 @@ def _from_build(options: argparse.Namespace) -> int:
         architectures=targets,
         default_architecture=targets[0] if targets else None,
     )
-    if options.json:
-        from gemmprof.reports.documents.of_occupancy import built
+    from gemmprof.reports.documents.of_occupancy import built
+    from gemmprof.reports.terminal.occupancy import build_parts
 
-        common.print_json(built(kernels))
-    else:
-        from gemmprof.reports.terminal.occupancy import print_build
-
-        print_build(common.console(), kernels, options.threads)
+    common.answer(options, lambda: built(kernels), lambda _: build_parts(kernels, options.threads))
     return EXIT_OK
 
 
@@ -302,12 +295,8 @@ def _from_reports(options: argparse.Namespace) -> int:
     session = load_session(options.reports, selection=common.selection(options), listed=True)
     launches = [(kernel.profile, kernel.get(LaunchOccupancy)) for kernel in session.kernels]
     common.name_failures(options, session.failures)
-    if options.json:
-        from gemmprof.reports.documents.of_occupancy import profiled
+    from gemmprof.reports.documents.of_occupancy import profiled
+    from gemmprof.reports.terminal.occupancy import launch_parts
 
-        common.print_json(profiled(launches))
-    else:
-        from gemmprof.reports.terminal.occupancy import print_launches
-
-        print_launches(common.console(), launches)
+    common.answer(options, lambda: profiled(launches), lambda width: launch_parts(launches, width))
     return common.exit_code(session.failures)

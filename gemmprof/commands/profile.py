@@ -68,12 +68,8 @@ VALUES = values(
 def run(options: argparse.Namespace) -> int:
     """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
     from gemmprof.analysis.inputs.selection import selection
-    from gemmprof.profiler.programs.program_session import (
-        ProgramProfiler,
-        check_program,
-        program_name,
-        require_profiler,
-    )
+    from gemmprof.profiler.ncu.command import require_ncu
+    from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program, program_name
 
     wanted = selection(options.kernel, None, options.nvtx, options.top)
     program = tuple(options.program) if options.print_command else check_program(options.program)
@@ -97,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
                 f"Note: {wanted} is worked out from a count; this line profiles the first launch of every kernel"
             )
         return _print_command(profiler)
-    require_profiler()
+    require_ncu()
     profiler.folder.mkdir(parents=True, exist_ok=True)
     filters: Sequence[str]
     choice = None

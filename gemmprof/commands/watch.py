@@ -49,7 +49,8 @@ VALUES = values(
 
 def run(options: argparse.Namespace) -> int:
     """Profile, compare, wait for a change, again; exit code 0 when Ctrl-C or ``--runs`` ends it."""
-    from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program, require_profiler
+    from gemmprof.profiler.ncu.command import require_ncu
+    from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program
 
     program = check_program(options.program)
     watched = [Path(path) for path in options.paths] or [
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             f"{missing[0]} is not there" if missing else "nothing to watch: the command names no file",
             "name files or folders: gemmprof watch kernel.cu -- ./my_kernel",
         )
-    require_profiler()
+    require_ncu()
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
     profiler = ProgramProfiler(program=program, folder=folder, note=say)

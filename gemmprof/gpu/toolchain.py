@@ -63,9 +63,12 @@ def find_ncu() -> Tool | None:
 
 def nvcc_path() -> Path | None:
     """The CUDA compiler: ``$CUDACXX``, ``$CUDA_HOME/bin``, PATH, ``/usr/local/cuda/bin``, in this order; else None."""
-    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"))
-    named = [os.environ.get("CUDACXX"), *(Path(home) / "bin" / "nvcc" for home in homes if home)]
-    return _first((*named, "nvcc", TOOLKIT / "bin" / "nvcc"))
+    return _first((os.environ.get("CUDACXX"), *_in_named_toolkits("nvcc"), "nvcc", TOOLKIT / "bin" / "nvcc"))
+
+
+def _in_named_toolkits(tool: str) -> list[Path]:
+    homes = map(os.environ.get, ("CUDA_HOME", "CUDA_PATH"))
+    return [Path(home) / "bin" / tool for home in homes if home]
 
 
 def find_nvcc() -> Tool | None:
@@ -79,19 +82,11 @@ def find_nvcc() -> Tool | None:
 
 def cuobjdump_path() -> Path | None:
     """cuobjdump: on PATH, in the CUDA toolkit, or in the Python package ``nvidia-cuda-cuobjdump``; else None."""
-    return _first(_cuobjdump_candidates())
-
-
-def _cuobjdump_candidates() -> Iterator[str | Path]:
-    yield "cuobjdump"
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if home := os.environ.get(variable):
-            yield Path(home) / "bin" / "cuobjdump"
-    yield TOOLKIT / "bin" / "cuobjdump"
     # NVIDIA's Python packages unpack into the namespace package "nvidia", under cu13/bin or cuda_cuobjdump/bin.
     spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        yield from sorted(Path(folder).glob("*/bin/cuobjdump"), reverse=True)
+    packages = (spec.submodule_search_locations if spec is not None else None) or ()
+    unpacked = (tool for one in packages for tool in sorted(Path(one).glob("*/bin/cuobjdump"), reverse=True))
+    return _first(("cuobjdump", *_in_named_toolkits("cuobjdump"), TOOLKIT / "bin" / "cuobjdump", *unpacked))
 
 
 def sass_functions(text: str, architecture: str = "") -> Iterator[tuple[str, str, list[str]]]:

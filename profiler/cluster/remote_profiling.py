@@ -23,7 +23,7 @@ from gemmprof.profiler.cluster.remote import Content, Errand, Extension
 from gemmprof.profiler.job import Job, Task, collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.ncu import profile_pass
-from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.program import counted_interrupts
@@ -136,7 +136,7 @@ def profile_there(
         GpuGone: no GPU of that model can be used here.
         DeviceError: there is no ncu here.
     """
-    ncu = require_ncu()
+    ncu = require_ncu(WITHOUT_NCU)
     with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
         return _profiled_in(Path(folder), ncu, errand, extension, tasks, settings)
 

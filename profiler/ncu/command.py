@@ -89,8 +89,11 @@ def _literal(path: Path) -> str:
     return str(path).replace("%", "%%")
 
 
-def require_ncu() -> Tool:
-    """The ncu of this machine; DeviceError if there is none, or it is too old."""
+WITHOUT_NCU = "`gemmprof collect --no-profile` verifies and times the stages without it"
+
+
+def require_ncu(*remedies: str) -> Tool:
+    """The ncu of this machine; DeviceError, with more ``remedies``, if there is none, or it is too old."""
     ncu = find_ncu()
     if ncu is None:
         raise DeviceError(
@@ -98,7 +101,7 @@ def require_ncu() -> Tool:
             "install it: it comes with the CUDA toolkit (package cuda-nsight-compute-*) or from "
             "https://developer.nvidia.com/nsight-compute",
             f"if it is installed, put its folder on PATH or set {NCU_VARIABLE}=/path/to/ncu",
-            "`gemmprof collect --no-profile` verifies and times the stages without it",
+            *remedies,
             found="no ncu on PATH, in /usr/local/cuda/bin or in /opt/nvidia/nsight-compute",
         )
     if ncu.version and ncu.version < OLDEST_NCU:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.base.amounts import counted
-from gemmprof.base.errors import DeviceError, UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.metrics import LEAN
@@ -175,7 +175,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it recorded a launch.
         """
-        return self._run(self.command(require_profiler()), shown=self.output)
+        return self._run(self.command(require_ncu()), shown=self.output)
 
     def profile(
         self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
@@ -191,7 +191,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it profiled a launch.
         """
-        ncu = require_profiler()
+        ncu = require_ncu()
         with section_folder(ncu, self.metric_set, timeline=self.timeline) as sections:
             return self._run(self.command(ncu, filters, stem=stem, sections=sections), on_launch=on_launch)
 
@@ -299,15 +299,6 @@ def packed(report: Path) -> Path:
         zstandard.ZstdCompressor(level=3, write_checksum=True).copy_stream(source, file)
     report.unlink()
     return target
-
-
-def require_profiler() -> Tool:
-    """The ncu of this machine; DeviceError if there is none, or it is too old."""
-    try:
-        return require_ncu()
-    except DeviceError as error:
-        remedies = [text for text in error.remedies if "gemmprof collect" not in text]
-        raise DeviceError(error.message, *remedies, found=error.found) from None
 
 
 def program_name(program: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy import reasoning
@@ -14,7 +14,8 @@ from gemmprof.base.spread import grouped
 from gemmprof.gpu.arch import PRODUCTS, Product
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
+    from rich.table import Table
 
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
     from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -24,7 +25,7 @@ Answer = tuple[Product, Occupancy | OccupancyError]
 Row = list[str | tuple[str, str]]
 
 
-def _print_table(console: Console, rows: Sequence[Row], *, right: Collection[int] = ()) -> None:
+def _table(rows: Sequence[Row], *, right: Collection[int] = ()) -> Table:
     """Rows of texts, some with their style, without lines; ``right``: columns of numbers, never wrapped."""
     from rich.table import Table
     from rich.text import Text
@@ -34,14 +35,14 @@ def _print_table(console: Console, rows: Sequence[Row], *, right: Collection[int
         table.add_column(justify="right" if column in right else "left", no_wrap=column in right)
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else Text(*cell) for cell in row))
-    console.print(table)
+    return table
 
 
-def print_answers(console: Console, answers: Sequence[Answer]) -> None:
+def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
     """The answers for one configuration on several GPUs."""
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
-    console.print(_configuration(solved[0][1]))
-    console.print()
+    yield _configuration(solved[0][1])
+    yield ""
     on_gpu = any(target.sm_count for target, _ in answers)
     numbers = ["Blocks/SM", "Warps/SM", "Occupancy", *["Blocks/GPU"] * on_gpu]
     rows: list[Row] = [[(head, "bold") for head in ("", "GPU", *numbers, "Limited by")]]
@@ -62,11 +63,11 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
         full = "green" if answer.theoretical_occupancy == 1 else ""
         style = "red" if answer.blocks_per_sm == 0 else full
         rows.append([(cell, style) for cell in (*head, *cells, reasoning.limited_by(answer))])
-    _print_table(console, rows, right=range(2, 2 + len(numbers)))
+    yield _table(rows, right=range(2, 2 + len(numbers)))
     distinct = list({answer.limits.compute_capability: answer for _, answer in solved}.values())
-    _print_reasoning(console, distinct)
-    _print_clusters(console, solved)
-    _print_suggestions(console, distinct)
+    yield from _reasoning(distinct)
+    yield from _clusters(solved)
+    yield from _suggestions(distinct)
 
 
 def _configuration(answer: Occupancy) -> str:
@@ -84,8 +85,8 @@ def _where(labels: Sequence[str], answers: Sequence[Occupancy]) -> tuple[str, st
     return several if len(answers) > 1 else "", "dim"
 
 
-def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
-    console.print("\nWhy", style="bold")
+def _reasoning(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
+    yield from _heading("Why")
     rows: list[Row] = []
     last = ""
     for step, labels in reasoning.explain_together(answers).items():
@@ -96,41 +97,48 @@ def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
     endings = grouped((reasoning.conclusion(answer), answer.limits.label) for answer in answers)
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
-    _print_table(console, rows)
+    yield _table(rows)
 
 
-def _print_clusters(console: Console, answers: Iterable[tuple[Product, Occupancy]]) -> None:
+def _clusters(answers: Iterable[tuple[Product, Occupancy]]) -> Iterator[RenderableType]:
     """The bound on clusters, with what it leaves out."""
     for target, answer in answers:
         if answer.cluster_size == 1 or target.sm_count is None:
             continue
         bound = answer.max_active_clusters(target.sm_count)
-        console.print(
+        yield (
             f"\nAt most {counted(bound, 'cluster')} of {answer.cluster_size} blocks run at once on "
             f"{target.sm_count} SMs ({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC "
             "has differs from GPU to GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
         )
 
 
-def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
+def _heading(text: str) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(f"\n{text}", style="bold")
+
+
+def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
     found = grouped(
         (str(one), answer.limits.label) for answer in answers for one in reasoning.suggest(answer)
     )
-    console.print("\nWhat would help", style="bold")
-    if found:
-        _print_table(console, [[text, _where(labels, answers)] for text, labels in found.items()])
-    else:
-        console.print("No smaller block, register count or shared memory raises it.")
+    yield from _heading("What would help")
+    yield (
+        _table([[text, _where(labels, answers)] for text, labels in found.items()])
+        if found
+        else "No smaller block, register count or shared memory raises it."
+    )
 
 
-def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
+def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[RenderableType]:
     """Every kernel of a build at one block size, with its warning."""
     from gemmprof.analysis.inputs.names import labels
     from gemmprof.gpu.toolchain import demangle
 
-    console.print(f"{counted(threads, 'thread')} per block\n")
+    yield f"{counted(threads, 'thread')} per block\n"
     heads = ("Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", "")
     rows: list[Row] = [[(head, "bold") for head in heads]]
     names = demangle([kernel.resources.name for kernel in kernels])
@@ -154,12 +162,12 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
                 (kernel.problem or resources.warning, "red" if kernel.problem else "yellow"),
             ]
         )
-    _print_table(console, rows, right=range(2, 6))
+    yield _table(rows, right=range(2, 6))
 
 
-def print_launches(
-    console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
-) -> None:
+def launch_parts(
+    launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]], width: int
+) -> Iterator[RenderableType]:
     """Theoretical beside achieved occupancy of every launch, and where the difference went, as `show` says it."""
     # Late: an answer from numbers alone knows no launch, and what describes launches takes its time to load.
     from gemmprof.analysis.inputs.names import labels
@@ -168,7 +176,6 @@ def print_launches(
     told = labels(profile.name for profile, _ in launches)
     for profile, result in launches:
         launch = f"{profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}"
-        _print_table(console, [[(visible(told[profile.name]), "bold"), (launch, "dim")]])
-        found = rows(result, ALL_ROWS) or [(str(result), "", "")]
-        console.print(rows_table(found, width=console.width))
-        console.print()
+        yield _table([[(visible(told[profile.name]), "bold"), (launch, "dim")]])
+        yield rows_table(rows(result, ALL_ROWS) or [(str(result), "", "")], width=width)
+        yield ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -152,11 +152,10 @@ def print_builds(console: Console, outcome: Outcome) -> None:
         console.print(table)
 
 
-def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:
+def baselines(found: Sequence[tuple[str, Baseline]], folder: Path) -> RenderableType:
     """One line a baseline."""
     if not found:
-        console.print(Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one"))
-        return
+        return Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one")
     table = columns("baseline", ">!kernels", ">!launches", ">!processes")
     for name, kept in found:
         devices = ", ".join(dict.fromkeys(kernel.origin.device for kernel in kept.kernels))
@@ -167,14 +166,12 @@ def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], fol
             str(sum(kernel.launches for kernel in kept.kernels)),
             str(kept.processes),
         )
-    console.print(table)
+    return table
 
 
-def print_baseline(console: Console, name: str, kept: Baseline) -> None:
+def baseline_parts(name: str, kept: Baseline) -> Iterator[RenderableType]:
     """The kernels of one baseline."""
-    console.print(
-        Text(f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}")
-    )
+    yield f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}"
     numbers = (">Grid", ">Launches", ">Time", ">Registers", ">Instructions")
     table = columns("Kernel", *numbers, "GPU", ruled=True)
     for kernel in kept.kernels:
@@ -188,4 +185,4 @@ def print_baseline(console: Console, name: str, kept: Baseline) -> None:
             "" if kernel.code is None or not kernel.code.instructions else f"{kernel.code.instructions:,}",
             Text(kernel.origin.device),
         )
-    console.print(table)
+    yield table

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from gemmprof.base.amounts import DASH
@@ -166,15 +166,13 @@ def _missing(checks: Sequence[Check]) -> str:
     return ", ".join(check.name for check in checks if check.is_missing)
 
 
-def print_checks(console: Console, checks: Sequence[Check]) -> None:
+def check_parts(checks: Sequence[Check]) -> Iterator[RenderableType]:
     """Everything that was looked for, then the remedies, then whether one can collect here."""
-    _print_all(console, checks)
+    yield from _all(checks)
     if missing := _missing(checks):
-        console.print(
-            f"\n`gemmprof collect` cannot run here: {missing}. Reports can be read without any of it."
-        )
+        yield f"\n`gemmprof collect` cannot run here: {missing}. Reports can be read without any of it."
     else:
-        console.print("\n`gemmprof collect --all-stages` can run here.")
+        yield "\n`gemmprof collect --all-stages` can run here."
 
 
 def hint(checks: Sequence[Check]) -> str:
@@ -192,31 +190,29 @@ def hint(checks: Sequence[Check]) -> str:
     return f"{here}\nCollect on it with `gemmprof collect --all-stages`."
 
 
-def print_workers(console: Console, workers: Sequence[WorkerReport]) -> None:
+def worker_parts(workers: Sequence[WorkerReport]) -> Iterator[RenderableType]:
     """Every worker with what was looked for, then how many of them can work."""
     for worker in workers:
-        console.print(f"worker {worker.worker} on {worker.host}", markup=False, highlight=False)
-        _print_all(console, worker.checks)
-        console.print()
+        yield f"worker {worker.worker} on {worker.host}"
+        yield from _all(worker.checks)
+        yield ""
     good = sum(1 for worker in workers if not _missing(worker.checks))
     if not workers:
-        console.print("The scheduler answers, and has no workers.")
+        yield "The scheduler answers, and has no workers."
     else:
-        console.print(f"{good} of {len(workers)} workers can verify, time and profile.")
+        yield f"{good} of {len(workers)} workers can verify, time and profile."
 
 
-def _print_all(console: Console, checks: Sequence[Check]) -> None:
+def _all(checks: Sequence[Check]) -> Iterator[RenderableType]:
     """The checks as a table, then the remedies."""
     table = columns("", "", "", show_header=False)
     for check in checks:
         mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
         table.add_row(mark, check.name, check.found)
-    console.print(table)
+    yield table
     for check in checks:
         if check.ok is not True and check.remedies:
-            console.print(f"\n{check.name}:")
-            for remedy in check.remedies:
-                console.print(f"  fix: {remedy}")
+            yield "\n".join((f"\n{check.name}:", *(f"  fix: {remedy}" for remedy in check.remedies)))
 
 
 def stages_table(stages: Sequence[Stage]) -> Table:
