@@ -24,6 +24,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.distinct import (
     WHOLE_NUMBERS,
@@ -33,7 +34,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
     same_along,
 )
-from gemmprof.analysis.explanation.demands.footprint import computing
+from gemmprof.analysis.explanation.demands.footprint import MOST_REGISTERS, UNROLLED, computing, rounds
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -220,7 +221,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
-    for cause, shared in filter(None, (repeated(work), alike_in_blocks(work))):
+    for cause, shared in filter(None, (repeated(work), alike_in_blocks(work), turned_loops(work))):
         if cause == "integer_arithmetic" and shared.fix.keep is not None:
             variants.append(shared)
             gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
@@ -361,6 +362,76 @@ def alike_in_blocks(work: Work) -> tuple[str, Variant] | None:
     return "integer_arithmetic" if 2.0 * whole > less else "expensive_math", variant
 
 
+@once
+def turned_loops(work: Work) -> tuple[str, Variant] | None:
+    """A loop that works out anew, in each round of one around it, what that round does not change: the two change
+    places, and a sum is kept for each round of the outer one. With it the cause that it is told under.
+
+    Where both are unrolled, what their counters alone decide is known: as many executions stay as threads take part in.
+    """
+    code, found, ran = work.code, evaluations(work), work.executed > 0
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    values, best = computing(work) & work.where(lambda line: not line.space), None
+    bound = work.where(lambda line: line.is_store or line.is_atomic)
+    for number, outer in enumerate(code.loops):
+        apart = np.array([not one >> number & 1 for one in found.loops]) & ran
+        for inner in (one for one in code.loops if outer in code.loops_around[one.first] and apart[one.last]):
+            inside = np.zeros_like(ran)
+            inside[inner.first : inner.last + 1] = ran[inner.first : inner.last + 1]
+            if inner == outer or (inside & bound).any() or _handed_on(work, inside, outer):
+                continue
+            again, several = inside & apart, rounds(work, outer)
+            less = float(work.executed[again & values].sum()) * (1.0 - 1.0 / several)
+            own = {name for at in code.carried(inner) if not apart[at] for name in work.sass[at].writes}
+            sums = round((several - 1.0) * sum(name[0] == "R" for name in own))
+            little = less < LITTLE * work.total_executed or (best is not None and less <= best[0])
+            if little or sums > MOST_REGISTERS:
+                continue
+            keep = np.where(again, 1.0 / several, 1.0)
+            often = several * rounds(work, inner) * float((inside * keep).sum())
+            if switched is not None and often <= UNROLLED:
+                _decided(work, inside & ~apart, switched, keep)
+            best = less, again & values, keep, several, sums
+    if best is None:
+        return None
+    less, again, keep, several, sums = best
+    variant = Variant(
+        f"once for {several:.0f} rounds of the loop around",
+        Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0), registers=sums),
+        change=(
+            f"Make the inner loop the outer one: each of {several:.0f} rounds around it works out the same anew. Keep "
+            "a sum for each of them in registers, and unroll both loops."
+        ),
+        plain=True,
+    )
+    integers = again & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
+    whole = float((work.executed * (1.0 - keep))[integers].sum())
+    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math", variant
+
+
+def _handed_on(work: Work, inside: Mask, outer: flow.Loop) -> bool:
+    """Whether a round of a loop begins with what these made of the round before."""
+    code = work.code
+    made = reached(np.flatnonzero(inside).tolist(), code.readers.__getitem__)
+    carried = reached(made & set(code.carried(outer)), code.readers.__getitem__)
+    meet = work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
+    others = bool(meet[outer.first : outer.last + 1].any())
+    return others or code.in_order[outer.first] or bool(inside[list(carried)].any())
+
+
+def _decided(work: Work, rows: Mask, switched: Array, keep: Array) -> None:
+    """Leave out what is known of these where the rounds of their loops are numbers in the code."""
+    code, by_thread = work.code, evaluations(work).by_thread
+    predicates = work.where(lambda line: any(name[0] == "P" for name in line.writes))
+    tests = rows & predicates & ~code.by_data & ~by_thread
+    for at in np.flatnonzero(rows).tolist():
+        guard = work.sass[at].guard
+        if tests[at]:
+            keep[at] = 0.0
+        elif guard and all(tests[one] for one in code.producers(at, guard)):
+            keep[at] = share(float(switched[at]), float(work.threads[at]))
+
+
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
@@ -368,7 +439,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
     goes with it. What comes to few values again and again, in other threads, blocks or rounds, is computed once for
     each and looked up, and a divisor that does not change, or divides several values, becomes a factor. Where blocks do
-    little but what all along an axis work out alike, and are launched no faster, one takes several of them.
+    little but what all along an axis work out alike, and are launched no faster, one takes several of them. A loop that
+    works out the same in each round of one around it becomes the outer one.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
@@ -416,9 +488,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         if float(work.executed @ (found.once - found.both)) > 0.0:
             both = f"{fewer[1]}. {fast} for the rest"
             variants.append(variant("the same, and fast functions", found.both, both, exact=False))
-    cause, shared = alike_in_blocks(work) or ("", None)
-    if shared is not None and cause == "expensive_math":
-        variants.append(shared)
+    ways = filter(None, (alike_in_blocks(work), turned_loops(work)))
+    variants += [shared for cause, shared in ways if cause == "expensive_math"]
     if not variants:
         return
     yield Candidate(

@@ -35,6 +35,7 @@ from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along, walked_again
 from gemmprof.analysis.explanation.demands.footprint import (
     BLOCKS,
+    MOST_REGISTERS,
     OUTPUTS,
     Reuse,
     arrays,
@@ -53,8 +54,8 @@ AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read ag
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
-# Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
-MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
+# Bytes that a block can keep beside what it works with; those of a loop's tile.
+MOST_SHARED, TILE = 96 * 1024, 16 * 1024
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 SUMS = frozenset({"FADD", "FFMA"})
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.

@@ -46,6 +46,7 @@ FEW = 8
 MOST_BLOCKS = 256  # along an axis, of which is asked which load the same
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 OUTPUTS = 4  # results that a thread computes in place of one
+MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 

@@ -16,7 +16,12 @@ from recorded_data import DATA, one_launch, study_reports
 from gemmprof import metrics
 from gemmprof.analysis.explanation import prediction
 from gemmprof.analysis.explanation.causes.access import narrow_access
-from gemmprof.analysis.explanation.causes.arithmetic import double_precision, expensive_math, repeated
+from gemmprof.analysis.explanation.causes.arithmetic import (
+    double_precision,
+    expensive_math,
+    repeated,
+    turned_loops,
+)
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
@@ -932,6 +937,22 @@ def test_ways_around_what_is_computed_once_go_with_it() -> None:
     first = explain(launch).findings[0]
     assert first.cause == "expensive_math"
     assert came["factors"] - 0.25 < first.saves < came["factors"]
+
+
+def test_loops_change_places_where_the_inner_one_works_out_the_same_anew() -> None:
+    """Distances to 64 points for each of six bits: once, with twelve minima kept, and the bits' tests are none."""
+    launch, came = study("soft_bits_all_points_for_each_bit")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("expensive_math", "once for 6 rounds of the loop around")
+    assert first.saves == pytest.approx(came["once"], abs=0.06)
+
+
+@pytest.mark.parametrize("name", ["top_k_rescans", "kuramoto_sine_each_pair", "fractal_contiguous_rows"])
+def test_loops_stay_in_order_where_rounds_need_one_another_or_registers_do_not_hold_their_sums(
+    name: str,
+) -> None:
+    """The next largest value after the last one; 132 sums; a loop that each pixel leaves elsewhere."""
+    assert turned_loops(work(study(name)[0])) is None
 
 
 def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() -> None:
