@@ -79,6 +79,13 @@ def _functions(compiler: int) -> tuple[Function, ...]:
 
 _NAME_OF_FLOATS = re.compile(r"(?<=\w\w)f\b")  # no function of Triton's ends so
 FUNCTIONS, TRITON_FUNCTIONS = _functions(0), _functions(1)
+DIVISIONS, RECIPROCAL_OF, ROOTS, POWERS = (
+    ("division", "reciprocal"),
+    "reciprocal",
+    ("sqrtf", "sqrt"),
+    ("powf", "pow"),
+)
+REMEDY_OF_ROOTS = "one rsqrtf for both", "one tl.rsqrt for both"
 # Triton rounds numbers below the normal ones to 0 in what its library computes, so that its fast functions cost less.
 COMPILED_BY_TRITON = ("triton", "inductor")
 _BY_OTHERS, _BY_TRITON = (
@@ -133,6 +140,7 @@ def precise_functions(work: Work) -> Found:
     remedies: dict[str, str] = {}
     slices: list[tuple[str, list[int], list[int]]] = []
     by_divisor: dict[object, int] = {}
+    roots, code = set[int](), work.code
     looked_up = 0.0
     part_of: dict[int, Function] = {}
     for function, index in _calls(work):
@@ -144,16 +152,30 @@ def precise_functions(work: Work) -> Found:
         slices.append((function.name, rows, guards))
         part_of |= dict.fromkeys((*rows, *guards), function)
         taken[rows] = taken[guards] = True
-        products = _products(work, rows) if function.name == "powf" else None
+        name, remedy = function.name, function.remedy
+        products = _products(work, rows) if name in POWERS else None
         left = function.fast if products is None else products
         fast[rows] = min(1.0, left / max(left, len(rows)))
-        if function.remedy:
+        if name in ROOTS:
+            roots.update(rows, guards)
+        if name in DIVISIONS and roots and roots.issuperset(made := _divided_by(work, index, roots)):
+            # The reciprocal root is no longer than the root; what is divided is multiplied by it, and where the root
+            # itself is used, too, it is made of it.
+            uses = (
+                {use for at in made for use in code.readers[at] if work.executed[use]}
+                - {*rows, *guards}
+                - roots
+            )
+            fast[rows] = 0.0
+            fast[max(rows)] = float(name != RECIPROCAL_OF or bool(uses))
+            name, remedy = "division by a root", REMEDY_OF_ROOTS[_by_triton(work)]
+        if remedy:
             fast[guards] = 0.0
-            remedies[function.name] = function.remedy
-        if "division" in function.name and _divisor_known(work, index, by_divisor):
+            remedies[name] = remedy
+        if function.name.endswith("division") and _divisor_known(work, index, by_divisor):
             once[rows] = once[guards] = 0.0
             once[max(rows)] = 1.0
-        weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
+        weight[name] = weight.get(name, 0.0) + float(work.executed[rows].sum())
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
         rows += [at for call in work.code.callers(span) for at in _beside(work, call)]
@@ -187,10 +209,13 @@ def precise_functions(work: Work) -> Found:
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
 
 
+def _by_triton(work: Work) -> bool:
+    return owner_of(work.profile).key in COMPILED_BY_TRITON
+
+
 def _calls(work: Work) -> list[tuple[Function, int]]:
     """Each call of a precise function that was executed, where its signature stands, in the order of the table."""
-    by_triton = owner_of(work.profile).key in COMPILED_BY_TRITON
-    some, functions = _BY_TRITON if by_triton else _BY_OTHERS
+    some, functions = _BY_TRITON if _by_triton(work) else _BY_OTHERS
     near = [at for at, line in enumerate(work.sass) if work.executed[at] and some.search(line.text)]
     return [
         (function, at)
@@ -448,12 +473,31 @@ def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> boo
         by_divisor: the first division by each divisor so far.
     """
     loop = work.code.loop_of(index)
-    line = work.sass[index]
-    operand = line.operands[2 if line.opcode == "FSETP" else -1].partition(".")[0]
-    divisor = work.code.producers(index, operand.strip("-|"))
+    divisor = _divisor(work, index)
     first = by_divisor.setdefault((loop, divisor), index)
     again = first != index and work.executed[first] >= work.executed[index]
     return again or stays(work, divisor, [loop])
+
+
+def _divisor(work: Work, index: int) -> tuple[int, ...]:
+    """What made the number that is divided by."""
+    line = work.sass[index]
+    place = {"FCHK": 2, "FSETP": 2}.get(line.opcode, 1)
+    return work.code.producers(index, line.operands[place].partition(".")[0].strip("-|"))
+
+
+def _divided_by(work: Work, index: int, roots: set[int]) -> set[int]:
+    """What made the divisor as far as it ran: through products of roots up to these."""
+    code = work.code
+    made = reached(
+        [at for at in _divisor(work, index) if work.executed[at]],
+        lambda at: (
+            [one for one in code.sources(at) if work.executed[one]]
+            if at not in roots and code.sass[at].opcode == "FMUL"
+            else ()
+        ),
+    )
+    return {at for at in made if at in roots or code.sass[at].opcode != "FMUL"} or {-1}
 
 
 def _constant(work: Work, index: int, name: str) -> bool:
