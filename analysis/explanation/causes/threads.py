@@ -44,8 +44,7 @@ from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
-MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
-PROLOGUE = 40  # instructions before it that compare an index with the size of the work
+MOST_LEAVE = 0.5  # threads with an effect, over those launched, up to which most have no work
 ALL_WORK = 0.9  # threads with an effect, over those launched, from which on the rest is the rim of an array
 MIXED = 0.1  # share of the divided warps that stay
 SHORT_LAUNCH = 10_000.0  # nanoseconds above which a launch's overhead is no finding
@@ -165,13 +164,12 @@ def _in_halves(work: Work) -> Variant | None:
 def idle_threads(work: Work) -> Iterator[Candidate]:
     """Only threads that have work: a grid as large as the work, or a list of what is to be done.
 
-    Fixed: warps that leave at once, or as soon as they have looked whether there is work, are not launched: what
-    they execute is gone with their blocks, and the places that they hold on an SM go to those that work. So with
-    threads whose number alone keeps them from every store, lanes of a warp or all of it: only those that store are
-    launched. Blocks (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as
-    soon as they know it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of
-    fewer threads than whole warps have are put together: as few warps as hold these threads issue. In Triton, where
-    masked-off lanes execute what all do, only lanes that load anything.
+    Fixed: threads whose number alone keeps them from every store, lanes of a warp or all of it, are not launched: what
+    they execute is gone with their blocks, and the places that they hold on an SM go to those that work. Blocks
+    (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as soon as they know
+    it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads than
+    whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
+    execute what all do, only lanes that load anything.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -179,7 +177,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
         return
     if not work.total_executed or not work.executed[0]:
         return
-    fewer = _without_effect(work) or _leave_at_once(work) or _beyond_a_bound(work)
+    fewer = _without_effect(work) or _beyond_a_bound(work)
     if fewer is not None:
         yield fewer
     else:
@@ -236,33 +234,6 @@ def _whole_warps(work: Work) -> Candidate | None:
         ),
         evidence=evidence(work, metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
         attributed=work.executed if code else None,
-    )
-
-
-def _leave_at_once(work: Work) -> Candidate | None:
-    """Warps that end as soon as they have looked whether there is work."""
-    ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
-    if not ends.any():
-        return None
-    first = int(np.flatnonzero(ends)[0])
-    behind = [at for at in range(first + 1, len(ends)) if work.executed[at] > 0][:1]
-    reach = float(work.executed[behind[0]] / work.executed[0]) if behind else 1.0
-    # What is looked at first (a flag, a length) a list would hold for those alone that have work.
-    works = work.where(lambda line: line.is_store or line.is_atomic or line.opcode in ("BAR", "SHFL"))
-    works |= work.executed > work.executed[0]
-    if reach > MOST_LEAVE or first > PROLOGUE or (works[:first] & (work.executed[:first] > 0)).any():
-        return None
-    return _as_large_as_the_work(
-        work,
-        f"a grid of {100 * reach:.0f} % of the threads",
-        Fix(
-            keep=np.where(np.arange(len(ends)) <= first, reach, 1.0),
-            resources={"block_launch": reach},
-            imbalance=1.0,
-        ),
-        reach,
-        f"Launch as many threads as there is work for: {100 * (1.0 - reach):.0f} % of the warps leave at once. "
-        "Give the grid the size of the work, or collect what is to be done in a list first.",
     )
 
 
