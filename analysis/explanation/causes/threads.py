@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
@@ -237,26 +237,6 @@ def _whole_warps(work: Work) -> Candidate | None:
     )
 
 
-def _as_large_as_the_work(
-    work: Work, name: str, fix: Fix, reach: float, change: str, most: float = 1.0
-) -> Candidate:
-    """So large a share of the threads is launched; the places that the others hold on an SM go to these."""
-    occupancy = occupancy_of(work)
-    possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
-    held = min(possible, work.launched_warps * reach / work.sms)
-    warps = min(1.0 / reach, max(1.0, held / max(1.0, work.resident_warps or held)))
-    return Candidate(
-        cause="idle_threads",
-        variants=(Variant(name, replace(fix, warps=warps), most=most),),
-        change=change,
-        evidence=(
-            derived("threads that have work / threads launched, at most", reach),
-            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
-        ),
-        attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
-    )
-
-
 def _beyond_a_bound(work: Work) -> Candidate | None:
     """Blocks that compute what a bound keeps them from storing, which each loads once: tiles behind a sequence's end.
 
@@ -411,18 +391,30 @@ def _without_effect(work: Work) -> Candidate | None:
     reach = useful.least if together else useful.most
     # What fewer warps execute than have an effect stays; loops go in proportion.
     keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
-    return _as_large_as_the_work(
-        work,
-        f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
-        Fix(
-            keep=keep,
-            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
+    # The places that the others hold on an SM go to these.
+    occupancy = occupancy_of(work)
+    possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
+    held = min(possible, work.launched_warps * reach / work.sms)
+    fix = Fix(
+        keep=keep,
+        resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
+        warps=min(1.0 / reach, max(1.0, held / max(1.0, work.resident_warps or held))),
+    )
+    name = f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads"
+    # Lanes that leave others alone hold no place of a warp's.
+    most = within(work, keep) if useful.lanes < 1.0 else 1.0
+    return Candidate(
+        cause="idle_threads",
+        variants=(Variant(name, fix, most=most),),
+        change=(
+            f"Launch the threads that have something to store: {100 * (1.0 - useful.most):.0f} % never do, whatever "
+            f"the data are. {'Use smaller blocks.' if together else 'Count only those in the grid.'}"
         ),
-        reach,
-        f"Launch the threads that have something to store: {100 * (1.0 - useful.most):.0f} % never do, whatever the "
-        "data are. " + ("Use smaller blocks." if together else "Count only those in the grid."),
-        # Lanes that leave others alone hold no place of a warp's.
-        within(work, keep) if useful.lanes < 1.0 else 1.0,
+        evidence=(
+            derived("threads that have work / threads launched, at most", reach),
+            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
+        ),
+        attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
     )
 
 
