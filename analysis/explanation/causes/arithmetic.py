@@ -435,12 +435,13 @@ def _decided(work: Work, rows: Mask, switched: Array, keep: Array) -> None:
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
-    Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
-    square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
-    goes with it. What comes to few values again and again, in other threads, blocks or rounds, is computed once for
-    each and looked up, and a divisor that does not change, or divides several values, becomes a factor. Where blocks do
-    little but what all along an axis work out alike, and are launched no faster, one takes several of them. A loop that
-    works out the same in each round of one around it becomes the outer one.
+    Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
+    and the like) as many instructions stay as the fast one takes, counted in what nvcc and Triton compile of both
+    (`tools/measure_functions.py`); the way around for awkward arguments goes with it. A root that is divided by and the
+    division become one reciprocal root. What comes to few values again and again, in other threads, blocks or rounds,
+    is computed once for each and looked up, and a divisor that does not change, or divides several values, becomes a
+    factor. Where blocks do little but what all along an axis work out alike, and are launched no faster, one takes
+    several of them. A loop that works out the same in each round of one around it becomes the outer one.
     """
     if not any(line.operands for line in work.sass):  # a chip whose code nothing here disassembles
         yield from _counted_divisions(work)
