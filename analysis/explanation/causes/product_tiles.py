@@ -173,21 +173,14 @@ def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
     mine = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
     masks: dict[int, str] = {}
     for at in (at for at in mine if work.sass[at].opcode == "FSEL"):
-        *_, one, two, predicate = work.sass[at].operands
-        if _NUMBER.match(two):
+        *_, other, predicate = work.sass[at].operands
+        if _NUMBER.match(other):
             masks[at] = predicate
-        elif _NUMBER.match(one):
-            masks[at] = predicate[1:] if predicate[0] == "!" else f"!{predicate}"
     conditions = [known for at, one in masks.items() if (known := values.condition(at, one)) is not None]
-    loads = [at for at in mine if work.sass[at].is_load and work.sass[at].space == "shared"]
-
-    def uses(at: int) -> list[int]:
-        stored = work.sass[at].space == "shared" and not work.sass[at].is_load
-        return [use for use in (*code.readers[at], *(loads if stored else ())) if use in loop]
-
     sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
     ends = [one for name in work.sass[loop.last].reads for one in code.producers(loop.last, name)]
-    leaves_more = not sums or not sums <= reached(masks, uses)
+    of_masks = reached(masks, lambda at: [use for use in code.readers[at] if use in loop])
+    leaves_more = not sums or not sums <= of_masks
     leaves_more |= any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)
     if len(conditions) < max(1, len(masks)) or leaves_more or not all(found.alike[one] for one in ends):
         return None
