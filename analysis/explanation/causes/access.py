@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -490,7 +490,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     stays; the sectors stay the same. Where there is no loop, fewer threads have their sums to exchange; where a warp
     adds up in each round, it takes several rounds at once. Where a thread itself reads what lies side by side, fields
     of a structure or a stretch of memory, one vector brings several: nothing else changes. Records that are looked up
-    are padded until vectors fit.
+    are padded until vectors fit. Bytes and halves that it walks along come with words of four bytes wherever they
+    begin, and are picked out of them.
     """
     narrow = _narrow(work)
     variants = (*_more_elements(work, narrow), *_vectors(work, narrow))
@@ -595,7 +596,7 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
 
 def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     """A thread's own neighbouring loads as vectors, as wide as what their addresses are multiples of allows."""
-    keep, widest, padded, cycles = _own_vectors(work)
+    keep, widest, padded, cycles, picked = _own_vectors(work)
     keep = np.where(narrow, 1.0, keep)
     merged = keep < 1.0
     if not merged.any():
@@ -611,24 +612,27 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     times = float(work.executed[merged].sum()) / float((keep * work.executed)[merged].sum())
     yield Variant(
         f"vectors of {widest} bytes",
-        Fix(keep=keep, resources=factors),
+        Fix(
+            keep=keep, resources=factors, instructions={"alu": float((work.executed * picked)[merged].sum())}
+        ),
         change=(
             f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
             f"accesses become one of {widest} bytes."
             + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
+            + (" What begins anywhere is shifted out of two (__funnelshift_r)." if picked.any() else "")
         ),
     )
 
 
-def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
+def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
     """Share of each access that stays where vectors bring what lies side by side for a thread, and the widest of them.
 
     Side by side are loads whose addresses differ by a constant. Records that are looked up can be padded until vectors
     fit: the size of those for which that is so, 0 for none. Last the cycles of L1's data stage for each access, over
-    those of now.
+    those of now, and the instructions that pick its bytes out of words that begin elsewhere.
     """
     code = work.code
-    keep, widest, padded, cycles = keep_of(work), 0, 0, keep_of(work)
+    keep, widest, padded, cycles, picked = keep_of(work), 0, 0, keep_of(work), np.zeros(len(work.sass))
     fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
     checked = checked_forms(work)
     for index, one in checked.items():
@@ -664,7 +668,26 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array]:
                     cycles[rows] = [
                         LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[checked[row].form.width] for row in rows
                     ]
-    return keep, widest, padded, cycles
+        in_words = 1.0 if size >= FULL_WORD else _in_words(work, forms)
+        if in_words < 1.0:
+            rows = [form.index for form in forms]
+            keep[rows], picked[rows] = in_words, 1.0 + in_words
+            widest = max(widest, FULL_WORD)
+    return keep, widest, padded, cycles, picked
+
+
+def _in_words(work: Work, forms: Sequence[Form]) -> float:
+    """Words that hold the bytes or halves which a thread loads side by side as its loop walks on, wherever they begin,
+    over the loads that bring these now; 1 where they are no such.
+    """
+    width, loop = forms[0].width, work.code.loop_of(forms[0].index)
+    places = {constant(form) for form in forms}
+    run = float(len(places) * width)
+    if width >= FULL_WORD or max(places) - min(places) + width > run or not work.sass[forms[0].index].is_load:
+        return 1.0
+    if loop is not None and abs(forms[0].step(loop) or 0) == run:
+        run *= rounds(work, loop)
+    return (run + FULL_WORD - 1.0) / FULL_WORD * width / run
 
 
 def vector(multiple: int) -> int:

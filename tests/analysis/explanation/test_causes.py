@@ -330,3 +330,13 @@ def test_one_place_loaded_twice_is_no_vector() -> None:
     assert list(_own_vectors(pair)[0][3:5]) == [0.5, 0.5]
     twice = made(*address, load(4, ""), load(5, "+0x4"), load(6, ""), load(7, "+0x4"), "EXIT ;")
     assert list(_own_vectors(twice)[0][3:7]) == [0.5] * 4
+
+
+def test_bytes_side_by_side_come_with_words_wherever_they_begin() -> None:
+    """Five bytes lie in two words on average, one of them in one; each is picked out, each word shifted out of two."""
+    address = ("S2R R0, SR_TID.X ;", "LDC.64 R2, c[0x0][0x210] ;", "IMAD.WIDE R2, R0, 0x7, R2 ;")
+    several = (f"LDG.E.U8 R{4 + at}, desc[UR4][R2.64+{at:#x}] ;" for at in range(5))
+    keep, widest, _, _, picked = _own_vectors(made(*address, *several, "EXIT ;"))
+    assert list(keep[3:8]) == [2 / 5] * 5 and list(picked[3:8]) == [7 / 5] * 5 and widest == 4
+    alone = _own_vectors(made(*address, "LDG.E.U8 R4, desc[UR4][R2.64] ;", "EXIT ;"))
+    assert alone[0].min() == 1.0 and not alone[4].any()
