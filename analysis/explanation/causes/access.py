@@ -74,7 +74,8 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
     Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
-    no more than what is asked for then; loads wait for one line instead of many. Where such stores hold their warps
+    no more than what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1
+    fetches; loads wait for one line instead of many. Where such stores hold their warps
     behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
     or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array.
     """
@@ -395,9 +396,13 @@ def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, 
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
     missing = share(share(missed, float(sectors[loads].sum())), share(flows.missed, flows.asked)) or 1.0
+    # What was read beyond what is allocated was read again: as often as now for each sector that L1 still fetches.
+    allocated = (work.number(metrics.ACCESSIBLE_BYTES) or np.inf) / SECTOR
+    again = flows.dram_read * share(missed, flows.missed)
     return flows.factors(
         missed,
         _written(work, flows, sectors),
+        dram_read=min(flows.dram_read, missed, max(allocated, again)),
         read_lines=min(1.0, _left(tags, work.global_tags, loads) * missing),
         written_lines=_left(tags, work.global_tags, stores),
     )

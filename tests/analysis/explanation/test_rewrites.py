@@ -134,6 +134,9 @@ def found(name: str, cause: str) -> Finding:
         ("triton_swiglu_tiny_blocks", "low_occupancy", "bigger_blocks"),
         # A table in shared memory that each small block of a grid of one wave keeps for itself: one large block an SM.
         ("tabulated_forces_whole_table_in_shared", "low_occupancy", "wide"),
+        # Columns of rows one after the other: DRAM delivers each sector again for each of them, more than is allocated.
+        ("spmm_columns_outermost", "uncoalesced_access", "warp"),
+        ("gnn_mean_thread_per_node", "uncoalesced_access", "warp"),
         # A tile loaded, stored and used in turn: copies that do not stop in registers relieve L1's data stage.
         ("triton_matmul_one_stage", "memory_latency", "staged"),
         # A thread for each cell of a block of which only the faces are stored.
