@@ -484,7 +484,7 @@ def _apart(work: Work, at: int) -> str:
     if isinstance(places, int) or len(places) < WARP or not all(isinstance(one, int) for one in others):
         return ""
     steps = set(np.diff(places[:WARP]).tolist())
-    return f": lanes lie {abs(steps.pop()):,} bytes apart" if len(steps) == 1 else ""
+    return f": lanes lie {abs(steps.pop()):,} bytes apart" if len(steps) == 1 and steps != {0} else ""
 
 
 def narrow_access(work: Work) -> Iterator[Candidate]:
@@ -720,6 +720,10 @@ def _narrow(work: Work) -> Mask:
     # A thread that took four columns of a loop whose rounds cannot change places would take them from three others.
     narrow &= ~work.code.in_order & ~_not_aligned(work)
     narrow &= _with_siblings(work) < WIDE
+    # Fragments of tensor cores have the width that the instruction reads.
+    narrow &= ~np.array(
+        [any(work.sass[use].instruction_class == "tensor" for use in uses) for uses in work.code.readers]
+    )
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
 

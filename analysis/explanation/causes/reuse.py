@@ -338,8 +338,11 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     plain = work.executed > 0
     plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     keep[plain] = 1.0 / OUTPUTS
-    served = serving(work, {row for one in known for row in one.rows})
-    keep[list(served)] = needed
+    rows = {row for one in known for row in one.rows}
+    keep[list(serving(work, rows))] = needed
+    # Loads of which nobody knows whose they are (look-ups) stay.
+    others = set(np.flatnonzero(work.global_loads & (work.executed > 0)).tolist()) - rows
+    there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
     for one in known:
         keep[list(one.rows)] = one.outputs[axis] / (OUTPUTS * one.thread)
     warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
@@ -367,7 +370,8 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         fix,
         change=(
             f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
-            f"{100 * needed:.0f} % of the loads that as many threads do now. Keep what they share in registers."
+            f"{100 * share(needed * there + more, there + more):.0f} % of the loads that as many threads do now. Keep "
+            "what they share in registers."
         ),
     )
     for loop in walked:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gemmprof.analysis.opcodes import JUMPS, MATH_CLASSES, TARGET, Sass, parse
 from gemmprof.model import Instruction
 
+COMPUTED = ("BRX", "BRXU", "JMX", "JMXU")  # jumps whose targets stand in no operand
 SEARCH = 400  # instructions that a backward search looks at before it gives up
 
 # A jump up to its target, which is the last address of the line: another one in each process.
@@ -97,7 +98,9 @@ class Program:
                 target = self.target(index)
                 if target is not None and target != index:
                     before[target].append(index)
-        return tuple(tuple(found) for found in before)
+        # What nothing else leads to a table does (a switch).
+        tables = [index for index, line in enumerate(self.sass) if line.opcode in COMPUTED]
+        return tuple(tuple(found or (tables if at else ())) for at, found in enumerate(before))
 
     def taken(
         self, executed: npt.NDArray[np.float64], threads: npt.NDArray[np.float64]

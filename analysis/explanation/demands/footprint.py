@@ -268,6 +268,7 @@ class _Touched(NamedTuple):
     outputs: dict[str, float]
     fetched: dict[str, float]
     along: frozenset[tuple[str, int]]
+    same: tuple[int, ...]  # of one thread: which of the places that are followed are one
 
 
 def _array(work: Work, forms: list[Form]) -> Reuse:
@@ -298,6 +299,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
     if key not in code.kept:
         code.kept[key] = _touched(values_of(work), forms, launch.grid, walked, known)
     found = cast(_Touched, code.kept[key])
+    told *= _other_ways(work, forms, walked, found.same)
     return Reuse(
         rows=rows,
         width=forms[0].width,
@@ -312,6 +314,26 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
         fetched=found.fetched,
         along=found.along,
     )
+
+
+def _other_ways(
+    work: Work, forms: list[Form], walked: list[tuple[tuple[int, int], ...]], same: tuple[int, ...]
+) -> float:
+    """Factor on the places of a thread where its loads of one place stand on ways of which each warp takes one only (a
+    loop of unknown length, unrolled by sixteen, by four and by one): loads that not as many warps do are no repetition
+    before all warps have done one of them.
+    """
+    often: list[float] = []  # of each place that is followed: in so many warps
+    for form, mine in zip(forms, walked, strict=True):
+        each = prod(rounds(work, loop) for loop in work.code.loops_around[form.index])
+        entered = float(work.executed[form.index]) / work.launched_warps / each
+        often += [min(1.0, entered)] * prod(count for _, count in mine)
+    ways: dict[int, set[float]] = {}
+    for place, one in zip(same, often, strict=True):
+        ways.setdefault(place, set()).add(one)
+    different = sum(min(1.0, sum(one)) for one in ways.values())
+    as_if_all = sum(often) * len(ways) / len(same)
+    return max(1.0, different / as_if_all) if as_if_all else 1.0
 
 
 def _touched(
@@ -397,6 +419,7 @@ def _touched(
         outputs=outputs,
         fetched=fetched,
         along=frozenset(along),
+        same=tuple(np.unique(block[0], return_inverse=True)[1].tolist()),
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 from made_code import made
 from recorded_data import DATA, one_launch, study_reports
 
 from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
+from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
@@ -21,13 +23,13 @@ STUDIES = DATA / "variants" / "h200"
 
 
 @cache
-def study(name: str, side: str = "") -> tuple[Work, dict[str, float]]:
+def study(name: str, side: str = "", of: Path = STUDIES) -> tuple[Work, dict[str, float]]:
     """The flawed kernel, or this fix of it, and what each fix saves."""
-    listed = json.loads((STUDIES / "studies.json").read_text("utf-8"))["studies"]
+    listed = json.loads((of / "studies.json").read_text("utf-8"))["studies"]
     one = next(one for one in listed if one["study"] == name)
     kernel = next((fix for fix in one["fixes"] if fix["side"] == side), one["kernel"])
     saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
-    return work(one_launch(study_reports(STUDIES) / kernel["report"], kernel["launch"])), saved
+    return work(one_launch(study_reports(of) / kernel["report"], kernel["launch"])), saved
 
 
 def test_a_stencil_s_taps_and_what_neighbours_share() -> None:
@@ -133,3 +135,23 @@ def test_many_rows_of_unknown_length_are_still_places() -> None:
     assert reuse is not None and reuse.thread > 0
     threads = found.profile.launch.threads_per_block
     assert reuse.block / reuse.thread == pytest.approx(threads)
+
+
+def test_ways_of_an_unrolled_loop_are_no_repetition() -> None:
+    """Half of the warps take 16 values at once, the others 8, 4 and one at a time: nobody loads any of them twice."""
+    half, _ = study("sessions_thread_per_user", "warp", DATA / "blind10" / "h200")
+    (several,) = (one for one in arrays(half) if len(one.rows) > 2)
+    assert several.thread == pytest.approx(several.asked, rel=0.01)
+
+
+def test_what_a_table_of_jumps_leads_to_reads_what_stood_before_it() -> None:
+    """Each of eight ways goes on from the value that was loaded for the element: nothing that comes again."""
+    ways = work(one_launch(DATA / "pairs" / "control.ncu-rep.xz", 2))
+    code = ways.code
+    jumps = tuple(at for at, line in enumerate(code.sass) if line.opcode == "BRX")
+    assert jumps in code.predecessors and () not in code.predecessors[1:]
+    assert not list(expensive_math(ways))
+
+
+def test_fragments_of_tensor_cores_are_no_wider() -> None:
+    assert not list(narrow_access(work(one_launch(DATA / "flaws_tensor.ncu-rep.xz", 1))))
