@@ -354,28 +354,6 @@ def test_what_dram_reaches_falls_with_writes() -> None:
     assert ceilings == pytest.approx([0.93, 0.87], abs=0.01)
 
 
-def test_threads_without_work() -> None:
-    """A tenth of the warps pass the first comparison; the others only cost their start."""
-    sass = (
-        "S2R R0, SR_TID.X ;",
-        "ISETP.GE.AND P0, PT, R0, R1, PT ;",
-        "@P0 EXIT ;",
-        "LDG.E R2, [R4.64] ;",
-        "EXIT ;",
-    )
-    launch = made(*sass, executed=[1000, 1000, 1000, 100, 100])
-    (candidate,) = idle_threads(launch)
-    assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [0.1, 0.1, 0.1, 1.0, 1.0]
-    assert candidate.fix.resources["block_launch"] == pytest.approx(0.1)
-    assert not list(idle_threads(made(*sass, executed=[1000, 1000, 1000, 900, 900])))
-    # A flag that is looked at first is as good as a number: a list holds those that have work. A sum that is not.
-    flag = ("LDG.E.U8 R1, desc[UR4][R2.64] ;", "ISETP.EQ.AND P0, PT, R1, RZ, PT ;", *sass[-3:])
-    (candidate,) = idle_threads(made(*flag, executed=[1000, 1000, 1000, 50, 50]))
-    assert "a list" in candidate.change
-    met = ("BAR.SYNC.DEFER_BLOCKING 0x0 ;", *flag[1:])
-    assert not list(idle_threads(made(*met, executed=[1000, 1000, 1000, 50, 50])))
-
-
 def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
     """Cosines after one another: what reads the reduced argument stands behind the slow path that writes it, too."""
     launch = work(study("dct_8x8_cosines")[0])
