@@ -26,7 +26,7 @@ from gemmprof.base.foreign_files import facts
 # Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 # surroundings.
 REACH = 90
-GUARDED = "BSSY"
+GUARDED, SCALED = "BSSY", "FSETP"
 _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
 
 
@@ -41,7 +41,8 @@ class Function:
         fast: that the fast function executes instead.
         remedy: the fast function.
         grown_from: the first instruction of what computes it, where all that follows reads only its own results and
-            the argument; `GUARDED` where all of it lies between two ways' parting and meeting; '' for neither.
+            the argument; `GUARDED` where all of it lies between two ways' parting and meeting, `SCALED` where what
+            compares the divisor scales it and what is divided; '' for none of them.
     """
 
     name: str
@@ -174,7 +175,7 @@ def precise_functions(work: Work) -> Found:
             remedies[name] = remedy
         if function.name.endswith("division") and _divisor_known(work, index, by_divisor):
             once[rows] = once[guards] = 0.0
-            once[max(rows)] = 1.0
+            once[max(rows)] = float(function.grown_from != SCALED)
         weight[name] = weight.get(name, 0.0) + float(work.executed[rows].sum())
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
@@ -357,6 +358,8 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     code = work.code
     if function.grown_from == RECIPROCAL:
         return _division_of_doubles(work, index)
+    if function.grown_from == SCALED:
+        return _scaled(work, index), []
     guards = _guard_of(work, index)
     if function.grown_from == GUARDED:
         rows = region(work, index)
@@ -421,6 +424,32 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     ]
 
 
+def _scaled(work: Work, index: int) -> list[int]:
+    """What a division in the full range of FP32 has more than a product with the reciprocal, and the reciprocal: two
+    comparisons of the divisor, and what they make of it and of all that is divided by it, larger or smaller.
+    """
+    code, divisor = work.code, _divisor(work, index)
+    compared = {
+        at
+        for source in divisor
+        for at in code.readers[source]
+        if code.sass[at].opcode == SCALED and _divisor(work, at) == divisor and work.executed[at]
+    } | {index}
+    scaled = {
+        use
+        for at in compared
+        for use in code.readers[at]
+        if code.sass[use].opcode in ("FMUL", "FSEL") and work.executed[use]
+    }
+    inverted = {
+        use
+        for at in scaled
+        for use in code.readers[at]
+        if code.sass[use].full == "MUFU.RCP" and work.executed[use]
+    }
+    return sorted(compared | scaled | inverted)
+
+
 def _division_of_doubles(work: Work, index: int) -> tuple[list[int], list[int]]:
     """The same of a division of FP64 values, which begins here: the steps towards the reciprocal read one another's
     results, then the product with what is divided and its corrections; a comparison tells awkward arguments.
@@ -474,16 +503,17 @@ def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> boo
     """
     loop = work.code.loop_of(index)
     divisor = _divisor(work, index)
-    first = by_divisor.setdefault((loop, divisor), index)
+    first = by_divisor.setdefault((loop, *divisor.items()), index)
     again = first != index and work.executed[first] >= work.executed[index]
     return again or stays(work, divisor, [loop])
 
 
-def _divisor(work: Work, index: int) -> tuple[int, ...]:
-    """What made the number that is divided by."""
-    line = work.sass[index]
+def _divisor(work: Work, index: int) -> dict[int, int]:
+    """What made the number that is divided by, and which of its results that is: a vector holds several."""
+    code, line = work.code, work.sass[index]
     place = {"FCHK": 2, "FSETP": 2}.get(line.opcode, 1)
-    return work.code.producers(index, line.operands[place].partition(".")[0].strip("-|"))
+    name = line.operands[place].partition(".")[0].strip("-|")
+    return {at: code.sass[at].writes.index(name) for at in code.producers(index, name)}
 
 
 def _divided_by(work: Work, index: int, roots: set[int]) -> set[int]:

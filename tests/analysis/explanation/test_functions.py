@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import measure_functions as measured
 import pytest
+from made_code import made
 
 from gemmprof.analysis.explanation.code.sequences import FUNCTIONS, TRITON_FUNCTIONS, precise_functions
+from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.opcodes import parse
 
 IN_TRITON = re.compile(r"(?<=\w\w)f\b")
@@ -57,3 +60,34 @@ def test_words_are_those_of_what_compiled_it() -> None:
 def test_a_register_moved_to_predicates_writes_as_many_as_its_mask_has() -> None:
     assert parse("R2P PR, R7, 0x3").writes == ("P0", "P1")
     assert parse("R2P PR, R7.B1, 0x7f").writes == tuple(f"P{number}" for number in range(7))
+
+
+def test_one_divisor_of_a_row_is_compared_once() -> None:
+    """Where Triton divides a row by its sum, all that scales its elements goes, and the products stay."""
+    scaled = [
+        line
+        for name in ("R0", "R1", "R2", "R3")
+        for line in (f"@P0 FMUL {name}, {name}, 0.25 ;", f"@!P1 FMUL {name}, {name}, 16777216 ;")
+    ]
+    launch = made(
+        "LDG.E.128 R0, desc[UR4][R10.64] ;",
+        "LDG.E R8, desc[UR4][R12.64] ;",
+        "FSETP.GT.AND P0, PT, |R8|, 8.50705917302346158658e+37, PT ;",
+        "FSETP.GEU.AND P1, PT, |R8|, 1.175494350822287508e-38, PT ;",
+        "@P0 FMUL R8, R8, 0.25 ;",
+        "@!P1 FMUL R8, R8, 16777216 ;",
+        "MUFU.RCP R9, R8 ;",
+        *scaled,
+        *(f"FMUL {name}, {name}, R9 ;" for name in ("R0", "R1", "R2", "R3")),
+        "STG.E.128 desc[UR4][R10.64], R0 ;",
+        "EXIT ;",
+    )
+    by_triton = replace(launch.profile, name="kernel", mangled_name="kernel", lines="python")
+    found = precise_functions(work(by_triton))
+    assert found.fast[2:15].sum() == pytest.approx(1.0) and (found.fast[15:] == 1.0).all()
+
+
+def test_elements_of_one_vector_are_different_divisors() -> None:
+    code = measured.listings("nvcc")["division", "precise", 4]
+    launch, _ = measured.launch_of("nvcc", "division", calls=4)
+    assert sum("FCHK" in line for line in code) == 4 and (precise_functions(launch).once == 1.0).all()
