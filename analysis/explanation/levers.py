@@ -48,6 +48,13 @@ AXIS_LAST = (
     "Store the data with this axis last (movedim(d, -1).contiguous(), once where they are used often): along the last "
     "axis the operator takes a kernel in which the threads of a block share a row.",
 )
+# Operators that find the places of their windows by quotients of sizes that they are given.
+OF_WINDOWS = re.compile(r"(?i)pool|upsample|im2col|col2im")
+FIXED_SIZES = (
+    "torch.compile",
+    "Let torch.compile (dynamic=False) write this operator: for sizes that are numbers in its code it divides by "
+    "constants, and leaves out results that nobody reads.",
+)
 ONE_BY_ONE = ("small_grid", "memory_latency", "redundant_loads")
 """Names of what such a kernel loses by it; the first that it has says it."""
 
@@ -97,6 +104,12 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             said = MORE_PROGRAMS
         elif owner.key == "triton" and candidate.variants[0].of_threads:
             said = MORE_ELEMENTS
+        if (
+            owner.key == "torch"
+            and candidate.cause == "integer_arithmetic"
+            and OF_WINDOWS.search(work.profile.name)
+        ):
+            said = FIXED_SIZES
         if candidate.cause == loses:
             said = AXIS_LAST
         path = _TAKEN_BY.get((owner.key, candidate.cause))
@@ -118,7 +131,8 @@ def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:
     """Operands of one layout take the operator's vectorised path: its accesses are wide, too."""
     narrow = next((one.fix for one in everything if one.cause == "narrow_access"), None)
     for one in everything:
-        if narrow is not None and one.cause == "uncoalesced_access":
+        # So does a power whose exponent is a number.
+        if narrow is not None and one.cause in ("uncoalesced_access", "expensive_math"):
             yield replace(one, variants=(replace(one.variants[0], fix=one.fix.together(narrow)),))
         else:
             yield one

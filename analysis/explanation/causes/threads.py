@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -484,20 +484,27 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
 
 
 def _masked_off(work: Work) -> Iterator[Candidate]:
-    """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do.
+    """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do. So do
+    threads of torch's kernels to which a short row leaves nothing, when their block adds it up.
 
     Fixed: what is executed is in proportion to what is loaded; the bytes stay.
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    loads = (work.executed > 0) & work.global_fetches
-    if switched is None or owner_of(work.profile).key != "triton":
+    loads, owner = (work.executed > 0) & work.global_fetches, owner_of(work.profile).key
+    if switched is None or owner not in ("triton", "torch"):
         return
+    executing = work.threads
+    if owner == "torch":
+        switched, executing = executing, executing[0] * np.maximum(1.0, work.executed / work.executed[0])
+        loads &= evaluations(work).by_thread
     width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads
-    part = share(float(switched @ width), float(work.threads @ width))
+    part = share(float(switched @ width), float(executing @ width))
     if not 0.0 < part < 1.0:
         return
     keep = np.full(len(loads), part)
     fix = Fix(keep=keep, resources=same_traffic(work, keep))
+    if owner == "torch" and part * work.warps_of_block <= 1.0:  # a row that a warp adds up alone
+        fix = replace(fix, reasons={BARRIER: 0.0}, resources={**fix.resources, "block_launch": part})
     yield Candidate(
         cause="idle_threads",
         variants=(Variant(f"lanes for {100 * part:.0f} % of the elements", fix, plain=True),),
@@ -507,7 +514,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
             "or give a program several rows."
         ),
         evidence=(derived("lanes that load / lanes that execute the loads", part),),
-        attributed=np.where(loads, work.threads - switched, 0.0),
+        attributed=np.where(loads, executing - switched, 0.0),
     )
 
 

@@ -53,20 +53,23 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import Finding, Instances, KernelProfile
 
-SETS = tuple(
-    DATA / name / "h200"
-    for name in (
-        "variants",
-        "blind2",
-        "blind3",
-        "blind4",
-        "blind5",
-        "blind6",
-        "blind7",
-        "blind8",
-        "blind9",
-        "blind10",
-    )
+SETS = (
+    *(
+        DATA / name / "h200"
+        for name in (
+            "variants",
+            "blind2",
+            "blind3",
+            "blind4",
+            "blind5",
+            "blind6",
+            "blind7",
+            "blind8",
+            "blind9",
+            "blind10",
+        )
+    ),
+    DATA / "triton" / "h100",
 )
 
 
@@ -943,6 +946,32 @@ def test_what_short_blocks_along_an_axis_work_out_alike_one_block_does_once() ->
     first = explain(launch).findings[0]
     assert (first.cause, first.variants[0].name) == ("expensive_math", "32 blocks along y in one")
     assert first.saves == pytest.approx(came["all_heads"], abs=0.03) and came["tables"] < 0.01
+
+
+@pytest.mark.parametrize(
+    "name, cause, fix, call",
+    [
+        # A block of 128 threads a row of 32: eight lanes load it.
+        ("torch_layer_norm_of_32", "idle_threads", "compiled", "torch.compile"),
+        # The general power function of an exponent in a tensor; a number takes the vectorised kernel, too.
+        ("torch_pow_by_learnt_exponent", "expensive_math", "number", "Pass the exponent as a number"),
+    ],
+)
+def test_what_a_kernel_of_torch_loses_another_call_avoids(name: str, cause: str, fix: str, call: str) -> None:
+    """Told with what the call saves, and not of the kernel that it takes."""
+    launch, came = study(name)
+    first = explain(launch).findings[0]
+    assert first.cause == cause and call in first.change
+    assert first.saves == pytest.approx(came[fix], abs=0.06)
+    assert cause not in {one.cause for one in explain(study(name, fix)[0]).findings}
+
+
+def test_windows_of_torch_are_compiled_for_their_sizes() -> None:
+    """Quotients for the place of each value, by sizes that the kernel is given."""
+    launch, came = study("torch_max_pool_by_planes")
+    first = explain(launch).findings[0]
+    assert first.cause == "integer_arithmetic" and "torch.compile" in first.change
+    assert 0.2 < first.saves < came["compiled"]
 
 
 def test_a_loop_ends_where_its_mask_lets_nothing_pass_any_more() -> None:
