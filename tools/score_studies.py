@@ -164,6 +164,16 @@ def without_samples(profile: KernelProfile) -> KernelProfile:
     )
 
 
+def as_basic(profile: KernelProfile) -> KernelProfile:
+    """The same launch as ``ncu --set basic`` tells it: what a report recorded with that set holds."""
+    names = launches(DATA / "partial_basic.ncu-rep.xz")[0].metrics.keys()
+    return replace(
+        profile,
+        metrics={name: value for name, value in profile.metrics.items() if name in names},
+        instances={name: values for name, values in profile.instances.items() if name in names},
+    )
+
+
 Strip = Callable[[KernelProfile], KernelProfile]
 
 
@@ -727,6 +737,7 @@ def main() -> int:
         action="store_true",
         help="of reports whose warps were not sampled, nor their states counted",
     )
+    parser.add_argument("--basic", action="store_true", help="of reports collected with --set basic")
     parser.add_argument("--learn", action="store_true", help="write calibration.json instead")
     parser.add_argument("output", type=Path, nargs="?", help="where the rows go")
     options = parser.parse_args()
@@ -741,7 +752,8 @@ def main() -> int:
     if options.model:
         save(recorded(options.data), options.output)
         return 0
-    save(judged(options.data, strip=without_samples if options.without_samples else None), options.output)
+    strip = as_basic if options.basic else without_samples if options.without_samples else None
+    save(judged(options.data, strip=strip), options.output)
     for name, figure in figures(load(options.output, Judged)).items():
         print(f"{name:50} {figure}")
     return 0
