@@ -44,7 +44,6 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
 constexpr TileFacts tile_facts[kTiles] = {
     facts<Large>(0.574, 3.21, 0.016, 1.063, 0.025),
     facts<LargePair>(0.599, 4.68, 0.020, 1.555, 0.073),
-    facts<Turn128>(0.337, 2.53, 0.064, 0.930, 0.048),
     facts<Turn160>(0.398, 6.92, 0.017, 1.416, 0.317),
     facts<Turn192>(0.435, 6.11, 0.066, 1.100, 0.180),
     facts<Medium>(0.292, 0.79, 0.187, 0.878, 0.071, 1.239),
@@ -55,14 +54,12 @@ constexpr TileFacts tile_facts[kTiles] = {
     facts<Lone16>(0.116, 1.04, 0.120, 0.736, 0.079),
     facts<Narrow>(0.187, 0.48, 0.130, 0.830, 0.100, 1.161),
     facts<MediumPair>(0.317, 1.53, 0.043, 0.948, 0.157, 0.924),
-    facts<Tall192>(0.220, 0.78, 0.084, 0.844, 0.087, 1.032),
     facts<Tall96>(0.221, 0.71, 0.253, 0.814, 0.090, 1.241),
     facts<Slim32>(0.100, 0.24, 0.117, 0.772, 0.081, 1.129),
     facts<TallPair192>(0.448, 2.73, 0.033, 0.976, 0.066, 0.662),
     facts<SmallQuad>(0.212, 0.62, 0.049, 1.235, 0.069, 0.907),
     facts<MediumQuad>(0.336, 0.92, 0.026, 1.229, 0.084, 0.860),
     facts<TallQuad160>(0.374, 2.29, 0.027, 1.156, 0.077, 0.874),
-    facts<TallQuad192>(0.463, 2.31, 0.029, 1.135, 0.055, 0.947),
     facts<SlimQuad160>(0.226, 1.30, 0.050, 1.081, 0.066, 0.989),
 };
 
@@ -111,7 +108,7 @@ constexpr double SPLIT_ROW = 0.00366;  // that the copy engine takes for a row t
 constexpr double KEEP = 0.415;  // between a tile whose sums are kept and the next
 
 struct Choice {
-    int tile = kLarge;
+    int tile = kSmall;
     int splits = 1;    // blocks (or pairs) that share every tile
     bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
     bool far = false;  // who share a tile are no cluster, and meet in memory

@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(const Problem p) {
         const T* from = b + k * p.b_row;
         T elements[gemmprof::CHUNK];
 #pragma unroll
-        for (int i = 0; i < gemmprof::CHUNK; ++i, from += p.b_row) elements[i] = k + i < p.k ? *from : T(0.0f);
+        for (int i = 0; i < gemmprof::CHUNK; ++i, from += p.b_row)
+            elements[i] = k + i < p.k ? *from : gemmprof::from_float<T>(0.0f);
 #pragma unroll
         for (int i = 0; i < 4; ++i) to.b[i] = reinterpret_cast<const unsigned*>(elements)[i];
     };

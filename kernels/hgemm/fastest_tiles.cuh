@@ -9,14 +9,13 @@ namespace GEMMPROF_STAGE {
 // four of a Quad), how consumers divide the work, swapped. The catalog's parameters give the large one. The others are
 // for problems that it would leave SMs idle in, or store too much in. In turn: in pairs (Turn) or alone (Lone); of
 // swapped ones, rows and columns of C have changed places. Those from Narrow on are for problems of one round, whose
-// blocks may share K: narrow, a pair that reads B once, and of 96 to 192 rows of C, alone or as a pair that reads its
-// rows' operand once; of 32 rows where there are few tiles. Quads are for rows that begin within a sector. A tile's
-// number is its place in the list; fastest_choice.cuh knows what each costs, and that blocks may share it unless it is
-// in turn or kept: then it has to be `shareable`, or of the smallest.
+// blocks may share K: narrow, a pair that reads B once, of 96 rows of C, and of 192 as a pair that reads its rows' operand
+// once; of 32 rows where there are few tiles. Quads are for rows that begin within a sector. A tile's number is its place
+// in the list; fastest_choice.cuh knows what each costs, and that blocks may share it unless it is in turn or kept: then
+// it has to be `shareable`, or of the smallest.
 #define GEMMPROF_TILES(X)                                     \
     X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
     X(LargePair, BM, BN, STAGES, 2, Consumers::kTogether, false) \
-    X(Turn128, 128, 128, 6, 2, Consumers::kInTurn, false)     \
     X(Turn160, 128, 160, 5, 2, Consumers::kInTurn, false)     \
     X(Turn192, 128, 192, 5, 2, Consumers::kInTurn, false)     \
     X(Medium, 128, 128, 6, 1, Consumers::kTogether, false)    \
@@ -27,14 +26,12 @@ namespace GEMMPROF_STAGE {
     X(Lone16, 16, 128, 11, 1, Consumers::kInTurn, false)      \
     X(Narrow, 128, 64, 8, 1, Consumers::kTogether, false)     \
     X(MediumPair, 128, 128, 6, 2, Consumers::kTogether, false) \
-    X(Tall192, 64, 192, 6, 1, Consumers::kTogether, true)     \
     X(Tall96, 128, 96, 7, 1, Consumers::kTogether, true)      \
     X(Slim32, 64, 32, 16, 1, Consumers::kTogether, true)      \
     X(TallPair192, 128, 192, 5, 2, Consumers::kTogether, true) \
     X(SmallQuad, 64, 128, 8, 4, Consumers::kTogether, false)  \
     X(MediumQuad, 128, 128, 6, 4, Consumers::kTogether, false) \
     X(TallQuad160, 128, 160, 5, 4, Consumers::kTogether, true) \
-    X(TallQuad192, 128, 192, 5, 4, Consumers::kTogether, true) \
     X(SlimQuad160, 64, 160, 7, 4, Consumers::kTogether, true)
 
 #define GEMMPROF_TILE(NAME, ...) \
@@ -46,10 +43,10 @@ GEMMPROF_TILES(GEMMPROF_TILE)
 enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
 #undef GEMMPROF_TILE
 
-// Those that also take a transposed A; of six several blocks read one operand once, because rows that begin within a
+// Those that also take a transposed A; of five several blocks read one operand once, because rows that begin within a
 // sector come slowly (docs/fastest_hgemm.md).
 #define GEMMPROF_TRANSPOSED_TILES(X) \
-    X(Large) X(LargePair) X(Turn128) X(Turn192) X(Medium) X(Small) X(Tiny) X(TallPair192) X(SmallQuad) X(MediumQuad)
+    X(LargePair) X(Turn192) X(Medium) X(Small) X(Tiny) X(TallPair192) X(SmallQuad) X(MediumQuad)
 
 #define GEMMPROF_TILE(NAME) k##NAME,
 constexpr int transposed_tiles[] = {GEMMPROF_TRANSPOSED_TILES(GEMMPROF_TILE)};

@@ -40,15 +40,13 @@
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
-#include <algorithm>
-
 #include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
 #include "pieces.cuh"
 #include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
-constexpr int PARTS = 16;
+constexpr int PARTS = 14;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
@@ -337,7 +335,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                 gemmprof::Output rows = out;
                 if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
-                for (int half = 0; half < TILE::halves; ++half) store_sums<T>(sums[half], row + 64 * half, col, rows);
+                for (int half = 0; half < TILE::halves; ++half)
+                    store_any<T, TILE>(sums[half], ring.memory, row + 64 * half, col, rows);
                 if constexpr (TILE::kept) {
 #pragma unroll
                     for (int part = 0; part < TILE::store_parts; ++part)
@@ -430,6 +429,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 // ------------------------------------------------------------------------------------------------------ host code
 
 #if GEMMPROF_PART == 0
+#include <algorithm>
 #include <utility>
 
 #include "../include/hgemm.cuh"

@@ -8,7 +8,7 @@
 #include "staged_store.cuh"
 
 // The build compiles the kernels in so many parts side by side.
-constexpr int PARTS = 8;
+constexpr int PARTS = 6;
 
 static_assert(BM == 128, "BM must be 128: a consumer warpgroup multiplies two times 64 rows");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: sums of 128 rows fit the registers");

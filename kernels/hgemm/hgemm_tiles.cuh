@@ -1,9 +1,6 @@
 // Stages 11 and 12: four tiles, and a model of time that chooses one and how a problem is divided.
 //
 // A stage defines its kernel, named as the stage, and SHARE_K, whether blocks may share a tile, before it includes this.
-#include <algorithm>
-#include <cmath>
-
 namespace GEMMPROF_STAGE {
 
 // The tiles: name, rows, columns, stages, blocks of a pair, how consumers divide the work. Then, measured on an H200 in
@@ -44,6 +41,9 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 // ------------------------------------------------------------------------------------------------------ host code
 
 #if GEMMPROF_PART == 0
+#include <algorithm>
+#include <cmath>
+
 #include "../include/clusters.cuh"
 #include "../include/hgemm.cuh"
 

@@ -65,15 +65,48 @@ __device__ __forceinline__ void stage_and_store_elements(const unsigned (&words)
     }
 }
 
-// A warpgroup's 64 rows of sums from (row, col) on: packed ones through shared memory, by the copy engine where there is
-// a map of C; sums for float32, or to be added to C, from registers.
+// A warpgroup's 64 rows of sums from (row, col) on for float32, or to be added to C: rare, so a loop, over what each lane
+// keeps of some columns in the warp's buffer, and not a copy of the code for each column.
+template <class T, class TILE, int COUNT>
+__device__ __forceinline__ void store_any(const float (&sums)[COUNT], unsigned buffer, int row, int col,
+                                          const gemmprof::Output& out) {
+    constexpr int LANES = 32 * 16, FOURS = TILE::store_columns / 16;  // of each lane that the buffer holds
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    const unsigned mine = buffer + lane * 16;
+    const bool whole = out.is_float && out.plain && row + 64 <= out.m && col + COUNT * 2 <= out.n;
+    row += warp * 16 + lane / 4, col += lane % 4 * 2;
+#pragma unroll 1
+    for (int first = 0; first < COUNT / 4; first += FOURS, col += 8 * FOURS) {
+#pragma unroll
+        for (int i = 0; i < COUNT / 4; ++i)
+            if (i / FOURS * FOURS == first)
+                ptx::store_shared(mine + i % FOURS * LANES,
+                                  make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
+        if (whole) {
+            float* const above = static_cast<float*>(out.c) + row * out.ldc + col;
+#pragma unroll
+            for (int i = 0; i < FOURS; ++i) {
+                const float4 v = ptx::load_shared(mine + i * LANES);
+                *reinterpret_cast<float2*>(above + 8 * i) = make_float2(out.alpha * v.x, out.alpha * v.y);
+                *reinterpret_cast<float2*>(above + 8 * out.ldc + 8 * i) = make_float2(out.alpha * v.z, out.alpha * v.w);
+            }
+            continue;
+        }
+#pragma unroll 1
+        for (int i = 0; i < FOURS; ++i) {
+            const float4 v = ptx::load_shared(mine + i * LANES);
+            const float four[4] = {v.x, v.y, v.z, v.w};
+            gemmprof::store_fragment<T>(out, row, col + 8 * i, four);
+        }
+    }
+}
+
+// A warpgroup's 64 rows of sums from (row, col) on by way of shared memory: packed ones by the copy engine, where there
+// is a map of C.
 template <class T, class TILE, int COUNT>
 __device__ __forceinline__ void store_staged(const float (&sums)[COUNT], typename TILE::Ring& ring,
                                              const CUtensorMap* map_c, int row, int col, const gemmprof::Output& out) {
-    if (out.is_float || out.beta != 0.0f) {
-        store_sums<T>(sums, row, col, out);
-        return;
-    }
+    if (out.is_float || out.beta != 0.0f) return store_any<T, TILE>(sums, ring.memory, row, col, out);
     row += threadIdx.x % 128 / 32 * 16;
 #pragma unroll
     for (int first = 0; first < COUNT * 2; first += TILE::store_columns) {

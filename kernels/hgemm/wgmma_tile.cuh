@@ -86,11 +86,8 @@ __device__ __forceinline__ void store_sums(const float (&sums)[COUNT], int row, 
             *reinterpret_cast<unsigned*>(above + 8 * j) = gemmprof::pack<T>(out.alpha * s[0], out.alpha * s[1]);
             *reinterpret_cast<unsigned*>(below + 8 * j) = gemmprof::pack<T>(out.alpha * s[2], out.alpha * s[3]);
         }
-    } else if (out.plain) {
-#pragma unroll
-        for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &sums[4 * j]);
     } else {
-        // Any C: rare, so a loop over sums in local memory instead of COUNT copies of the code.
+        // Any C: a loop over sums in local memory instead of COUNT copies of the code.
         float kept[COUNT];
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) kept[i] = sums[i];
