@@ -474,7 +474,7 @@ def records() -> dict[tuple[str, str], list[Recorded]]:
 
 
 CARD = "h200"
-"""The card that recorded every kernel."""
+"""The card that recorded every kernel of the sets that the interval is learnt from."""
 FIXED = 0.3
 """Weight of what is told of fixed kernels beside the error of flawed ones. Alike, they take small savings from kernels
 that are nearly done, of which the corpus has few: on the ladders those came true."""
@@ -613,14 +613,15 @@ def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
     """What no report of the flawed kernel tells: sides of several launches, and fixes by another kernel of torch's."""
     several, another, same = 0, list[float](), list[float]()
     for folder, cards in today.items():
-        sides = {(row.study, row.fix): row.error for row in cards[CARD]}
-        for study in json.loads((folder / CARD / "studies.json").read_text("utf-8"))["studies"]:
+        card, rows = next(iter(cards.items()))
+        sides = {(row.study, row.fix): row.error for row in rows}
+        for study in json.loads((folder / card / "studies.json").read_text("utf-8"))["studies"]:
             flawed = study["kernel"]
             for fix in study["fixes"]:
                 several += fix["launches"] > 1
                 error = sides.get((study["study"], fix["side"]))
                 if study["study"].startswith("torch") and error is not None:
-                    kernels = {_kernel(folder, side) for side in (flawed, fix)}
+                    kernels = {_kernel(folder / card, side) for side in (flawed, fix)}
                     (another if len(kernels) > 1 else same).append(error)
     means = [f"{100 * statistics.fmean(errors):.1f}" if errors else "–" for errors in (another, same)]
     return [
@@ -634,7 +635,7 @@ def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
 
 def _kernel(folder: Path, side: dict[str, Any]) -> str:
     """The kernel's name without what it was instantiated for."""
-    name = launches(reports(folder / CARD) / side["report"])[side["launch"]].name
+    name = launches(reports(folder) / side["report"])[side["launch"]].name
     return name.partition("<(")[0].partition("<float")[0]
 
 
