@@ -218,12 +218,11 @@ def _calls(work: Work) -> list[tuple[Function, int]]:
     """Each call of a precise function that was executed, where its signature stands, in the order of the table."""
     some, functions = _BY_TRITON if _by_triton(work) else _BY_OTHERS
     near = [at for at, line in enumerate(work.sass) if work.executed[at] and some.search(line.text)]
-    return [
-        (function, at)
-        for function in functions
-        for at in near
-        if re.search(function.signature, work.sass[at].text)
-    ]
+    found = []
+    for function in functions:
+        signature = function.signature
+        found += [(function, at) for at in near if re.search(signature, work.sass[at].text)]
+    return found
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:
