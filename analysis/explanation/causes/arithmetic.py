@@ -357,9 +357,7 @@ def alike_in_blocks(work: Work) -> tuple[str, Variant] | None:
         ),
         plain=True,
     )
-    integers = values & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
-    whole = float((work.executed * (1.0 - keep))[integers].sum())
-    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math", variant
+    return _kind(work, values, keep, less), variant
 
 
 @once
@@ -404,9 +402,14 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
         ),
         plain=True,
     )
-    integers = again & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
+    return _kind(work, again, keep, less), variant
+
+
+def _kind(work: Work, values: Mask, keep: Array, less: float) -> str:
+    """The cause that work which goes away is told under: integers where they are most of it."""
+    integers = values & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
     whole = float((work.executed * (1.0 - keep))[integers].sum())
-    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math", variant
+    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math"
 
 
 def _handed_on(work: Work, inside: Mask, outer: flow.Loop) -> bool:
