@@ -151,12 +151,8 @@ def _unpacked(packed: Path) -> Path:
     return Path(place.name)
 
 
-def without_samples(profile: KernelProfile) -> KernelProfile:
-    """The same launch as ncu tells it that sampled no warp and counted no state."""
-
-    def kept(name: str) -> bool:
-        return not any(word in name for word in ("pcsamp", "issue_stalled", "average_warp"))
-
+def _with(profile: KernelProfile, kept: Callable[[str], bool]) -> KernelProfile:
+    """The same launch with the metrics of these names alone."""
     return replace(
         profile,
         metrics={name: value for name, value in profile.metrics.items() if kept(name)},
@@ -164,14 +160,15 @@ def without_samples(profile: KernelProfile) -> KernelProfile:
     )
 
 
+def without_samples(profile: KernelProfile) -> KernelProfile:
+    """The same launch as ncu tells it that sampled no warp and counted no state."""
+    sampled = ("pcsamp", "issue_stalled", "average_warp")
+    return _with(profile, lambda name: not any(word in name for word in sampled))
+
+
 def as_basic(profile: KernelProfile) -> KernelProfile:
     """The same launch as ``ncu --set basic`` tells it: what a report recorded with that set holds."""
-    names = launches(DATA / "partial_basic.ncu-rep.xz")[0].metrics.keys()
-    return replace(
-        profile,
-        metrics={name: value for name, value in profile.metrics.items() if name in names},
-        instances={name: values for name, values in profile.instances.items() if name in names},
-    )
+    return _with(profile, launches(DATA / "partial_basic.ncu-rep.xz")[0].metrics.__contains__)
 
 
 Strip = Callable[[KernelProfile], KernelProfile]

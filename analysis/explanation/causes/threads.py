@@ -202,13 +202,14 @@ def _whole_warps(work: Work) -> Candidate | None:
     if filled >= FILLED or occupancy is None or not resident:
         return None
     # Registers are given out by the warp; what a block has for itself, as many blocks need together.
-    threads = {
-        limit.resource: limit.blocks * (WARP * work.warps_of_block if limit.resource == "registers" else each)
-        for limit in occupancy.block_limits
-        for each in (launch.threads_per_block,)
-        if limit.resource == "registers" or (limit.resource == "shared_memory" and _shared_bytes(work))
-    }
-    fit = min(work.most_warps * WARP, launch.blocks * launch.threads_per_block / work.sms, *threads.values())
+    threads = {"registers": WARP * work.warps_of_block}
+    if _shared_bytes(work):
+        threads["shared_memory"] = launch.threads_per_block
+    fit = min(
+        work.most_warps * WARP,
+        launch.blocks * launch.threads_per_block / work.sms,
+        *(one.blocks * threads[one.resource] for one in occupancy.block_limits if one.resource in threads),
+    )
     warps = fit / WARP / resident
     code = work.program is not None
     each = counted(launch.threads_per_block, "thread")
