@@ -9,6 +9,8 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
+from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
+from gemmprof.analysis.explanation.demands.distinct import evaluations
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -31,6 +33,7 @@ ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps,
 # uneven.
 UNEVEN_BLOCKS = 1.4
 UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
+MOSTLY = 0.5  # share of the executions in loops, from which on they decide how long a block works
 LOST = 1.0  # per cent of the time from which on a beginning or an end of the launch is told of
 # Blocks that live for fewer cycles leave their places empty for a visible time between them.
 SHORT_BLOCK = 6000.0
@@ -136,6 +139,32 @@ def _equal_shares(work: Work) -> bool:
     return float(counted[counted % blocks == 0].sum()) >= NEARLY_ALL * float(counted.sum())
 
 
+def _lengths_loaded(work: Work) -> bool:
+    """Whether mostly loops run whose length each block loads for itself (a row's, an expert's): blocks have as much to
+    do as the data say, however many there are.
+    """
+    if work.program is None:
+        return False
+    code, found = work.code, evaluations(work)
+    inside = np.zeros(len(work.sass), dtype=bool)
+    for loop in code.loops:
+        leaving = (
+            at for at in range(loop.first, loop.last + 1) if at == loop.last or _leaves(code, at, loop)
+        )
+        ends = (one for at in leaving for name in code.sass[at].reads for one in code.producers(at, name))
+        told = reached(ends, lambda at: () if code.sass[at].is_load else code.sources(at))
+        loaded = [at for at in told if code.sass[at].is_load and code.sass[at].space == "global"]
+        if loaded and not any(at in loop or found.by_thread[at] or found.alike[at] for at in loaded):
+            inside[loop.first : loop.last + 1] = True
+    return float(work.executed[inside].sum()) > MOSTLY * work.total_executed
+
+
+def _leaves(code: Program, at: int, loop: Loop) -> bool:
+    line = code.sass[at]
+    target = code.target(at) if line.is_branch else None
+    return (line.opcode == "EXIT" and bool(line.guard)) or (target is not None and target not in loop)
+
+
 def uneven_work(work: Work) -> Iterator[Candidate]:
     """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
     whichever it is.
@@ -164,7 +193,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     steps = float(np.ceil(even)) / even
     of_the_grid = min(work.imbalance, max(dealt.tail, steps))
     whole = work.imbalance >= UNEVEN and of_the_grid > 1.0 + 0.4 * (work.imbalance - 1.0)
-    if whole and dealt.waves and max(dealt.waves, steps) > 1.0:
+    if whole and dealt.waves and max(dealt.waves, steps) > 1.0 and not _lengths_loaded(work):
         yield _uneven_share(work, dealt, even)
     else:
         yield from _unequal_blocks(work, dealt)

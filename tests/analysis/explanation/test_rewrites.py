@@ -1029,3 +1029,12 @@ def test_what_saves_twice_as_much_stands_behind_nothing() -> None:
     """Nine warps an SM, 75 %, was told as another way to divisions that save 28."""
     first = explain(study("depth_fusion_columns_one_behind_the_other", "side_by_side")[0]).losses[0][0]
     assert first.cause == "low_occupancy"
+
+
+def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
+    """A program walks all tokens of an expert, as many as a list says: its grid of 3.9 blocks an SM is not at fault."""
+    said = explain(study("triton_grouped_product_expert_a_program")[0]).findings
+    assert said[0].cause == "workload_imbalance"
+    assert "tail_effect" not in {one.cause for one in said}
+    equal = explain(study("triton_projection_144_tiles")[0]).findings
+    assert equal[0].cause == "tail_effect"
