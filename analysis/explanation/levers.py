@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
+from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
 from gemmprof.analysis.explanation.demands.work import Work
@@ -88,6 +89,8 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     everything = tuple(found)
+    if owner.key == "triton":
+        everything = tuple(_of_exchanges(work, everything))
     wide = _TAKEN_BY.get((owner.key, "narrow_access"))
     if wide is not None and wide.search(work.profile.name):
         everything = tuple(_vectorised(everything))
@@ -125,6 +128,23 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             yield _in_words(work, candidate, said, owner)
         elif known or (owner.editable and owner.key != "triton"):
             yield candidate
+
+
+def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
+    """In Triton nobody lays out what warps exchange: where that meets in banks, it is the exchange that can go."""
+    conflicts = next((one for one in everything if one.cause == "shared_bank_conflicts"), None)
+    way = exchanged(work) if conflicts is not None else None
+    if conflicts is None or way is None:
+        yield from everything
+        return
+    meetings = next((one for one in everything if one.cause == "barriers"), None)
+    for one in everything:
+        if one is meetings:
+            yield replace(one, variants=(*one.variants, way))
+        elif one is not conflicts:
+            yield one
+        elif meetings is None:
+            yield replace(one, cause="barriers", variants=(way,))
 
 
 def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:

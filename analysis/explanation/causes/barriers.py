@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
-from gemmprof.analysis.opcodes import Sass
+from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 from gemmprof.model import Evidence
 
@@ -303,6 +303,44 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
             f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
             f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
         ),
+    )
+
+
+def exchanged(work: Work) -> Variant | None:
+    """A warp for a program, where what meets in banks is mostly what warps hand one another of what they computed (a
+    reduction, a sort): values that come from another warp come by a shuffle then, stores and meetings are gone. None
+    where it is anything else, or may be: operands of tensor cores, tiles of what was loaded.
+    """
+    code, ran = work.code, work.executed > 0
+    tensor = work.where(lambda line: line.instruction_class == "tensor")
+    if work.warps_of_block == 1 or (tensor & ran).any():
+        return None
+    stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
+    loaded = [at for at in map(int, np.flatnonzero(stores)) if not _computed(code, at)]
+    if float(work.executed[loaded].sum()) > 0.5 * float(work.executed[stores].sum()):
+        return None
+    keep = keep_of(work)
+    keep[stores | work.barriers] = 0.0
+    passes = work.data_passes
+    then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
+    return Variant(
+        "a warp a program",
+        Fix(
+            keep=keep,
+            reasons={flow.BARRIER: 0.0},
+            resources={
+                **dict.fromkeys(BELOW_L1, 1.0),
+                "l1_data": share(float(then.sum()), float(passes.sum())),
+            },
+        ),
+    )
+
+
+def _computed(code: Program, at: int) -> bool:
+    """Whether a store's value is another than what was loaded."""
+    made = code.producers(at, code.sass[at].operands[-1])
+    return any(
+        code.sass[one].instruction_class in MATH_CLASSES or code.sass[one].opcode in COMBINES for one in made
     )
 
 

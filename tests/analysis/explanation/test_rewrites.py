@@ -1038,3 +1038,12 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert "tail_effect" not in {one.cause for one in said}
     equal = explain(study("triton_projection_144_tiles")[0]).findings
     assert equal[0].cause == "tail_effect"
+
+
+def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
+    """A row is sorted across four warps; sums of float tiles for tensor cores meet in banks for another reason."""
+    finding, *_ = explain(study("triton_largest_eight_by_sorting")[0]).findings
+    assert finding.cause == "barriers"
+    assert "num_warps" in finding.change
+    operands = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
+    assert "shared_bank_conflicts" in {one.cause for one in operands}
