@@ -17,6 +17,7 @@ from gemmprof.analysis.explanation.candidate import (
     Variant,
     derived,
     evidence,
+    of_the_instructions,
     share,
     within,
 )
@@ -33,12 +34,13 @@ from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, re
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL
+from gemmprof.analysis.explanation.demands.resources import FULL, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
-from gemmprof.analysis.explanation.demands.work import Work, elected, once, tensor_copies
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
+from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
@@ -169,7 +171,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as soon as they know
     it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads than
     whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
-    execute what all do, only lanes that load anything.
+    execute what all do, only lanes that load anything. Where all lanes do the same, value by value, they share out the
+    rounds of the loop.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -180,6 +183,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     fewer = _without_effect(work) or _beyond_a_bound(work)
     if fewer is not None:
         yield fewer
+    elif (shared_out := _value_by_value(work)) is not None:
+        yield shared_out
     else:
         yield from _short_rows(work)
         yield from _masked_off(work)
@@ -517,6 +522,78 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         evidence=(derived("lanes that load / lanes that execute the loads", part),),
         attributed=np.where(loads, executing - switched, 0.0),
     )
+
+
+def _value_by_value(work: Work) -> Candidate | None:
+    """Loops in which a block takes one value a round, its lanes all alike (scalars in Triton); one of them stores.
+
+    Fixed: lanes share out the rounds. What a round hands on to the next one a scan makes: for each value a shuffle and
+    its arithmetic a step. Places side by side become whole sectors. Not where all blocks walk over the same.
+    """
+    code, ran, found = work.code, work.executed > 0, evaluations(work)
+    stores = work.where(lambda line: line.is_store and line.space == "global") & ran
+    alike = (neighbours_alike(work) >= WARP) | stores | ~ran
+    inside, carried = np.zeros(len(ran), dtype=bool), np.zeros(len(ran), dtype=bool)
+    for loop in code.loops:
+        if alike[loop.first : loop.last + 1].all():
+            inside[loop.first : loop.last + 1] = True
+            handed_on = [at for at in code.carried(loop) if code.sass[at].instruction_class in MATH_CLASSES]
+            carried[handed_on] = True
+    stores, loads = stores & inside, work.global_loads & ran & inside
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    lanes = work.threads if switched is None else switched
+    single = bool((lanes[stores] <= ALMOST_ALONE * work.executed[stores]).all())
+    if (
+        2.0 * float(work.executed[inside].sum()) < work.total_executed
+        or found.alike[loads].all()
+        or not single
+    ):
+        return None
+    of_block = not found.by_thread[inside & ran & ~stores].any()
+    part = 1.0 / (work.warps_of_block * WARP if of_block else WARP)
+    # Of places that a loop walks by its own width lanes fill sectors.
+    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+    sectors, flows = work.global_sectors, traffic(work)
+    filled = sectors * np.where(_walked(work), widths / SECTOR, 1.0)
+    asked, written = (
+        share(float(filled[some].sum()), float(sectors[some].sum())) if some.any() else 1.0
+        for some in (loads, stores)
+    )
+    missed = max(flows.missed * asked, min(flows.missed, flows.dram_read))
+    scanned = float(np.log2(WARP)) * part * float(work.executed[carried].sum())
+    fix = Fix(
+        keep=np.where(inside, part, 1.0),
+        resources=flows.factors(missed, flows.written * written, dram_read=flows.dram_read),
+        instructions={LSU: scanned, "fma": scanned},
+    )
+    return Candidate(
+        cause="idle_threads",
+        variants=(Variant("lanes share out the rounds", fix, plain=True),),
+        change=(
+            "Let lanes share out the rounds of the loop (in Triton a tl.arange over a piece of it): all of them do the "
+            "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
+            "values (tl.associative_scan)."
+        ),
+        evidence=(of_the_instructions(work, "what all lanes do alike", work.executed[inside]),),
+        attributed=np.where(inside, work.executed, 0.0),
+    )
+
+
+def _walked(work: Work) -> Mask:
+    """Accesses that, with those beside them, walk on by their own width with each round of their loop."""
+    found = np.zeros(len(work.sass), dtype=bool)
+    groups: dict[tuple[Loop, object, int], list[Form]] = {}
+    for at, one in checked_forms(work).items():
+        loop = work.code.loop_of(at)
+        if loop is not None:
+            groups.setdefault((loop, one.form.parameters or one.form.base, one.form.width), []).append(
+                one.form
+            )
+    for (loop, _, width), forms in groups.items():
+        steps = {form.step(loop) for form in forms}
+        if steps == {width * len(forms)} or steps == {-width * len(forms)}:
+            found[[form.index for form in forms]] = True
+    return found
 
 
 def _vector_of_a_row(form: Form, threads: int) -> int:

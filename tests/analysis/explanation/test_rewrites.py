@@ -1047,3 +1047,12 @@ def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
     assert "num_warps" in finding.change
     operands = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
     assert "shared_bank_conflicts" in {one.cause for one in operands}
+
+
+def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> None:
+    """Averages over time, a value a round; where all blocks walk over one list, it is the loads that come again."""
+    _, came = study("triton_averages_step_by_step")
+    finding = found("triton_averages_step_by_step", "idle_threads")
+    assert finding.saves == pytest.approx(came["pieces"], abs=0.1)
+    of_all = explain(study("triton_positions_walk_the_starts")[0]).findings
+    assert of_all[0].cause == "redundant_loads"
