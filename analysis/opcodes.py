@@ -80,6 +80,11 @@ class MatrixProduct:
     by_warpgroup: bool  # four warps do it together, and each has a quarter of it
     sparse: bool  # one operand has two zeros of four
 
+    @property
+    def sums(self) -> str:
+        """Type that products are added up in: ``fp32``; '' for integers."""
+        return self.path.partition("_dst_")[2].partition("_")[0]
+
 
 _MATRIX = re.compile(r"(?P<opcode>[HIQOBD])(?P<group>G?)MMA(?P<modifiers>(?:\.\w+)+)")
 _M_N_K = re.compile(r"(?:(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)|(?P<rows>16|8)8(?P<depth>\d+))$")

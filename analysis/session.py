@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.traces import Trace
 
-# A report with more launches keeps no instance values once they are analysed, and source only where measured.
+# A report with more launches keeps no instance values once they are analysed.
 MANY_LAUNCHES = 64
 # Of a report of more bytes than this, and of launches to be explained, others are given so many launches at a time.
 LARGE_REPORT, LOT_LAUNCHES = 64 << 20, 32
@@ -222,7 +222,7 @@ class Session:
             self._explanations.update({wanted[report][index]: made for index, made in found.items()})
 
     def whole(self, position: int, *, code: bool = False) -> KernelAnalysis:
-        """A launch read in full; ``code``: with its instructions, also where nothing was counted by instruction.
+        """A launch read in full; ``code``: with its instructions, also where nothing but its time was measured.
 
         Raises:
             ReportError: if the report turns out to be damaged.
@@ -232,13 +232,17 @@ class Session:
         raise self._damaged[self.kernels[position].profile.report]
 
     def read(self, positions: Iterable[int], *, code: bool = False) -> Iterator[tuple[int, KernelAnalysis]]:
-        """Launches read in full, with their positions; without those of reports that turn out to be damaged."""
+        """Launches read in full, with their positions; without those of reports that turn out to be damaged.
+
+        Args:
+            code: also the instructions of those of which nothing but the time was measured.
+        """
         from gemmprof.analysis.kernel_analysis import analyse  # late: tables alone need no analysis
 
         waiting = []
         for position in positions:
-            made = self.kernels[position] if not self.listed else None if code else self._whole.get(position)
-            if made is not None:
+            made = self._whole.get(position) if self.listed else self.kernels[position]
+            if made is not None and (not code or has_counters(made.profile)):
                 yield position, made
             elif self.kernels[position].profile.report not in self._damaged:
                 waiting.append(position)
@@ -264,14 +268,13 @@ def _explanations(report: str, launches: Sequence[int]) -> dict[int, Explanation
 
 
 def has_counters(profile: KernelProfile) -> bool:
-    """Whether a launch has counters by instruction, for which its code is worth reading."""
-    return m.INSTRUCTIONS_BY_ADDRESS in profile.instances or m.SAMPLE_COUNT in profile.instances
+    """Whether a launch has counters, which its code may explain: of its time alone it explains nothing."""
+    return m.counts_more_than_time(profile.metrics)
 
 
 def load_session(
     paths: Iterable[str | os.PathLike[str]],
     *,
-    source: bool = True,
     selection: Selection = EVERYTHING,
     listed: bool = False,
 ) -> Session:
@@ -280,7 +283,6 @@ def load_session(
     Args:
         paths: what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and runs
             in it, a name with ``*`` for the files that match.
-        source: also disassemble the kernels, for the source view.
         selection: which launches; the others are neither analysed nor in the session, nor are their stages' results.
         listed: read no more than lists the launches: their names, times and other single values. What is asked of one
             in particular is read then (`Session.whole`, `Session.explain`).
@@ -291,7 +293,7 @@ def load_session(
     """
     inputs = _listed(paths)
     with few_collections(), unpacked_once():
-        return _load(inputs, selection, source=source, listed=listed)
+        return _load(inputs, selection, listed=listed)
 
 
 def selected_reports(
@@ -451,7 +453,7 @@ def listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfi
         return list(reader.profiles(instances=False, rules=False, only=only))
 
 
-def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed: bool) -> Session:
+def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Session:
     found = _find(inputs)
     chosen, known = _select(found.reports, selection)
     kernels: list[KernelAnalysis] = []
@@ -465,7 +467,7 @@ def _load(inputs: Sequence[Path], selection: Selection, *, source: bool, listed:
     made = each(
         _read_lot,
         (
-            (report.path, lot, source, listed, is_elsewhere(), LOT_LAUNCHES * len(lots) > MANY_LAUNCHES)
+            (report.path, lot, listed, is_elsewhere(), LOT_LAUNCHES * len(lots) > MANY_LAUNCHES)
             for report, lots in wanted
             for lot in lots
         ),
@@ -511,7 +513,7 @@ def lots_of(path: Path, only: Collection[int] | None) -> list[Collection[int] | 
 
 
 def _read_lot(
-    path: Path, only: Collection[int] | None, source: bool, listed: bool, explained: bool, many: bool
+    path: Path, only: Collection[int] | None, listed: bool, explained: bool, many: bool
 ) -> list[KernelAnalysis]:
     """Some launches of a report, analysed and, where that is wanted, explained; of many what pages show is kept."""
     from gemmprof.analysis.kernel_analysis import analyse
@@ -521,10 +523,7 @@ def _read_lot(
     found: list[KernelAnalysis] = []
     with ReportReader(path) as reader:
         many = many or (len(reader) if only is None else len(only)) > MANY_LAUNCHES
-        with_source = (
-            (lambda profile: source and m.INSTRUCTIONS_BY_ADDRESS in profile.instances) if many else source
-        )
-        for profile in reader.profiles(source=with_source, units=True, only=only):
+        for profile in reader.profiles(source=has_counters if many else True, units=True, only=only):
             analysis = analyse(profile)
             found.append(analysis.slim() if many else analysis)
     for analysis in found if explained else ():

@@ -115,7 +115,7 @@ def test_a_damaged_report_does_not_stop_the_others(command: str, tmp_path: Path)
 
 @pytest.mark.parametrize("columns", [60, 80, 160])
 def test_a_narrow_terminal_cuts_no_number_of_the_roofline(columns: int) -> None:
-    session = load_session([DATA / "flaws_tensor.ncu-rep.xz"], source=False)
+    session = load_session([DATA / "flaws_tensor.ncu-rep.xz"])
     rows = roofline_table.kernels(session)
     terminal = Console(width=columns, record=True, file=io.StringIO())
     for part in roofline_table.parts(rows, width=columns):

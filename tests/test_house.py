@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import subprocess
@@ -223,6 +224,28 @@ def test_nothing_is_keyed_by_where_it_lies_or_by_a_sentence() -> None:
             ):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_name_of_a_number_means_one_thing_in_explanation() -> None:
+    """A threshold's name stands for one number in all of the room: two of a name are near things that drift apart."""
+    values: dict[str, dict[float, str]] = {}
+    for _, file in sources():
+        if "explanation" not in file.parts:
+            continue
+        for node in tree_of(file).body:
+            name = node.targets[0] if isinstance(node, ast.Assign) else None
+            with contextlib.suppress(ValueError):
+                if (
+                    isinstance(node, ast.Assign)
+                    and isinstance(name, ast.Name)
+                    and not name.id.startswith("_")
+                ):
+                    value = ast.literal_eval(node.value)
+                    if isinstance(value, int | float):
+                        values.setdefault(name.id, {})[value] = f"{file.relative_to(ROOT)}:{node.lineno}"
+    assert values["GAPLESS"]
+    wrong = {name: found for name, found in values.items() if len(found) > 1}
+    assert not wrong, wrong
 
 
 def test_commands_hold_no_tables_and_no_arithmetic() -> None:

@@ -178,7 +178,7 @@ def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
     parts: list[list[recorded.KernelRecord]] = []
     failures: list[GemmprofError] = []
     for path in paths:
-        session = load_session([path], source=False, selection=selection)
+        session = load_session([path], selection=selection)
         failures += session.failures
         run = session.run
         if run is None:

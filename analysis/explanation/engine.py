@@ -113,13 +113,13 @@ def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
 # --- `explain` --------------------------------------------------------------------------------------------------------
 
 
-MOST = 8  # findings of one launch
+MOST_FINDINGS = 8  # findings of one launch
 SAME = 0.5  # of what a finding saves alone: where less is left of it once another is done, both are one loss
 # Of what the statement before it saves: a general name for the same loss that saves less is no statement. Of those of
 # opened studies' flawed sides a fix removes what 15 % name, 40 % of the others.
 NEARLY = 0.8
 # The same of a specific name: a fix removes what 2 of 12 name that save less, what 103 of 210 others do.
-LITTLE = 0.25
+CLEARLY_LESS = 0.25
 SHARES = 3  # of what the time consists of, so many are named
 
 
@@ -259,8 +259,8 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
         leader = _led_by(one, told)
         (ways if leader else kept).append(replace(one, another_way_to=leader))
     # Calibrated last: names were weighed by what the model says.
-    names = [one.told(predictor) for one in (*kept, *ways[: max(0, MOST - len(kept))])]
-    return _in_order(names)[:MOST]
+    names = [one.told(predictor) for one in (*kept, *ways[: max(0, MOST_FINDINGS - len(kept))])]
+    return _in_order(names)[:MOST_FINDINGS]
 
 
 def _led_by(one: Weighed, told: Sequence[tuple[float, Candidate]]) -> str:
@@ -384,7 +384,7 @@ def _without_stalls(one: Weighed, predictor: Predictor) -> float:
 def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
     candidate, best = one.candidate, one.prediction
     general = leader is not None and candidate.rank < SPECIFIC
-    enough = (NEARLY if general else LITTLE) * leader.prediction.saves if leader is not None else 0.0
+    enough = (NEARLY if general else CLEARLY_LESS) * leader.prediction.saves if leader is not None else 0.0
     again = leader is not None and leader.change == one.change
     return Finding(
         cause=candidate.cause,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
 from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
@@ -229,7 +230,12 @@ DEBUG_BUILD = (
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
     code = profile.source.instructions
-    if len(code) < CODE or not owner_of(profile).editable:
+    # Of launches whose times alone were measured the code is not always read.
+    if (
+        len(code) < CODE
+        or not owner_of(profile).editable
+        or not metrics.counts_more_than_time(profile.metrics)
+    ):
         return False
     copies, guarded = (sum(bool(kind.match(one.sass.lstrip())) for one in code) for kind in (_COPY, _GUARDED))
     return copies >= COPIES * len(code) and guarded <= GUARDED * len(code)

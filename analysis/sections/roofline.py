@@ -16,8 +16,8 @@ from gemmprof.analysis.opcodes import MatrixProduct
 from gemmprof.analysis.sections.by_line import constants_set
 from gemmprof.analysis.sections.instruction_mix import finer_counts
 from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
-from gemmprof.gpu.arch import LIMITS, has_tensor_cores
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.gpu.arch import LIMITS, has_tensor_cores, tensor_rate
+from gemmprof.model import ArchLimits, KernelProfile, NotCollected
 
 NAME = "roofline"
 TITLE = "Roofline"
@@ -268,8 +268,7 @@ def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
         return []
     per_second: dict[str, tuple[float, float]] = {}
     for product, rate in _products_per_second(profile):
-        table = limits.fast_tensor if product.by_warpgroup else limits.tensor
-        peak = clock * sms * table.get(product.source, 0.0) * (2.0 if product.sparse else 1.0)
+        peak = clock * sms * _tensor_rate(profile, limits, product)
         achieved = rate * product.operations
         before = per_second.get(product.path)
         per_second[product.path] = achieved if before is None else before[0] + achieved, peak
@@ -278,6 +277,15 @@ def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
         for path, (achieved, peak) in sorted(per_second.items())
         if peak and achieved
     ]
+
+
+def _tensor_rate(profile: KernelProfile, limits: ArchLimits, product: MatrixProduct) -> float:
+    """The most operations of this kind that an SM does in a cycle, those that sparse operands skip included."""
+    if product.by_warpgroup:
+        rate = limits.fast_tensor.get(product.source, 0.0)
+    else:
+        rate = tensor_rate(profile.device.name, limits, product.source, product.sums)
+    return rate * (2.0 if product.sparse else 1.0)
 
 
 def _products_per_second(profile: KernelProfile) -> Iterable[tuple[MatrixProduct, float]]:
@@ -313,7 +321,7 @@ def _busy_rate(profile: KernelProfile, product: MatrixProduct) -> float:
     sms = profile.named(profile.device.sm_count, metrics.DEVICE_SMS)
     if limits is None or limits.fast_tensor or percent is None or not clock or not sms:
         return 0.0
-    peak = limits.tensor.get(product.source, 0.0) * (2.0 if product.sparse else 1.0)
+    peak = _tensor_rate(profile, limits, product)
     return percent / 100.0 * clock * sms * peak / product.operations
 
 

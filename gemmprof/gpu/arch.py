@@ -163,6 +163,27 @@ def has_tensor_cores(name: str, compute_capability: tuple[int, int]) -> bool:
     return has("tensor cores", compute_capability) and not small
 
 
+# Cards whose tensor cores add up in FP32 at half the rate, from Turing on; their workstation and data-centre sisters,
+# TITANs included, do so at the full one. Appendix A of NVIDIA's whitepaper of the GA102, dense: an RTX 3090 does 142
+# TFLOP/s of FP16 with FP16 sums, 71 with FP32 ones, 71 of BF16, 35.6 of TF32; a second table has an RTX A6000 at 154.8
+# of all three and 77.4 of TF32. Those of TU102 (RTX 2080 Ti: 107.6, 53.8), AD102 (RTX 4090: 330.3, 165.2, TF32 82.6,
+# FP8 660.6 and 330.3) and GB202 (RTX 5090: 419, 209.5, TF32 104.8, FP8 838 and 419) say the same.
+_HALF_IN_FP32, _HALF_FROM = re.compile(r"(?i)\bGeForce\b"), (7, 5)
+
+
+def tensor_rate(name: str, limits: ArchLimits, source: str, sums: str = "fp32") -> float:
+    """Dense operations of an SM a cycle by warp-level instructions on a card; 0 where no source gives them.
+
+    Args:
+        name: of the card, as its driver calls it.
+        limits: of its chip.
+        source: type of the operands: ``fp16``, ``tf32`` …
+        sums: type that they are added up in: ``fp32``, ``fp16``; '' for integers.
+    """
+    half = sums == "fp32" and limits.compute_capability >= _HALF_FROM and _HALF_IN_FP32.search(name)
+    return limits.tensor.get(source, 0.0) * (0.5 if half else 1.0)
+
+
 # Blocks in a cluster after opting in to non-portable sizes
 # (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
 MAX_CLUSTER_SIZE = 16

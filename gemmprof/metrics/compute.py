@@ -200,6 +200,11 @@ def counters(present: Iterable[str]) -> Iterator[str]:
     return (name for name in present if not name.startswith(_FACTS) and not _NOT_COUNTED.match(name))
 
 
+def counts_more_than_time(present: Iterable[str]) -> bool:
+    """Whether ncu measured anything of a launch beside how long it took."""
+    return any(not name.startswith(DURATION.partition(".")[0]) for name in counters(present))
+
+
 # What tells the launches of a program apart and how much each matters; one pass collects it.
 COUNT = (DURATION, SHARED_MEMORY_DYNAMIC)
 

@@ -70,7 +70,8 @@ class ArchLimits:
     # of an SM, which L1 and shared memory divide between them (CUDA C++ Programming Guide)
     l1_bytes: int | None = None
     # dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of
-    # the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two. Source: NVIDIA's architecture
+    # the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two, on the cards that have the chip's
+    # full rate (`arch.tensor_rate` knows which have not). Source: NVIDIA's architecture
     # whitepapers, for 9.0 and 12.0 the peaks that Nsight Compute's counters state. A report's own peaks go
     # before. Types that no source gives are not there.
     tensor: Mapping[str, float] = field(default_factory=dict, hash=False)

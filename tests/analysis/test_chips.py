@@ -92,3 +92,57 @@ def test_what_a_gpu_has_begins_with_a_compute_capability(feature: str, first: tu
 )
 def test_small_turing_chips_have_no_tensor_cores(name: str, there: bool) -> None:
     assert arch.has_tensor_cores(name, (7, 5)) is there
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "sms", "ghz", "teraflops"),
+    [
+        # Dense, of NVIDIA's whitepapers of the GA102, TU102, AD102 and GB202, appendix A, and of GA102's appendix C.
+        (
+            "NVIDIA GeForce RTX 3090",
+            (8, 6),
+            82,
+            1.695,
+            {"fp16": 71, "bf16": 71, "tf32": 35.6, "fp16 fp16": 142},
+        ),
+        (
+            "NVIDIA GeForce RTX 3070",
+            (8, 6),
+            46,
+            1.725,
+            {"fp16": 40.6, "tf32": 20.3, "fp16 fp16": 81.3, "int8 ": 162.6},
+        ),
+        (
+            "NVIDIA RTX A6000",
+            (8, 6),
+            84,
+            1.8,
+            {"fp16": 154.8, "bf16": 154.8, "tf32": 77.4, "fp16 fp16": 154.8},
+        ),
+        ("GeForce RTX 2080 Ti", (7, 5), 68, 1.545, {"fp16": 53.8, "fp16 fp16": 107.6, "int8 ": 215.2}),
+        ("Quadro RTX 6000", (7, 5), 72, 1.77, {"fp16": 130.5, "fp16 fp16": 130.5}),
+        (
+            "NVIDIA GeForce RTX 4090",
+            (8, 9),
+            128,
+            2.52,
+            {"fp16": 165.2, "tf32": 82.6, "fp8": 330.3, "fp8 fp16": 660.6},
+        ),
+        (
+            "NVIDIA GeForce RTX 5090",
+            (12, 0),
+            170,
+            2.407,
+            {"fp16": 209.5, "tf32": 104.8, "fp8": 419, "fp16 fp16": 419},
+        ),
+        ("NVIDIA A100-SXM4-40GB", (8, 0), 108, 1.41, {"fp16": 312, "tf32": 156, "int8 ": 624}),
+    ],
+)
+def test_tensor_rates_are_those_of_the_whitepapers(
+    name: str, capability: tuple[int, int], sms: int, ghz: float, teraflops: dict[str, float]
+) -> None:
+    """GeForce cards add up in FP32 at half the rate of their sisters."""
+    for kind, stated in teraflops.items():
+        source, _, sums = kind.partition(" ")
+        rate = arch.tensor_rate(name, arch.LIMITS[capability], source, sums if " " in kind else "fp32")
+        assert rate * sms * ghz / 1e3 == pytest.approx(stated, rel=0.005), kind

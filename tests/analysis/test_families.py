@@ -30,7 +30,7 @@ def training() -> Session:
 @pytest.fixture(scope="module")
 def counted() -> Session:
     """The same step without its instructions."""
-    return load_session([TRAINING], source=False)
+    return load_session([TRAINING])
 
 
 def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(counted: Session) -> None:
@@ -104,7 +104,7 @@ def test_what_is_only_listed_is_explained_as_what_was_read(training: Session) ->
 
 
 def test_the_same_kernel_within_another_range_is_another_family() -> None:
-    found = load_session([DATA / "names_nvtx.ncu-rep.xz"], source=False).families
+    found = load_session([DATA / "names_nvtx.ncu-rep.xz"]).families
     assert {family.label for family in found} == {"inside"}
     assert len({family.path for family in found}) == len(found) == 6
 
@@ -169,7 +169,7 @@ def test_odd_names_stay_whole(name: str, label: str) -> None:
 
 
 def test_labels_of_recorded_kernels_are_short_and_distinct() -> None:
-    session = load_session([DATA / "train_100.ncu-rep.xz"], source=False)
+    session = load_session([DATA / "train_100.ncu-rep.xz"])
     found = labels(kernel.profile.name for kernel in session.kernels)
     assert len(set(found.values())) == len(found) == 39
     assert max(map(len, found.values())) < 240 < max(map(len, found))

@@ -19,7 +19,7 @@ NVTX = DATA / "names_nvtx.ncu-rep.xz"
 
 
 def positions(path: Path, **words: object) -> list[int]:
-    session = load_session([path], source=False, selection=selection(**words))  # type: ignore[arg-type]
+    session = load_session([path], selection=selection(**words))  # type: ignore[arg-type]
     return [kernel.profile.index for kernel in session.kernels]
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_position_is_refused_with_a_remedy(text: str) -> None:
 
 
 def test_a_kernel_is_found_by_any_part_of_its_full_name() -> None:
-    everything = load_session([TRAIN], source=False).kernels
+    everything = load_session([TRAIN]).kernels
     expected = [k.profile.index for k in everything if "CUDAFunctor_add<float>" in k.profile.name]
     assert 0 < len(expected) < len(everything)
     assert positions(TRAIN, kernel=r"cudafunctor_add<float>") == expected
@@ -61,13 +61,13 @@ def test_an_expression_that_is_none_is_refused_with_its_escaped_form() -> None:
 
 
 def test_nvtx_ranges_are_searched_as_one_path() -> None:
-    session = load_session([TRAIN], source=False)
+    session = load_session([TRAIN])
     forward = [k.profile.index for k in session.kernels if k.profile.nvtx == ("step 0", "forward")]
     assert positions(TRAIN, nvtx="^step 0/forward$") == forward
 
 
 def test_top_keeps_every_launch_of_the_kernels_that_took_most_time() -> None:
-    session = load_session([TRAIN], source=False)
+    session = load_session([TRAIN])
     total: dict[str, float] = {}
     for kernel in session.kernels:
         duration = kernel.profile.number("gpu__time_duration.sum")
@@ -86,9 +86,7 @@ def test_nothing_that_matches_says_what_there_is() -> None:
 
 
 def test_a_selection_of_a_run_knows_its_stages_and_drops_the_other_results() -> None:
-    session = load_session(
-        [recorded_run_directory()], source=False, selection=selection(kernel="^1 naive|async")
-    )
+    session = load_session([recorded_run_directory()], selection=selection(kernel="^1 naive|async"))
     assert session.run is not None
     assert {(r.stage, r.problem.dtype) for r in session.run.results} == {
         (1, "float32"),
@@ -102,7 +100,7 @@ def test_a_selection_of_a_run_knows_its_stages_and_drops_the_other_results() -> 
 def test_a_damaged_report_is_named_beside_a_selection(tmp_path: Path) -> None:
     cut = tmp_path / "cut.ncu-rep.xz"
     cut.write_bytes(TRAIN.read_bytes()[:5000])
-    session = load_session([cut, TRAIN], source=False, selection=selection(launches="0"))
+    session = load_session([cut, TRAIN], selection=selection(launches="0"))
     assert len(session.kernels) == 1 and "cut.ncu-rep.xz" in session.failures[0].message
     reports, _ = selected_reports([cut, TRAIN], selection(launches="0"))
     assert reports == {cut: None, TRAIN: {0}}

@@ -67,7 +67,7 @@ def test_a_selected_launch_alone_is_no_other_stages() -> None:
     recorded = load_recorded_run()
     name = next(result.report for result in recorded.results if result.report is not None)
     results = [replace(r, launch_index=None) for r in recorded.results if r.report == name]
-    launches = read_report(recorded.report_path(str(name)), source=False, units=False, instances=False)
+    launches = read_report(recorded.report_path(str(name)), units=False, instances=False)
     for wanted in launches:
         found = [result.stage for result in results if stage_launch(recorded, result, [wanted]) is not None]
         assert found == [wanted.index]
@@ -105,9 +105,9 @@ def test_runs_and_reports_load_together(run: Run) -> None:
 
 def test_what_is_named_twice_is_read_once(run: Run) -> None:
     named = [run.directory, run.directory / "run.json", REPORT, REPORT.parent / ".." / "data" / REPORT.name]
-    session = load_session([*named, run.directory / "reports" / "all.ncu-rep.xz"], source=False)
+    session = load_session([*named, run.directory / "reports" / "all.ncu-rep.xz"])
     assert len(session.kernels) == 6 and session.run is not None
-    within = load_session([run.directory / "reports" / "all.ncu-rep.xz", run.directory], source=False)
+    within = load_session([run.directory / "reports" / "all.ncu-rep.xz", run.directory])
     assert len(within.kernels) == 3 and within.kernel_for(run.results[0]) is within.kernels[0]
 
 

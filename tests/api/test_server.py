@@ -160,7 +160,7 @@ def outside_quotes(text: str) -> str:
 
 
 def test_foreign_text_stays_quoted() -> None:
-    session = load_session([DATA / "names_nvtx.ncu-rep.xz"], source=False)
+    session = load_session([DATA / "names_nvtx.ncu-rep.xz"])
     text = "\n".join(agents.overview(session))
     assert "script>alert" in text and "back" in text
     assert "script" not in outside_quotes(text) and "{{7*7}}" not in outside_quotes(text)
@@ -175,7 +175,7 @@ def test_a_fence_holds_what_it_quotes() -> None:
 
 
 def test_a_report_without_code_says_how_to_get_it() -> None:
-    session = load_session([DATA / "partial_basic.ncu-rep.xz"], source=False)
+    session = load_session([DATA / "partial_basic.ncu-rep.xz"])
     with pytest.raises(UsageError, match="no counters by line"):
         list(agents.source(session.kernels[0]))
 

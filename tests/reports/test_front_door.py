@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from kept import own_cache
 from recorded_data import DATA, ROOT
+from reports_in_bytes import keep_metrics, rewritten
 from scale import CAMPAIGN, few
 
 import gemmprof
@@ -511,6 +513,33 @@ def test_one_kernel_has_one_page_however_often_it_is_launched(tmp_path: Path) ->
 def test_every_help_has_an_example(command: str) -> None:
     shown = in_process.run(["gemmprof", command, "--help"], check=True).stdout
     assert re.search(rf"^(?!usage)(\w+: +)? *gemmprof {command} \S", shown, re.MULTILINE), shown[:400]
+
+
+def test_a_debug_build_is_known_without_counters_by_instruction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At every door, as of `--set basic`; of a report of durations alone, whose code is not read, at none."""
+
+    def without(wanted: Callable[[str], bool]) -> Path:
+        content = lzma.decompress((DATA / "phases" / "h200" / "debug_build.ncu-rep.xz").read_bytes())
+        path = tmp_path / "some.ncu-rep"
+        path.write_bytes(rewritten(content, lambda launch, names, _: keep_metrics(launch, names, wanted)))
+        return path
+
+    def facts(name: str) -> bool:
+        return name.startswith(("device__", "launch__", "gpu__time_duration"))
+
+    basic = without(lambda name: facts(name) or "throughput" in name)
+    assert main([str(basic)]) == 0
+    assert "debug build" in capsys.readouterr().out
+    assert main(["explain", str(basic), "#1"]) == 0
+    assert "A debug build" in capsys.readouterr().out
+    assert any("A debug build" in one for one in gemmprof.open(basic).explanations[0].levers)
+
+    timed = without(facts)
+    assert main(["explain", str(timed), "#1"]) == 0
+    assert "debug build" not in capsys.readouterr().out
+    assert not any("debug build" in one for one in gemmprof.open(timed).explanations[0].levers)
 
 
 def test_where_nothing_is_found_it_is_said_why(capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,16 +198,16 @@ def test_a_report_that_is_not_the_collected_one_is_refused_unless_trusted(kind: 
     run = small_run
     change, says = CHANGES[kind]
     report = unpacked(run)
-    assert not load_session([run], source=False).failures  # uncompressed it is the same report
+    assert not load_session([run]).failures  # uncompressed it is the same report
     report.write_bytes(change(report.read_bytes()))
-    session = load_session([run], source=False)
+    session = load_session([run])
     assert [says in failure.found for failure in session.failures] == [True]
     assert "--trust" in str(session.failures[0])
     with trusting(True):
-        session = load_session([run], source=False)
+        session = load_session([run])
     assert not session.failures
     doubted = [kernel for kernel in session.kernels if says in " ".join(kernel.profile.doubts)]
-    assert load_session([run], source=False).failures  # trust ends with its context
+    assert load_session([run]).failures  # trust ends with its context
     assert len(doubted) == 14 + {"lost": -1, "gained": 1, "changed": 0}[kind]
 
 
@@ -225,7 +225,7 @@ def test_trust_is_an_option_of_the_commands(small_run: Path) -> None:
 def test_the_recorded_run_is_what_was_collected(run: Path) -> None:
     recorded = load_recorded_run()
     assert set(recorded.reports) == {result.report for result in recorded.results} - {None}
-    session = load_session([run], source=False)
+    session = load_session([run])
     assert not session.failures and all(kernel.profile.doubts == () for kernel in session.kernels)
     save_run(load_run(run))
     assert load_run(run).reports == recorded.reports

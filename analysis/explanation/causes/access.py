@@ -49,7 +49,7 @@ WIDE = 16
 """Bytes of the widest access of a thread."""
 FULL_WORD = 4
 """Bytes below which an access is narrow whatever else limits."""
-FILLED = 0.8
+GAPLESS = 0.8
 """Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
@@ -715,7 +715,7 @@ def _narrow(work: Work) -> Mask:
     # Loads that touch every second or third place, and others what lies between: together they fill their sectors.
     for one in arrays(work):
         rows = list(one.rows)
-        if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
+        if len(rows) > 1 and one.dense >= GAPLESS and one.width < WIDE:
             narrow[rows] |= work.executed[rows] > 0
     # A thread that took four columns of a loop whose rounds cannot change places would take them from three others.
     narrow &= ~work.code.in_order & ~_not_aligned(work)
@@ -753,7 +753,7 @@ def _side_by_side(work: Work) -> Mask:
     executed = np.maximum(work.executed, 1.0)
     asked = _widths(work) * work.threads / executed / SECTOR
     found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
-    found &= (work.global_ideal >= FILLED * work.executed * np.ceil(asked)) & (work.executed > 0)
+    found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & (work.executed > 0)
     found &= work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
     return found & (work.global_sectors >= 0.6 * executed * asked)  # else lanes share places
 

@@ -334,9 +334,11 @@ def tensor_rates(work: Work, source: str) -> tuple[float, float]:
         source: type of the operands: ``bf16`` or ``tf32``.
     """
     limits = arch.LIMITS.get(work.profile.device.compute_capability)
-    rates = limits.tensor if limits is not None else {}
-    # The first chips know FP16 alone.
-    known = rates.get(source, rates.get("fp16", 0.0) if source == "bf16" else 0.0)
+    known = 0.0
+    if limits is not None:
+        # The first chips know FP16 alone.
+        kind = "fp16" if source == "bf16" and source not in limits.tensor else source
+        known = arch.tensor_rate(work.profile.device.name, limits, kind)
     fastest = limits.fast_tensor.get(source, known) if limits is not None else 0.0
     sms = work.sms
 

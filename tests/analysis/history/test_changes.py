@@ -72,7 +72,7 @@ def test_a_fingerprint_is_of_the_machine_code_and_not_of_how_it_is_written() -> 
     kept = points(load_session([report]), Origin(START, commit="abc"))
     assert len({point.code for point in kept}) == len(kept) == 3 and all(point.code for point in kept)
     # The disassembler has no part in it: another version of it is no change of the code.
-    without = points(load_session([report], source=False), Origin(START, commit="abc"))
+    without = points(load_session([report]), Origin(START, commit="abc"))
     assert [point.code for point in without] == [point.code for point in kept]
     side = load_side([report])
     assert {record.code.digest[:16] for record in side.kernels if record.code} == {
