@@ -39,6 +39,7 @@ FRAGMENTS = 0.5
 # Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
 # again.
 REUSED = 4.0
+BUSY_PIPE = 0.7  # share of the time from which on the FMA pipe limits a product
 # Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an
 # ``m64n256k16``.
 WGMMA_PASSES = 48.0 / 131072.0
@@ -68,7 +69,7 @@ class _Products:
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """The inner product of a matrix multiplication on tensor cores.
 
-    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
+    Only for 16-bit operands, and for FP32 where multiply-adds are what limits (TF32); only where an operand is used
     in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
     tensor cores' rate, conversions are gone, and operand loads take half the passes, a quarter where values were
     widened on their way to shared memory. Where products, or squares of differences, were exchanged between threads to
@@ -89,9 +90,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     if not tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")[0]:
         return  # no tensor cores for this type, or nobody knows their rate
-    fma = work.loads.get(FMA)
-    busy = (fma.busy if fma is not None else 0.0) * work.imbalance
-    if not found.sixteen_bit and busy < 0.7:
+    if not (found.sixteen_bit or _limit(work, found)):
         return
     yield Candidate(
         cause="tensor_cores_idle",
@@ -101,7 +100,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             "pipe, a sixteenth as fast."
             if found.sixteen_bit
             else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
-            "wmma, cuBLAS with TF32): the FMA pipe is what limits."
+            "wmma, cuBLAS with TF32): its multiply-adds are what limits."
         ),
         evidence=(
             of_the_instructions(work, "accumulating multiply-adds", work.executed[found.rows]),
@@ -110,6 +109,15 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         attributed=np.where(found.rows, work.executed, 0.0),
         another_arithmetic=not found.sixteen_bit,
     )
+
+
+def _limit(work: Work, found: _Products) -> bool:
+    """Whether multiply-adds are what limits: they keep the FMA pipe busy, or are most of what the schedulers issue, and
+    nothing is busier than those.
+    """
+    fma, busiest = work.loads.get(FMA), max(work.loads, key=lambda key: work.loads[key].share, default="")
+    filled = 2.0 * float(work.executed[found.rows].sum()) > work.total_executed and busiest in (FMA, "issue")
+    return filled or (fma is not None and fma.busy * work.imbalance >= BUSY_PIPE)
 
 
 def _products(work: Work) -> _Products | None:
