@@ -100,7 +100,12 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
     shared, mine = (shared + padding, mine) if by_stores else (shared, mine + padding)
     if not shared:
         return None
-    rows = 1 << max(0, round(np.log2(macs * OPERAND_BYTES / shared)))
+    # Codes that are copied as they are have a byte each: those who read them widen them.
+    codes = work.where(
+        lambda line: line.opcode == "LDS" and ("U8" in line.modifiers or "S8" in line.modifiers)
+    )
+    each = 1.0 if (codes & (work.executed > 0)).any() and not by_stores else OPERAND_BYTES
+    rows = 1 << max(0, round(np.log2(macs * each / shared)))
     return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
 
 

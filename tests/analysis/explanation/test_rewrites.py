@@ -1063,3 +1063,9 @@ def test_products_that_fill_the_issue_slots_are_for_tensor_cores() -> None:
     finding = found("triton_matmul_ieee_products", "tensor_cores_idle")
     _, came = study("triton_matmul_ieee_products")
     assert finding.saves == pytest.approx(came["half"], abs=0.15)
+
+
+def test_codes_of_a_byte_are_rows_of_a_tile_too() -> None:
+    """Weights of eight bits, copied as they are and widened as they are read: a program has 32 rows of their tile."""
+    change = found("triton_codes_unpacked_for_32_rows", "redundant_loads").change
+    assert "each for a tile of 32 rows" in change
