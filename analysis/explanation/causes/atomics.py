@@ -216,6 +216,7 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     fix = _combined(work, atomics, np.zeros_like(atomics), stays)
     keep = stays * keep_of(work)
     keep[list(made)] = 1.0
+    keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
     launching = {"l2_atomics": 0.0, "block_launch": stays}
     yield Candidate(
         cause="global_atomics",

@@ -32,12 +32,12 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
-from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
+from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work, elected, once, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.opcodes import MATH_CLASSES
@@ -45,6 +45,7 @@ from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
 MEET = ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")  # the lanes of a warp exchange something
+VOTES = "RED"  # a barrier with this modifier tells all threads of a block what each of them found
 ALMOST_ALONE = 1.5  # active threads of a warp, below which one does the work alone
 MOST_LEAVE = 0.5  # threads with an effect, over those launched, up to which most have no work
 ALL_WORK = 0.9  # threads with an effect, over those launched, from which on the rest is the rim of an array
@@ -57,8 +58,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     """32 active threads: what the threads of a warp do apart is done together.
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
-    the missing threads' share of the warps' time. Where threads walk along one table until they have found their place,
-    a search in halves takes as many steps as the table's length has binary digits.
+    the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
+    there, no order of the work brings together. Where threads walk along one table until they have found their place, a
+    search in halves takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -68,6 +70,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     # Lanes that never have work are threads without work.
     entry *= (_with_effect(work) or NO_LANE_IDLE).lanes
     active = np.clip(work.threads / executed / entry, 0.0, 1.0)
+    # What parts threads anew in each round, no order of them brings together.
+    active = np.minimum(1.0, active / _apart_anew(work))
     # Sorted work leaves some warps mixed, and sorting it costs.
     together = MIXED + (1.0 - MIXED) * active
     keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
@@ -113,6 +117,28 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         ),
         attributed=lost,
     )
+
+
+def _apart_anew(work: Work) -> Array:
+    """Share of the threads on each instruction's way that turns which part a warp anew in each round of a loop leave:
+    what such a turn goes by, a value of the round, is another one for the same threads in the next. Where loaded
+    lengths tell whether there is a loop within, both can be one loop, in which threads differ by their sums alone.
+    """
+    code, found = work.code, evaluations(work)
+    active = work.threads / np.maximum(work.executed, 1.0)
+    left = np.ones(len(active))
+    retried = retries_of(work, work.where(lambda line: line.is_atomic))
+    walks = [loop for loop in code.loops if not retried[loop.first]]
+    for first, last, turn in ways_around(work):
+        around = sum(1 << number for number, loop in enumerate(code.loops) if turn in loop and last in loop)
+        told = code.producers(turn, code.sass[turn].guard)
+        anew = any(found.by_thread[one] and found.loops[one] & around for one in told)
+        lengths = code.by_data[list(told)].any() and any(
+            first <= loop.first and loop.last <= last for loop in walks
+        )
+        if anew and not lengths and active[first] > 0.0:
+            left[first : last + 1] *= min(1.0, active[first] / active[turn])
+    return left
 
 
 def _in_halves(work: Work) -> Variant | None:
@@ -351,7 +377,11 @@ def _with_effect(work: Work) -> _Effect | None:
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     effects = (work.executed > 0) & work.where(
         lambda line: (
-            line.is_store or line.is_atomic or line.opcode in MEET or line.instruction_class == "tensor"
+            line.is_store
+            or line.is_atomic
+            or line.opcode in MEET
+            or line.instruction_class == "tensor"
+            or (line.opcode == "BAR" and VOTES in line.modifiers)
         )
     )
     launched = float(work.threads[0])

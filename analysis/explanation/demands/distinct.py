@@ -448,13 +448,19 @@ def _turns(work: Work) -> list[tuple[int, int, int]]:
     """First and last instruction of each loop, and of each way that a branch leads around, with the branch; the
     shortest first.
     """
-    code = work.code
-    found = [(loop.first, loop.last, loop.last) for loop in code.loops if work.executed[loop.first]]
+    loops = [(loop.first, loop.last, loop.last) for loop in work.code.loops if work.executed[loop.first]]
+    return sorted((*loops, *ways_around(work)), key=lambda one: one[1] - one[0])
+
+
+@once
+def ways_around(work: Work) -> list[tuple[int, int, int]]:
+    """First and last instruction of each way that a branch leads around, with the branch."""
+    code, found = work.code, []
     for at in np.flatnonzero(work.executed > 0).tolist():
         to = code.target(at) if code.sass[at].opcode == "BRA" and code.sass[at].guard else None
         if to is not None and to > at + 1:
             found.append((at + 1, to - 1, at))
-    return sorted(found, key=lambda one: one[1] - one[0])
+    return found
 
 
 @once

@@ -67,6 +67,7 @@ SETS = (
             "blind8",
             "blind9",
             "blind10",
+            "blind11",
         )
     ),
     DATA / "triton" / "h100",
@@ -556,6 +557,11 @@ def test_what_the_data_decide_is_no_thread_without_work() -> None:
         assert [one.cause for one in found] == causes
 
 
+def test_threads_whose_votes_a_barrier_counts_have_work() -> None:
+    """One thread of a block stores how many of them found something wrong (``__syncthreads_count``)."""
+    assert not list(idle_threads(work(study("utf8_checked_a_byte_a_thread")[0])))
+
+
 def saved(name: str, cause: str) -> dict[str, float]:
     """What the model says of each way to be rid of a study's flaw."""
     launch = work(study(name)[0])
@@ -1011,6 +1017,10 @@ def test_a_compiled_reduction_in_passes_is_told_to_have_its_axis_last() -> None:
         ("all_pairs_correlation_half_on_fma", "wide", "redundant_loads"),
         # Sums of the block go to global memory, beside single words.
         ("in_degrees_hub_atomics", "hubs", "global_atomics"),
+        # What each round finds parts the threads anew: pairs within a distance, rows that pass a filter.
+        ("pair_distances_binned_in_double", "fast", "branch_divergence"),
+        ("star_join_all_tables_before_the_test", "bitmaps", "branch_divergence"),
+        ("dual_contour_few_cells_are_cut", "of_cells", "branch_divergence"),
     ],
 )
 def test_what_is_mended_is_not_asked_for_again(name: str, side: str, cause: str) -> None:
