@@ -560,7 +560,12 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
     """More was read from DRAM than there is: what is allocated suffices."""
     again = flows.dram_read / footprint
     loads = work.global_loads
-    factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
+    # What DRAM delivers L2 takes in, beside what L1 asks of it.
+    filled = share(flows.l2 + footprint, flows.l2 + flows.dram_read)
+    factors = {
+        "dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written),
+        **dict.fromkeys(("l2", "l2_tags"), filled),
+    }
     return Candidate(
         cause="cache_locality",
         variants=(
