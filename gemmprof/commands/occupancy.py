@@ -282,8 +282,7 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 
 def _from_reports(options: argparse.Namespace) -> int:
-    """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
-    from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+    """Theoretical beside achieved occupancy of the launches in the reports, and why they differ."""
     from gemmprof.analysis.session import load_session
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
@@ -293,10 +292,9 @@ def _from_reports(options: argparse.Namespace) -> int:
                 "leave out the report, or the option",
             )
     session = load_session(options.reports, selection=common.selection(options), listed=True)
-    launches = [(kernel.profile, kernel.get(LaunchOccupancy)) for kernel in session.kernels]
     common.name_failures(options, session.failures)
     from gemmprof.reports.documents.of_occupancy import profiled
     from gemmprof.reports.terminal.occupancy import launch_parts
 
-    common.answer(options, lambda: profiled(launches), lambda width: launch_parts(launches, width))
+    common.answer(options, lambda: profiled(session), lambda width: launch_parts(session, width))
     return common.exit_code(session.failures)

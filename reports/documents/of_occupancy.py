@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.configurations import BuiltKernel
@@ -13,7 +13,11 @@ from gemmprof.base.documents import Document, From, Part
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product
 from gemmprof.gpu.toolchain import KernelResources
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.model import NotCollected
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
 
 
 class OccupancyAnswer(Part, frozen=True, kw_only=True):
@@ -107,6 +111,7 @@ class LaunchHead(Part, frozen=True, kw_only=True):
 
     report: str  # the report, as it was named
     launch: int  # position in it, from 0
+    family: str  # the id of its family, `#3`, as at every door
     kernel: str  # full demangled name; untrusted text
     gpu: str  # name of the GPU
 
@@ -180,15 +185,18 @@ def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
     )
 
 
-def profiled(launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]) -> LaunchesDocument:
+def profiled(session: Session) -> LaunchesDocument:
     """Every launch of some reports; null stands for what was not collected."""
-    return LaunchesDocument(tuple(_launch(profile, result) for profile, result in launches))
+    of = {member: family.id for family in session.by_time for member in family.members}
+    return LaunchesDocument(tuple(_launch(kernel, of[at]) for at, kernel in enumerate(session.kernels)))
 
 
-def _launch(profile: KernelProfile, result: LaunchOccupancy | NotCollected) -> LaunchPart | NotCollectedPart:
+def _launch(kernel: KernelAnalysis, family: str) -> LaunchPart | NotCollectedPart:
+    profile, result = kernel.profile, kernel.get(LaunchOccupancy)
     place = {
         "report": profile.report,
         "launch": profile.index,
+        "family": family,
         "kernel": profile.name,
         "gpu": profile.device.name,
     }

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
-    from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
-    from gemmprof.model import KernelProfile, NotCollected
+    from gemmprof.analysis.session import Session
 
 Answer = tuple[Product, Occupancy | OccupancyError]
 Row = list[str | tuple[str, str]]
@@ -165,17 +164,20 @@ def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[Render
     yield _table(rows, right=range(2, 6))
 
 
-def launch_parts(
-    launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]], width: int
-) -> Iterator[RenderableType]:
-    """Theoretical beside achieved occupancy of every launch, and where the difference went, as `show` says it."""
+def launch_parts(session: Session, width: int) -> Iterator[RenderableType]:
+    """Theoretical beside achieved occupancy of each family's longest launch, the family with most time first, and where
+    the difference went, as `show` says it.
+    """
     # Late: an answer from numbers alone knows no launch, and what describes launches takes its time to load.
-    from gemmprof.analysis.inputs.names import labels
+    from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
     from gemmprof.reports.terminal.section_tables import ALL_ROWS, rows, rows_table
 
-    told = labels(profile.name for profile, _ in launches)
-    for profile, result in launches:
+    for family in session.by_time:
+        kernel = session.kernels[family.representative]
+        profile, result = kernel.profile, kernel.get(LaunchOccupancy)
         launch = f"{profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}"
-        yield _table([[(visible(told[profile.name]), "bold"), (launch, "dim")]])
+        if family.count > 1:
+            launch += f", the longest of {family.count:,} launches"
+        yield _table([[(visible(f"{family.id} {family.label}"), "bold"), (launch, "dim")]])
         yield rows_table(rows(result, ALL_ROWS) or [(str(result), "", "")], width=width)
         yield ""

@@ -69,9 +69,17 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
 def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[RenderableType]:
     """What to print: one row a kernel and memory level, then once how to collect what is missing.
 
+    Stages in the order of the ladder, others by their family, the one with most time first.
+
     On a terminal of less than `WIDE` columns each kernel's name stands above its rows, and the columns that the others
     imply are left out, so that no name and no number is cut.
     """
+
+    def family(row: KernelRoofline) -> int:
+        of = row.page.family
+        return of.number if row.page.record is None and of is not None else 0
+
+    rows = sorted(rows, key=family)
     drawn = [row for row in rows if row.points]
     if width >= WIDE:
         if drawn:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from recorded_data import DATA
+from recorded_data import DATA, ROOT
 
 from gemmprof.cli import main
 from gemmprof.runs.directory import recorded_run_directory
@@ -73,6 +74,12 @@ def test_roofline_prints_a_row_for_each_level(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5 and lines[1].startswith("#3 gemm_shared")
     assert "Device memory" in lines[1] and "TFLOP/s" in lines[1] and "Shared memory" in lines[4]
+
+
+def test_roofline_has_families_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", str(ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz")]) == 0
+    ids = [int(found) for found in re.findall(r"^#(\d+) ", capsys.readouterr().out, re.MULTILINE)]
+    assert len(ids) > 5 and ids == sorted(ids)
 
 
 def test_roofline_json_holds_base_units_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

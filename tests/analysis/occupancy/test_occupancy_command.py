@@ -14,6 +14,7 @@ import pytest
 from recorded_data import DATA
 from scale import few
 
+import gemmprof
 from gemmprof.cli import main
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.kernels.catalog import SINGLE
@@ -236,6 +237,18 @@ def test_a_report_shows_theoretical_beside_achieved(capsys: pytest.CaptureFixtur
     rows = json.loads(capsys.readouterr().out)["launches"]
     assert [row["theoretical_occupancy_percent"] for row in rows] == [25.0, 50.0, 25.0, 100.0]
     assert rows[0]["losses"][0]["kind"] == "tail"
+    families = gemmprof.open(report).families
+    assert {row["family"] for row in rows} == {family.id for family in families}
+    heads = [line for line in text.splitlines() if line.startswith("#")]
+    by_time = sorted(families, key=lambda family: int(family.id[1:]))
+    assert [line.split("  ")[0] for line in heads] == [f"{family.id} {family.label}" for family in by_time]
+
+
+def test_a_family_is_said_once_however_often_it_is_launched(capsys: pytest.CaptureFixture[str]) -> None:
+    report = str(DATA / "launches_same_kernel.ncu-rep.xz")
+    assert main(["occupancy", report]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if line.startswith("#")]
+    assert len(heads) == len(gemmprof.open(report).families) and "the longest of" in heads[0]
 
 
 def test_options_that_a_report_answers_itself_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
