@@ -13,6 +13,7 @@ from gemmprof.analysis.explanation.candidate import SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Fix, TimeModel
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.levers import (
     is_debug_build,
@@ -357,6 +358,10 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     # Look-ups in a table meet in banks whatever its layout, but copies of it do not.
     passes = float(work.data_passes.sum()) if busiest == "l1_data" and work.program is not None else 0.0
     if float((work.shared_wavefronts - work.shared_ideal).sum()) > (1.0 - FULL) * passes > 0.0:
+        return False
+    # Nor is it known that look-ups need a sector for each value: in another order or layout they may share some.
+    asked = float(work.global_sectors.sum()) if busiest in BELOW_L1 and busiest != "dram" else 0.0
+    if asked - float(work.global_ideal.sum()) > (1.0 - FULL) * asked > 0.0:
         return False
     return all(
         model.factor(busiest, one.variant.fix) > FULL

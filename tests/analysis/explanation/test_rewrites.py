@@ -562,6 +562,13 @@ def test_threads_whose_votes_a_barrier_counts_have_work() -> None:
     assert not list(idle_threads(work(study("utf8_checked_a_byte_a_thread")[0])))
 
 
+def test_look_ups_that_fill_l2_are_at_no_limit() -> None:
+    """Four lanes a point share sectors of which each thread looked up its own."""
+    scattered, came = study("spline_gather_thread_per_atom")
+    assert came["four"] > 0.3 and explain(scattered).at_limit is None
+    assert explain(study("sound_pages_gathered")[0]).at_limit is not None
+
+
 def saved(name: str, cause: str) -> dict[str, float]:
     """What the model says of each way to be rid of a study's flaw."""
     launch = work(study(name)[0])
