@@ -75,7 +75,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
     meanwhile. Sums over the block that a loop only adds up are taken once, behind it. Where threads work with one
     another's values round by round, a warp does the block's work: values in registers, a shuffle for each that another
-    thread has, and what depends on no thread once for all values.
+    thread has, and what depends on no thread once for all values. In Triton, where what warps exchange of their sums
+    meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load.
     """
     found = _waits(work)
     if found is None:
