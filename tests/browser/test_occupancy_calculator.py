@@ -284,6 +284,16 @@ def test_it_fits_a_phone_in_light_and_dark(browser: Any, page: Path, scheme: str
     assert browser.console_errors() == []
 
 
+def test_a_phone_shows_all_of_what_is_chosen(browser: Any, page: Path) -> None:
+    browser.viewport(390, 844, phone=True)
+    open_calculator(browser, page)
+    room = browser.script("""const pen = document.createElement('canvas').getContext('2d');
+      return [...document.querySelectorAll('.fields select')].map(select => {
+        pen.font = getComputedStyle(select).font;
+        return select.clientWidth - pen.measureText(select.selectedOptions[0].text).width; });""")
+    assert len(room) == 2 and min(room) > 32, "the arrow and the padding stand beside the text"
+
+
 def test_nothing_is_loaded_from_anywhere(browser: Any, page: Path) -> None:
     open_calculator(browser, page)
     assert browser.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []

@@ -114,10 +114,15 @@ def test_no_label_of_a_figure_covers_its_neighbour(index: Path, browser: Any) ->
     assert len(browser.find_all("section[id^='over-size'] figure svg")) == len(load_recorded_run().ladders)
 
 
-def test_no_table_hides_a_column_on_a_desk(tmp_path: Path, browser: Any) -> None:
-    """Only code may be wider than its box, and the metrics' long names."""
-    render(load_session([DATA / "flaws_precision.ncu-rep.xz"]), tmp_path)
-    for page in sorted(tmp_path.glob("*.html"))[:2]:
+@pytest.mark.parametrize(
+    ("report", "pages"),
+    [("flaws_precision", "*.html"), ("programs/decode", "index.html")],
+    ids=["page", "program"],
+)
+def test_no_table_hides_a_column_on_a_desk(report: str, pages: str, tmp_path: Path, browser: Any) -> None:
+    """Only code may be wider than its box, and the metrics' long names; those of kernels are wrapped."""
+    render(load_session([DATA / f"{report}.ncu-rep.xz"]), tmp_path)
+    for page in sorted(tmp_path.glob(pages))[:2]:
         browser.open(page)
         browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
         for width in (1280, 1440):
