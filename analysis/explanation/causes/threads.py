@@ -32,7 +32,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
-from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike, ways_around
+from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
@@ -100,6 +100,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             f"Share out among the threads what one of them does alone: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most."
             if active[worst] * entry < ALMOST_ALONE
+            else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): {active[worst] * entry:.1f} of "
+            f"{entry:.0f} are active where it costs most, for its last elements."
+            if share(float(lost[_ends_of_rows(work)].sum()), float(lost.sum())) > MOST_LEAVE
             else f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
             "computation."
@@ -139,6 +142,28 @@ def _apart_anew(work: Work) -> Array:
         if anew and not lengths and active[first] > 0.0:
             left[first : last + 1] *= min(1.0, active[first] / active[turn])
     return left
+
+
+def _ends_of_rows(work: Work) -> Mask:
+    """What lanes are parted from by their number and a length that all of their warp have loaded: a row that they walk
+    along together ends.
+    """
+    code, alike, found = work.code, neighbours_alike(work), evaluations(work)
+    loaded = work.where(lambda line: line.is_load and line.space != "constant")
+    counts = work.where(lambda line: line.instruction_class not in FLOATS)
+    inside = np.zeros(len(loaded), dtype=bool)
+    loops = [(loop.first, loop.last, loop.last) for loop in code.loops if work.executed[loop.last]]
+    # The innermost turn around an instruction tells.
+    for first, last, turn in sorted((*ways_around(work), *loops), key=lambda one: one[0] - one[1]):
+        told = code.producers(turn, code.sass[turn].guard)
+        if not found.by_thread[list(told)].any():
+            continue
+        made = list(reached(told, lambda at: () if loaded[at] else code.sources(at)))
+        lengths = [at for at in made if loaded[at]]
+        inside[first : last + 1] = (
+            bool(lengths) and counts[made].all() and all(alike[at] == WARP for at in lengths)
+        )
+    return inside
 
 
 def _in_halves(work: Work) -> Variant | None:

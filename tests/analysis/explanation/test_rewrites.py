@@ -562,6 +562,11 @@ def test_threads_whose_votes_a_barrier_counts_have_work() -> None:
     assert not list(idle_threads(work(study("utf8_checked_a_byte_a_thread")[0])))
 
 
+def test_rows_shorter_than_a_warp_get_fewer_lanes_and_kinds_are_sorted() -> None:
+    assert "fewer lanes" in found("spmv_csr_short_rows", "branch_divergence").change
+    assert "Sort or regroup" in found("hits_shaded_in_the_order_of_pixels", "branch_divergence").change
+
+
 def test_look_ups_that_fill_l2_are_at_no_limit() -> None:
     """Four lanes a point share sectors of which each thread looked up its own."""
     scattered, came = study("spline_gather_thread_per_atom")
