@@ -80,12 +80,14 @@ class KMajor {
         return along_k && reinterpret_cast<std::uintptr_t>(data) % ROW_BYTES == 0 &&
                (rows == 1 || (ld % ROW_BYTES == 0 && ld >= k));
     }
+    // Bytes of a copy's row: whole sectors.
+    static int copied_row(int k) { return round_up(k, 2 * ROW_BYTES); }
     static std::size_t copy_bytes(int rows, int k, const void* data, std::int64_t ld, bool along_k) {
-        return fits(rows, k, data, ld, along_k) ? 0 : std::size_t(rows) * std::size_t(round_up(k, ROW_BYTES));
+        return fits(rows, k, data, ld, along_k) ? 0 : std::size_t(rows) * std::size_t(copied_row(k));
     }
     void take(int rows, int k, const void*& data, std::int64_t& ld, bool along_k, const Workspace& copy,
               cudaStream_t stream) {
-        const std::int64_t to_ld = round_up(k, ROW_BYTES);
+        const std::int64_t to_ld = copied_row(k);
         if (fits(rows, k, data, ld, along_k)) {
             if (rows == 1) ld = to_ld;
             return;

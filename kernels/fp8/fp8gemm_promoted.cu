@@ -11,6 +11,7 @@
 // 3. wgmma reads 8-bit operands with K along their rows only. A row-major and B stored transposed, as torch._scaled_mm
 //    wants them, are taken as they are; other orders are copied first (fp8_operands.cuh).
 // 4. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
+// 5. Rows an odd multiple of 16 bytes apart: even and odd ones come as matrices of their own (SplitRows, fp8_tiles.cuh).
 #include <algorithm>
 #include <type_traits>
 
@@ -44,10 +45,15 @@ struct Tiles {
     }
 };
 
+// `odd_a`, `odd_b`: of operands whose rows are split the odd ones, where the others are the even ones; K then ends where the
+// last step has to reach.
 template <class T, class TILE, class SCALES>
-__device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& map_b,
+__device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& odd_a,
+                                              const CUtensorMap& map_b, const CUtensorMap& odd_b,
                                               const CUtensorMap& map_c, const Tiles& places, int K,
                                               const gemmprof::Output& out, const SCALES& scales) {
+    using Lies = Lying<TILE::split>;
+    static_assert(!TILE::split || (SCALES::promoted && !SCALES::of_blocks), "the last chunks of A are one step's");
     constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks;
     // A warp's reads of scales are its own; all warps of a group multiply as one.
     constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;
@@ -66,13 +72,23 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     const auto copy = [&](int step, int to, int tile_row, int tile_col) {
         const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
         ptx::barrier_expect(barrier, TILE::stage_bytes);
-        ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
-        ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
+        if constexpr (TILE::split) {
+            const int k = step * BK, row = tile_row * (BM / 2), col = tile_col * (TILE::bn / 2);
+            const unsigned b = tile + TILE::a_bytes;
+            ptx::copy_box(tile, &map_a, k, row, barrier);
+            ptx::copy_box(tile + BM / 2 * BK, &odd_a, k - SPLIT_BYTES, row, barrier);
+            ptx::copy_box(b, &map_b, k - SPLIT_AHEAD, col, barrier);
+            ptx::copy_box(b + TILE::bn / 2 * BK, &odd_b, k - SPLIT_BYTES, col, barrier);
+        } else {
+            ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+            ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
+        }
     };
 
     if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
+        if constexpr (TILE::split) ptx::prefetch_map(&odd_a), ptx::prefetch_map(&odd_b);
         if (places.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
@@ -121,10 +137,14 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         const int thread = threadIdx.x % 128;
         typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
         // Starts to multiply the next step's tiles; the stage that they lie in.
+        [[maybe_unused]] SplitRows split(int(threadIdx.x) / 32 * 16);
         const auto issue = [&](float(&to)[COUNT], bool add) {
             ptx::barrier_wait(full + 8 * stage, parity);
             const unsigned a = tiles + stage * TILE::stage_bytes;
-            multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes, add);
+            if constexpr (TILE::split)
+                split.multiply(to, a, a + TILE::a_bytes);
+            else
+                multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes, add);
             const int used = stage;
             advance();
             return used;
@@ -148,6 +168,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             float sums[COUNT];
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) sums[i] = 0.0f;
+            if constexpr (TILE::split) split.clear();
             if constexpr (SCALES::promoted) {
                 // What part holds is added to the sums; `more`: the latest step is multiplied into another.
                 const auto add = [&](float(&part)[COUNT], int used, bool more) {
@@ -168,6 +189,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                     else
                         ptx::wgmma_wait<0>();
                     ptx::pin(part);
+                    if constexpr (TILE::split) split.pin();
                     release(used);
 #pragma unroll
                     for (int i = 0; i < COUNT; ++i)
@@ -214,12 +236,12 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             int tile_row, tile_col;
             places.place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
-            if constexpr (SCALES::of_rows)
-                scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
+            if constexpr (TILE::split) SplitRows::pair_up(sums);
+            if constexpr (SCALES::of_rows) scale_sums<Lies>(sums, scales, out, row + Lies::row(), col + Lies::column());
             if (places.bulk)
-                store_boxes<T>(sums, ring, &map_c, row, col, out.alpha);
+                store_boxes<T, Lies>(sums, ring, &map_c, row, col, out.alpha);
             else
-                store_pairs<T>(sums, row, col, out);
+                store_pairs<T, Lies>(sums, row, col, out);
         }
         ring.drain();
     }
@@ -229,7 +251,7 @@ template <class T, class TILE>
 __global__ void __launch_bounds__(THREADS, 1)
     fp8gemm_promoted(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                      const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out) {
-    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, OneScale());
+    compute_tiles<T, TILE>(map_a, map_a, map_b, map_b, map_c, places, K, out, OneScale());
 }
 
 // The same with a scale each of rows and columns, or of blocks.
@@ -237,7 +259,15 @@ template <class T, class TILE, class SCALES>
 __global__ void __launch_bounds__(THREADS, 1)
     fp8_scaled(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out, SCALES scales) {
-    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, scales);
+    compute_tiles<T, TILE>(map_a, map_a, map_b, map_b, map_c, places, K, out, scales);
+}
+
+template <class T, class TILE, class SCALES>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8_split(const __grid_constant__ CUtensorMap even_a, const __grid_constant__ CUtensorMap odd_a,
+              const __grid_constant__ CUtensorMap even_b, const __grid_constant__ CUtensorMap odd_b,
+              const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out, SCALES scales) {
+    compute_tiles<T, TILE>(even_a, odd_a, even_b, odd_b, map_c, places, K, out, scales);
 }
 
 // Of each tile two kernels, by the 16-bit type of C; where that is float32, either does. The first is what large
@@ -250,6 +280,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(WIDER, fp8gemm_promoted, Wider, shared_bytes, "176 columns")                                                    \
     X(LEAN, fp8gemm_promoted, Lean, shared_bytes, "112 columns")                                                      \
     X(LEANER, fp8gemm_promoted, Leaner, shared_bytes, "96 columns")                                                   \
+    X(SPLIT_SQUARE, fp8_split, SplitSquare, shared_bytes, "128 columns, split rows", , OneScale)                      \
+    X(SPLIT_NARROW, fp8_split, SplitNarrow, shared_bytes, "64 columns, split rows", , OneScale)                       \
     X(SHARED_SQUARE, fp8gemm_shared, Square, needed_bytes, "shared, 128 columns")                                     \
     X(SHARED_NARROW, fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns")                                      \
     X(SHARED_SLIM, fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns")                                          \
@@ -260,6 +292,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(ROWS_WIDER, fp8_scaled, Wider, shared_bytes, "176 columns, rows scaled", , RowScales)                           \
     X(ROWS_LEAN, fp8_scaled, Lean, shared_bytes, "112 columns, rows scaled", , RowScales)                             \
     X(ROWS_LEANER, fp8_scaled, Leaner, shared_bytes, "96 columns, rows scaled", , RowScales)                          \
+    X(ROWS_SPLIT_SQUARE, fp8_split, SplitSquare, shared_bytes, "128 columns, split rows, rows scaled", , RowScales)   \
+    X(ROWS_SPLIT_NARROW, fp8_split, SplitNarrow, shared_bytes, "64 columns, split rows, rows scaled", , RowScales)    \
     X(ROWS_SHARED_SQUARE, fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales)   \
     X(ROWS_SHARED_NARROW, fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales)    \
     X(ROWS_SHARED_SLIM, fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales)        \
@@ -319,9 +353,11 @@ struct TileFacts {
 };
 constexpr TileFacts tiles[TILES] = {
     {Wide::bn, 70.0}, {Square::bn, 47.0}, {Narrow::bn, 33.0}, {Between::bn, 61.5}, {Wider::bn, 65.5}, {Lean::bn, 46.0},
-    {Leaner::bn, 44.0}, {Square::bn, 0.0}, {Narrow::bn, 0.0}, {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0},
+    {Leaner::bn, 44.0}, {SplitSquare::bn, 66.0}, {SplitNarrow::bn, 42.0}, {Square::bn, 0.0}, {Narrow::bn, 0.0},
+    {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0},
 };
 
+constexpr bool splits_rows(int tile) { return tile == SPLIT_SQUARE || tile == SPLIT_NARROW; }
 constexpr bool shares_k(int tile) { return tile >= FIRST_SHARED && tile < FIRST_FAST; }
 
 template <class SCALES>
@@ -357,6 +393,14 @@ int readers_of_b(const gemmprof::Gemm& g, const Choice& choice) {
 // Whether A has fewer rows than a tile.
 bool few_rows(const gemmprof::Gemm& g) { return g.m < BM && g.m < g.n; }
 
+// Whether every other row of both operands begins in the middle of a sector. Few rows wait for memory in any case.
+bool in_mid_sector(const gemmprof::Gemm& g) {
+    const auto half = [](const void* data, std::int64_t ld) {
+        return reinterpret_cast<std::uintptr_t>(data) % (2 * SPLIT_BYTES) == 0 && ld % (2 * SPLIT_BYTES) == SPLIT_BYTES;
+    };
+    return !few_rows(g) && g.m > 1 && g.n > 1 && half(g.a, g.lda) && half(g.b, g.ldb);
+}
+
 // Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, and the times
 // of 240 products of few rows (docs/fastest_fp8.md). A round takes the time of its steps, all together that of the
 // operands on their way from memory: more where they pass L2 as what is read again does, and drive what others wrote
@@ -366,12 +410,15 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
     constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793;
     constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
     constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.57;
+    constexpr double SPLIT_ROW = 0.0055;  // that the copy engine takes for a row that begins in the middle of a sector
     constexpr double STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
     const TileFacts& tile = tiles[choice.tile];
     const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
     const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
-    const double step = shared ? STEP + STEP_COLUMN * tile.columns : RELATIVE_STEP * tile.relative_time;
+    const double step = !shared ? RELATIVE_STEP * tile.relative_time
+                        : std::max(STEP + STEP_COLUMN * tile.columns,
+                                   in_mid_sector(g) ? SPLIT_ROW * (BM + tile.columns) / 2 : 0.0);
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
     const double computed = rounds * steps * step;
     const double moved = bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory);
@@ -390,11 +437,12 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
 // `fast`: the tensor cores may keep the sums.
 Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
     const double memory = gemmprof::memory_speed(device);
-    const bool swapped = few_rows(g);
+    const bool swapped = few_rows(g), split = !of_blocks && in_mid_sector(g);
     Choice best;
     double least = 1e300;
     for (int tile = 0; tile < TILES; ++tile) {
         if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
+        if (splits_rows(tile) != split) continue;
         const double time = swapped ? expected_time(g, {tile}, sms, memory)
                                     : double((tiles_of(g, {tile}) + sms - 1) / sms) * tiles[tile].relative_time;
         if (time < least) best.tile = tile, least = time;
@@ -441,16 +489,29 @@ cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, const SCA
     const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
                       reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
     const int bn = tiles[tile].columns;
-    CUtensorMap maps[3] = {};
-    if (cudaError_t error = gemmprof::describe(maps[0], g.a, g.m, g.k, g.lda, BK, BM, 1)) return error;
-    if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn, 1)) return error;
+    CUtensorMap a[2] = {}, b[2] = {}, c = {};
+    // Of every `apart`-th row one, from `first` on.
+    const auto rows_of = [&](CUtensorMap& map, const void* data, int rows, std::int64_t ld, int box, int first,
+                             int apart) {
+        return gemmprof::describe(map, static_cast<const char*>(data) + first * ld, (rows - first + apart - 1) / apart,
+                                  g.k, ld * apart, BK, box / apart, 1);
+    };
+    const int apart = splits_rows(tile) ? 2 : 1;
+    for (int first = 0; first < apart; ++first) {
+        if (cudaError_t error = rows_of(a[first], g.a, g.m, g.lda, BM, first, apart)) return error;
+        if (cudaError_t error = rows_of(b[first], g.b, g.n, g.ldb, bn, first, apart)) return error;
+    }
     if (bulk)
-        if (cudaError_t error = gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
+        if (cudaError_t error = gemmprof::describe(c, g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
     const Tiles places = {gemmprof::ceil_div(g.m, BM), gemmprof::ceil_div(g.n, bn), bulk};
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
     const unsigned blocks = unsigned(count < sms ? count : sms);
-    return gemmprof::launch_kernel(kernel_for<SCALES>(g, tile), blocks, 1, stream, maps[0], maps[1], maps[2], places,
-                                   g.k, gemmprof::output_of(g), scales);
+    const gemmprof::KernelFacts& kernel = kernel_for<SCALES>(g, tile);
+    if (splits_rows(tile))
+        return gemmprof::launch_kernel(kernel, blocks, 1, stream, a[0], a[1], b[0], b[1], c, places,
+                                       g.k + SPLIT_AHEAD, gemmprof::output_of(g), scales);
+    return gemmprof::launch_kernel(kernel, blocks, 1, stream, a[0], b[0], c, places, g.k, gemmprof::output_of(g),
+                                   scales);
 }
 
 template <class SCALES>
