@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from called_stages import CALLED, as_noted
-from scale import few
+from scale import CAMPAIGN
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +21,14 @@ def nvcc() -> None:
         pytest.skip("no C++ compiler, which nvcc needs")
 
 
-@pytest.fixture(scope="session", params=few(["sm_90", "every architecture"], ["sm_90"]))
+EVERY = pytest.param("every architecture", marks=pytest.mark.campaign)
+
+
+@pytest.fixture(scope="session", params=[EVERY] if CAMPAIGN else ["sm_90"])
 def built(nvcc, request):
     """Stages that tests call and those that are not what the tables' lines were made from, compiled for one
-    architecture and linked with this environment's torch; in the campaign all, for every architecture.
+    architecture and linked with this environment's torch; in the campaign all, for every architecture, and that alone:
+    two builds of an operator cannot be loaded into one process.
     """
     pytest.importorskip("torch")
     from gemmprof.gpu.arch import BUILT

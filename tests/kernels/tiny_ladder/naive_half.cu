@@ -1,9 +1,21 @@
 // Stage 1, naive: one thread computes one element of C, from operands of 16 bits. The smallest ladder that tests build.
+#include <type_traits>
+
 #include "half.cuh"
 
 static_assert(BLOCK * BLOCK <= 1024, "a block has BLOCK x BLOCK threads, and at most 1024");
 
 namespace GEMMPROF_STAGE {
+
+// alpha * sum + beta * C in float, rounded once; beta = 0 means that C is not read.
+template <class Out>
+__device__ __forceinline__ void store_as(Out* c, float sum, float alpha, float beta) {
+    const float value = alpha * sum;
+    if constexpr (std::is_same_v<Out, float>)
+        *c = beta == 0.0f ? value : value + beta * *c;
+    else
+        *c = gemmprof::from_float<Out>(beta == 0.0f ? value : value + beta * gemmprof::to_float(*c));
+}
 
 template <class In, class Out>
 __global__ void hgemm_naive(int M, int N, int K, float alpha, const In* __restrict__ A, std::int64_t lda,
@@ -14,7 +26,7 @@ __global__ void hgemm_naive(int M, int N, int K, float alpha, const In* __restri
     if (row >= M || col >= N) return;
     float sum = 0.0f;
     for (int i = 0; i < K; ++i) sum += gemmprof::to_float(A[row * lda + i]) * gemmprof::to_float(B[i * ldb + col]);
-    gemmprof::store_as(C + row * ldc + col, sum, alpha, beta);
+    store_as(C + row * ldc + col, sum, alpha, beta);
 }
 
 template <class In, class Out>
@@ -30,17 +42,13 @@ const gemmprof::KernelFacts kernels[] = {
     kernel_of<__nv_bfloat16, float>("bfloat16 to float32"),
 };
 
-struct Run {
-    const gemmprof::Gemm& gemm;
-    cudaStream_t stream;
-    template <class In, class Out>
-    cudaError_t operator()() const {
-        return gemmprof::launch_kernel(kernel_of<In, Out>(""), gemm, stream);
-    }
-};
-
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
-    return gemmprof::with_half_types(gemm, Run{gemm, stream});
+    const bool wide = gemm.c_dtype == gemmprof::Dtype::kFloat32;
+    if (gemm.dtype == gemmprof::Dtype::kFloat16)
+        return wide ? gemmprof::launch_kernel(kernel_of<__half, float>(""), gemm, stream)
+                    : gemmprof::launch_kernel(kernel_of<__half, __half>(""), gemm, stream);
+    return wide ? gemmprof::launch_kernel(kernel_of<__nv_bfloat16, float>(""), gemm, stream)
+                : gemmprof::launch_kernel(kernel_of<__nv_bfloat16, __nv_bfloat16>(""), gemm, stream);
 }
 
 }  // namespace GEMMPROF_STAGE
