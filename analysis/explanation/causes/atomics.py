@@ -37,6 +37,8 @@ BEFORE = 4.0
 # Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
 DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
+FENCE = "membar"  # the warps' state
+FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -58,8 +60,30 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
     different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
     once a block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and
-    lanes do not meet, whoever owns a target adds up in registers and stores once.
+    lanes do not meet, whoever owns a target adds up in registers and stores once. Fences that order atomics whose
+    value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
     """
+    found, relaxed = tuple(_fewer(work)), _relaxed(work)
+    if relaxed is None:
+        yield from found
+    elif found:
+        yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
+    else:
+        fences = _ordering(work)
+        yield Candidate(
+            cause="global_atomics",
+            variants=(relaxed,),
+            change=relaxed.change,
+            evidence=(
+                of_the_instructions(work, "fences around atomics", float(work.executed[fences].sum())),
+                *evidence(work, metrics.stalled_per_issue(FENCE)),
+            ),
+            attributed=np.where(fences, work.executed, 0.0),
+        )
+
+
+def _fewer(work: Work) -> Iterator[Candidate]:
+    """The ways to make fewer of them."""
     atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
     if not atomics.any():
         return
@@ -109,6 +133,41 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+    )
+
+
+def _ordering(work: Work) -> Mask:
+    """Fences that a compiler puts before an atomic of which nobody takes the value, and what empties L1 behind it: the
+    order is acquire and release (Triton's default) and not relaxed. A fence of the program's own is another one.
+    """
+    sass, found = work.sass, np.zeros(len(work.sass), dtype=bool)
+    for at in np.flatnonzero(work.executed > 0).tolist():
+        if not (sass[at].is_atomic and sass[at].space == "global" and sass[at].operands[:2] == ("PT", "RZ")):
+            continue
+        first = at
+        while first and sass[first - 1].opcode in FENCES:
+            first -= 1
+        if sass[first].opcode == "MEMBAR" and "ALL" in sass[first].modifiers:
+            found[first:at] = True
+            found[at + 1 : at + 2] = sass[at + 1].opcode == "CCTL"
+    return found
+
+
+def _relaxed(work: Work) -> Variant | None:
+    """Atomics in relaxed order: no warp waits until all that it stored before can be seen."""
+    fences = _ordering(work)
+    if not fences.any():
+        return None
+    keep = keep_of(work)
+    keep[fences] = 0.0
+    return Variant(
+        "relaxed order",
+        Fix(keep=keep, reasons={FENCE: 0.0}),
+        change=(
+            'Give atomics the relaxed order (Triton: sem="relaxed"; cuda::memory_order_relaxed), unless another block '
+            "reads in this launch what was stored before them: each waits now until all of its warp's stores are seen."
+        ),
+        plain=True,
     )
 
 
