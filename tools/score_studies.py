@@ -54,7 +54,7 @@ BLIND, *SEEN = (DATA / name for name in reversed(SETS))
 """Studies recorded to be judged at first sight; and those that were that in their turn, by which detectors have been
 judged since.
 """
-HALVED = (DATA / "blind10",)
+HALVED = (DATA / "blind12", DATA / "blind10")
 """Of these one half may be looked at, which a hash of their names chose."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
@@ -368,7 +368,8 @@ def unopened(study: str) -> bool:
 def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> list[str]:
     """What rules that were changed with one half of the set in sight brought on the other."""
     text = [
-        "Rules were changed since with half of these studies in sight (chosen by a hash of their names). Of the other",
+        "Since then those who change rules may look at one half of these studies (chosen by a hash of their names). Of "
+        "the other",
         "half only sums have been looked at: it tells what carries over.",
         "",
         f"| | {' | '.join(f'{card.upper()}, first sight | {card.upper()}, today' for card in first)} |",
@@ -648,22 +649,24 @@ def section() -> list[str]:
         first[folder] = {
             path.name: load(path / FIRST_SIGHT, Judged) for path in cards if (path / FIRST_SIGHT).exists()
         }
-    h200 = figures(first[BLIND]["h200"])
-    h100 = figures(first[BLIND]["h100"]) if "h100" in first[BLIND] else None
+    card, *others = first[BLIND]
+    shown = figures(first[BLIND][card])
+    other = figures(first[BLIND][others[0]]) if others else {}
     error, skill = "mean error against the nearer fix, points", "skill against the best constant"
     right, inside = "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval"
-    recorded = json.loads((BLIND / "h200" / "studies.json").read_text("utf-8"))["studies"]
-    failed = len({one.study for one in first[BLIND]["h200"] if one.first == FAILED})
-    out = sum(bool(study["fixes"]) for study in recorded) - int(h200["studies"])
+    recorded = json.loads((BLIND / card / "studies.json").read_text("utf-8"))["studies"]
+    failed = len({one.study for one in first[BLIND][card] if one.first == FAILED})
+    out = sum(bool(study["fixes"]) for study in recorded) - int(shown["studies"])
 
     def beside(name: str, before: str = "") -> str:
-        return f" ({before}{h100[name]})" if h100 else ""
+        return f" ({before}{other[name]})" if other else ""
 
+    elsewhere = f"{other['studies']} of them on an {others[0].upper()}: " if other else ""
     return [
-        f"**On {h200['studies']} kernels as people write them, seen for the first time: {h200[error]} points mean "
-        f"error{beside(error, (h100 or h200)['studies'] + ' of them on an H100: ')}, "
-        f"skill {h200[skill]}{beside(skill)}, first cause right on {h200[right]}{beside(right)}, "
-        f"{h200[inside]} of the outcomes inside "
+        f"**On {shown['studies']} kernels as people write them, seen for the first time on an {card.upper()}: "
+        f"{shown[error]} points mean error{beside(error, elsewhere)}, "
+        f"skill {shown[skill]}{beside(skill)}, first cause right on {shown[right]}{beside(right)}, "
+        f"{shown[inside]} of the outcomes inside "
         f"the interval{beside(inside)}.**",
         "",
         "These are *studies* ([corpus.md](corpus.md#studies)): one flaw, two or three ways to remove it, written and "
@@ -680,17 +683,17 @@ def section() -> list[str]:
         "",
         *table(first[BLIND], today[BLIND]),
         "",
-        "Rules were changed since, but nobody who writes them has looked at one of these kernels: sums alone were "
-        "asked for. What is told of them today,",
-        f"and of the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below), is what the next "
-        "kernel may expect.",
+        *halves(first[BLIND], today[BLIND]),
+        "",
+        f"What is told today of the other halves of {' and '.join(f'`{folder.name}`' for folder in HALVED)} (below) is "
+        "what the next kernel may expect.",
         "",
         *taken_by_others(today),
         "",
-        "Where the error lies, at first sight on the H200; *too low* and *too high* count predictions more than 10 "
-        "points off:",
+        f"Where the error lies, at first sight on the {card.upper()}; *too low* and *too high* count predictions more "
+        "than 10 points off:",
         "",
-        *where(first[BLIND]["h200"]),
+        *where(first[BLIND][card]),
         "",
         "## Calibration",
         "",
@@ -727,7 +730,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--data", type=Path, default=BLIND / "h200", help="folder with studies.json and the reports"
+        "--data", type=Path, default=DATA / "blind11" / CARD, help="folder with studies.json and the reports"
     )
     parser.add_argument("--model", action="store_true", help="what the time model alone says, to learn from")
     parser.add_argument(
