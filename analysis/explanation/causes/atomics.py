@@ -149,7 +149,7 @@ def _ordering(work: Work) -> Mask:
             first -= 1
         if sass[first].opcode == "MEMBAR" and "ALL" in sass[first].modifiers:
             found[first:at] = True
-            found[at + 1 : at + 2] = sass[at + 1].opcode == "CCTL"
+            found[at + 1 : at + 2] = [line.opcode == "CCTL" for line in sass[at + 1 : at + 2]]
     return found
 
 
