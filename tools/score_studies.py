@@ -623,7 +623,7 @@ def taken_by_others(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
                     (another if len(kernels) > 1 else same).append(error)
     means = [f"{100 * statistics.fmean(errors):.1f}" if errors else "–" for errors in (another, same)]
     return [
-        f"A side is timed whole and predicted from its first launch; {several} fixes are several launches. Of torch's "
+        f"A side is timed whole and predicted from its first launch (fixes of several launches: {several}). Of torch's "
         f"operators {len(another)} of {len(another) + len(same)} fixes",
         "(an argument or a layout is all that their owner can change) take another kernel of the library, of which the "
         "flawed one's report says nothing: there the error over",
