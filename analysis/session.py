@@ -128,6 +128,11 @@ class Session:
         return families([kernel.profile for kernel in self.kernels], self.census)
 
     @cached_property
+    def ids(self) -> dict[int, str]:
+        """The id of each launch's family, `#3`, by the launch's position."""
+        return {member: family.id for family in self.by_time for member in family.members}
+
+    @cached_property
     def families(self) -> tuple[Family, ...]:
         """The same, each with what saves most, the most to gain first; without those of reports that are damaged."""
         return by_gain(self._explained(self.by_time))
@@ -149,11 +154,10 @@ class Session:
         """Where the time of all launches goes and what to change first; the longest families are explained for it."""
         from gemmprof.analysis.whole.overall import Program
 
-        of = {member: family.id for family in self.by_time for member in family.members}
         return Program(
             [kernel.profile for kernel in self.kernels],
             lambda: self._explained(self._longest()),
-            of.__getitem__,
+            self.ids.__getitem__,
             self.trace,
         )
 

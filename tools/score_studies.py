@@ -130,6 +130,11 @@ class Judged:
         return self.low - SLACK <= max(0.0, self.came) <= self.high + SLACK
 
 
+def recordings(folder: Path) -> list[Path]:
+    """The recordings of a set, one a card, that of the H200 first."""
+    return [path.parent for path in sorted(folder.glob("*/studies.json"), reverse=True)]
+
+
 @cache
 def reports(folder: Path) -> Path:
     """Where a recording's reports lie: beside studies.json, or unpacked from what the recordings of a set share.
@@ -644,7 +649,7 @@ def section() -> list[str]:
     today: dict[Path, dict[str, list[Judged]]] = {}
     first: dict[Path, dict[str, list[Judged]]] = {}
     for folder in (BLIND, *SEEN):
-        cards = [path.parent for path in sorted(folder.glob("*/studies.json"), reverse=True)]
+        cards = recordings(folder)
         today[folder] = {path.name: judged(path) for path in cards}
         first[folder] = {
             path.name: load(path / FIRST_SIGHT, Judged) for path in cards if (path / FIRST_SIGHT).exists()
@@ -730,7 +735,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--data", type=Path, default=DATA / "blind11" / CARD, help="folder with studies.json and the reports"
+        "--data", type=Path, default=recordings(BLIND)[0], help="folder with studies.json and the reports"
     )
     parser.add_argument("--model", action="store_true", help="what the time model alone says, to learn from")
     parser.add_argument(

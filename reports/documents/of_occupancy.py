@@ -187,8 +187,9 @@ def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
 
 def profiled(session: Session) -> LaunchesDocument:
     """Every launch of some reports; null stands for what was not collected."""
-    of = {member: family.id for family in session.by_time for member in family.members}
-    return LaunchesDocument(tuple(_launch(kernel, of[at]) for at, kernel in enumerate(session.kernels)))
+    return LaunchesDocument(
+        tuple(_launch(kernel, session.ids[at]) for at, kernel in enumerate(session.kernels))
+    )
 
 
 def _launch(kernel: KernelAnalysis, family: str) -> LaunchPart | NotCollectedPart:

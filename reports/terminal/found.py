@@ -70,9 +70,11 @@ def progress(done: int, total: int, seconds_left: float) -> str:
 def summary(done: Update) -> Iterator[str]:
     """What the reading did, and which reports could not be read."""
     if done.read or done.removed:
-        fast = done.read > done.seconds > 1
-        speed = f", {done.read / done.seconds:.0f} a second" if fast else f" in {done.seconds:.0f} s"
-        speed = speed if done.seconds > 1 else ""
+        speed = ""
+        if done.read > done.seconds > 1:
+            speed = f", {done.read / done.seconds:.0f} a second"
+        elif done.seconds > 1:
+            speed = f" in {done.seconds:.0f} s"
         yield f"{counted(done.read, 'report')} read{speed}, {done.kept:,} unchanged, {done.removed:,} gone"
     for path, error in done.errors[:MOST_ERRORS]:
         yield one_line(f"not read: {path}: {error.splitlines()[0] if error else ''}")

@@ -28,13 +28,13 @@ def training() -> Session:
 
 
 @pytest.fixture(scope="module")
-def counted() -> Session:
-    """The same step without its instructions."""
+def whole() -> Session:
+    """The same step, all of it read at once."""
     return load_session([TRAINING])
 
 
-def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(counted: Session) -> None:
-    session = counted
+def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(whole: Session) -> None:
+    session = whole
     found = session.families
     assert sorted(position for family in found for position in family.members) == list(range(100))
     assert len({family.name for family in found}) == 39
@@ -51,8 +51,8 @@ def test_every_launch_is_in_one_family_and_the_shares_make_the_whole(counted: Se
     assert sum(family.worst is not None for family in found) > 8
 
 
-def test_the_order_is_by_gain_and_the_ids_by_time(counted: Session) -> None:
-    session = counted
+def test_the_order_is_by_gain_and_the_ids_by_time(whole: Session) -> None:
+    session = whole
     # What is not worth a line of the whole time does not go before what takes longer.
     gains = [family.leading_ns for family in session.families]
     assert gains == sorted(gains, reverse=True) and gains[0] > 0.0

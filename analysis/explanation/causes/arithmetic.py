@@ -317,10 +317,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     if float(less[loads].sum()) > LITTLE * work.total_executed:
         return "redundant_loads", variant
     # What no thread decides runs on the uniform datapath, which knows whole numbers alone.
-    integers = work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
-    return "integer_arithmetic" if 2.0 * float(less[integers].sum()) > float(
-        less.sum()
-    ) else "expensive_math", variant
+    return _kind(work, less), variant
 
 
 @once
@@ -357,7 +354,7 @@ def alike_in_blocks(work: Work) -> tuple[str, Variant] | None:
         ),
         plain=True,
     )
-    return _kind(work, values, keep, less), variant
+    return _kind(work, work.executed * (1.0 - keep) * values), variant
 
 
 @once
@@ -402,14 +399,13 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
         ),
         plain=True,
     )
-    return _kind(work, again, keep, less), variant
+    return _kind(work, work.executed * (1.0 - keep) * again), variant
 
 
-def _kind(work: Work, values: Mask, keep: Array, less: float) -> str:
-    """The cause that work which goes away is told under: integers where they are most of it."""
-    integers = values & work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
-    whole = float((work.executed * (1.0 - keep))[integers].sum())
-    return "integer_arithmetic" if 2.0 * whole > less else "expensive_math"
+def _kind(work: Work, gone: Array) -> str:
+    """The cause that these executions, which go away, are told under: integers where they are most of them."""
+    integers = work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
+    return "integer_arithmetic" if 2.0 * float(gone[integers].sum()) > float(gone.sum()) else "expensive_math"
 
 
 def _handed_on(work: Work, inside: Mask, outer: flow.Loop) -> bool:

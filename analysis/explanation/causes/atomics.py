@@ -63,13 +63,13 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     lanes do not meet, whoever owns a target adds up in registers and stores once. Fences that order atomics whose
     value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
     """
-    found, relaxed = tuple(_fewer(work)), _relaxed(work)
-    if relaxed is None:
+    found, fences = tuple(_fewer(work)), _ordering(work)
+    if not fences.any():
         yield from found
-    elif found:
-        yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
-    else:
-        fences = _ordering(work)
+        return
+    relaxed = _relaxed(work, fences)
+    yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
+    if not found:
         yield Candidate(
             cause="global_atomics",
             variants=(relaxed,),
@@ -153,11 +153,8 @@ def _ordering(work: Work) -> Mask:
     return found
 
 
-def _relaxed(work: Work) -> Variant | None:
+def _relaxed(work: Work, fences: Mask) -> Variant:
     """Atomics in relaxed order: no warp waits until all that it stored before can be seen."""
-    fences = _ordering(work)
-    if not fences.any():
-        return None
     keep = keep_of(work)
     keep[fences] = 0.0
     return Variant(

@@ -259,8 +259,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     if steps is None or warps == 1:
         return
     ran = work.executed > 0
-    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    lanes = work.threads if switched is None else switched
+    lanes = work.switched_on
     stores = work.where(_writes_shared)
     met = WARP * float(work.executed[steps & waits.bars].sum())
     if 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:

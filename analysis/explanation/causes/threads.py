@@ -595,9 +595,7 @@ def _value_by_value(work: Work) -> Candidate | None:
             handed_on = [at for at in code.carried(loop) if code.sass[at].instruction_class in MATH_CLASSES]
             carried[handed_on] = True
     stores, loads = stores & inside, work.global_loads & ran & inside
-    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    lanes = work.threads if switched is None else switched
-    single = bool((lanes[stores] <= ALMOST_ALONE * work.executed[stores]).all())
+    single = bool((work.switched_on[stores] <= ALMOST_ALONE * work.executed[stores]).all())
     if (
         2.0 * float(work.executed[inside].sum()) < work.total_executed
         or found.alike[loads].all()

@@ -266,6 +266,12 @@ class Work:
         )
 
     @property
+    def switched_on(self) -> Array:
+        """Threads of each instruction that its predicate lets pass; the active ones where that was not counted."""
+        counted = self.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+        return self.threads if counted is None else counted
+
+    @property
     def global_loads(self) -> Mask:
         """Loads from global memory."""
         return self.where(lambda line: line.is_load and line.space == "global")
