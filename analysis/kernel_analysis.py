@@ -94,18 +94,13 @@ def _analyses_by_name() -> dict[str, Analysis]:
 
 @dataclass(frozen=True, slots=True)
 class KernelAnalysis:
-    """Everything that gemmprof has to say about one profiled launch; what is not looked at costs nothing.
+    """Everything that gemmprof has to say about one profiled launch; what is not looked at costs nothing."""
 
-    Attributes:
-        profile: the launch as the report holds it.
-        results: result of each analysis by its ``NAME``, in the order of `analyses`; `NotCollected` where the
-            report lacks the metrics.
-        slimmed: True where the profile's instance values were dropped after the analyses, to save memory.
-    """
-
-    profile: KernelProfile
+    profile: KernelProfile  # the launch as the report holds it
+    # result of each analysis by its ``NAME``, in the order of `analyses`; `NotCollected` where the report lacks the
+    # metrics
     results: Mapping[str, Any] = field(repr=False)
-    slimmed: bool = False
+    slimmed: bool = False  # the profile's instance values were dropped after the analyses, to save memory
     _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:

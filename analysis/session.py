@@ -376,7 +376,9 @@ def _find(inputs: Sequence[Path]) -> _Found:
             for name in dict.fromkeys(result.report for result in run.results if result.report is not None):
                 try:
                     report = run.report_path(name)
-                    _check(run, name, report)
+                    if (kept := run.reports.get(name)) is not None:
+                        with open_frame(report) as frame:
+                            check(report, kept, record_of(frame.read, frame.size))
                     found.reports.append(_Report(report, name, run))
                 except GemmprofError as error:
                     found.failures.append(error)
@@ -391,15 +393,6 @@ def _place(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
         return path
-
-
-def _check(run: Run, name: str, report: Path) -> None:
-    """Look whether the report is the one that the run collected; ReportError if it is another one, and not trusted."""
-    kept = run.reports.get(name)
-    if kept is None:
-        return
-    with open_frame(report) as frame:
-        check(report, kept, record_of(frame.read, frame.size))
 
 
 def _select(

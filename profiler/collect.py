@@ -26,7 +26,7 @@ from gemmprof.model import RunInfo, Stage, StageRecord, StageResult
 from gemmprof.profiler.here import HERE, Here
 from gemmprof.profiler.job import collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
-from gemmprof.profiler.measuring import Measuring, measuring_work
+from gemmprof.profiler.measuring import measure, measuring_work
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.settings import Settings, differences
 from gemmprof.profiler.site import Machine
@@ -122,16 +122,15 @@ class Collection:
         keeper.progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
         work = measuring_work(keeper.settings)
         with self._site.places(work, keeper.progress, (keeper.lock,)) as places:
-            measuring = Measuring(keeper, places)
-            measuring.do("verify")
+            measure(keeper, places, "verify")
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
             if not (waiting and profile and places.leave(machine.gpu.card)):
-                measuring.do("time")
+                measure(keeper, places, "time")
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))
             with ThreadPoolExecutor(1) as beside:
-                timing = beside.submit(measuring.do, "time")
+                timing = beside.submit(measure, keeper, places, "time")
                 try:
                     self._profiling.do()
                 except GemmprofError:

@@ -42,80 +42,70 @@ def measuring_work(settings: Settings) -> Work:
     )
 
 
-class Measuring:
-    """Verifies and times what the run lacks."""
+def measure(keeper: Keeper, places: Places, part: Literal["verify", "time"]) -> None:
+    """Verify what is not verified, or time what is not timed.
 
-    def __init__(self, keeper: Keeper, places: Places) -> None:
-        self._keeper = keeper
-        self._places = places
+    Raises:
+        Interrupted: Ctrl-C; what was begun is finished and kept.
+        DeviceError: no GPU is left.
+    """
+    asked: dict[Future[Answer], Task] = {}
+    for task in keeper.unmeasured():
+        if task.verify if part == "verify" else task.time and not task.verify:
+            record = {"part": part, "stage": task.stage, "problem": dataclasses.asdict(task.problem)}
+            asked[places.submit(Request(record, seconds_for(task.problem)))] = task
+    told, lost = False, None
+    pending = set(asked)
+    with counted_interrupts() as interrupts:
+        while pending:
+            if interrupts and not told:
+                keeper.tell_interrupt()
+            if keeper.stopping.is_set() and not told:
+                told = True
+                places.cancel_waiting()
+            if len(interrupts) > 1 or keeper.leaving.is_set():
+                raise Interrupted
+            done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                lost = _take(keeper, part, asked[future], future, several=places.width > 1) or lost
+    if told:
+        raise Interrupted
+    if lost is not None:
+        raise lost
 
-    def do(self, part: Literal["verify", "time"]) -> None:
-        """Verify what is not verified, or time what is not timed.
 
-        Raises:
-            Interrupted: Ctrl-C; what was begun is finished and kept.
-            DeviceError: no GPU is left.
-        """
-        missing = self._keeper.unmeasured()
-        tasks = [
-            task for task in missing if (task.verify if part == "verify" else task.time and not task.verify)
-        ]
-        asked = {self._places.submit(_request(part, task)): task for task in tasks}
-        told, lost = False, None
-        pending = set(asked)
-        with counted_interrupts() as interrupts:
-            while pending:
-                if interrupts and not told:
-                    self._keeper.tell_interrupt()
-                if self._keeper.stopping.is_set() and not told:
-                    told = True
-                    self._places.cancel_waiting()
-                if len(interrupts) > 1 or self._keeper.leaving.is_set():
-                    raise Interrupted
-                done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
-                for future in done:
-                    lost = self._take(part, asked[future], future) or lost
-        if told:
-            raise Interrupted
-        if lost is not None:
-            raise lost
-
-    def _take(self, part: str, task: Task, future: Future[Answer]) -> GemmprofError | None:
-        """Keep what came of a part of a task; returns the error that leaves no GPU for it."""
-        try:
-            answer = future.result()
-        except NotBegun:
-            return None
-        except DeviceError as error:
-            return error
-        keeper, key, record = self._keeper, task.key, answer.record
-        label = keeper.label(key)
-        where = f" ({answer.card.label})" if self._places.width > 1 else ""
-        if answer.status == CRASHED:
-            keeper.fail(key, "measure", f"the program ended: {record.get('detail', '')}{where}")
-        elif answer.status == "timed":
-            timing = dataclasses.replace(Timing(**record["timing"]), card=answer.card)
-            keeper.keep(key, timing=timing)
-            rate = f"{timing.tflops(task.problem):.2f} TFLOP/s" if task.problem.flops else "no arithmetic"
-            keeper.progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}{where}")
-        elif answer.status == "verified":
-            verification = dataclasses.replace(Verification(**record["verification"]), card=answer.card)
-            failure = None if verification.passed else f"verification: {verification.detail}"
-            keeper.keep(key, verification=verification, failure=failure)
-            keeper.progress.done(
-                f"verify {label}: FAILED, {verification.detail}{where}"
-                if failure
-                else f"verify {label}: relative error {verification.relative_error:.1e} "
-                f"(allowed {verification.tolerance:.1e}){where}"
-            )
-        else:
-            keeper.fail(key, part, str(record.get("detail", "")))
+def _take(
+    keeper: Keeper, part: str, task: Task, future: Future[Answer], *, several: bool
+) -> GemmprofError | None:
+    """Keep what came of a part of a task; returns the error that leaves no GPU for it."""
+    try:
+        answer = future.result()
+    except NotBegun:
         return None
-
-
-def _request(part: str, task: Task) -> Request:
-    record = {"part": part, "stage": task.stage, "problem": dataclasses.asdict(task.problem)}
-    return Request(record, seconds_for(task.problem))
+    except DeviceError as error:
+        return error
+    key, record, label = task.key, answer.record, keeper.label(task.key)
+    where = f" ({answer.card.label})" if several else ""
+    if answer.status == CRASHED:
+        keeper.fail(key, "measure", f"the program ended: {record.get('detail', '')}{where}")
+    elif answer.status == "timed":
+        timing = dataclasses.replace(Timing(**record["timing"]), card=answer.card)
+        keeper.keep(key, timing=timing)
+        rate = f"{timing.tflops(task.problem):.2f} TFLOP/s" if task.problem.flops else "no arithmetic"
+        keeper.progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}{where}")
+    elif answer.status == "verified":
+        verification = dataclasses.replace(Verification(**record["verification"]), card=answer.card)
+        failure = None if verification.passed else f"verification: {verification.detail}"
+        keeper.keep(key, verification=verification, failure=failure)
+        keeper.progress.done(
+            f"verify {label}: FAILED, {verification.detail}{where}"
+            if failure
+            else f"verify {label}: relative error {verification.relative_error:.1e} "
+            f"(allowed {verification.tolerance:.1e}){where}"
+        )
+    else:
+        keeper.fail(key, part, str(record.get("detail", "")))
+    return None
 
 
 def seconds_for(problem: Problem) -> float:

@@ -239,7 +239,7 @@ class LocalPlaces:
         self._changed = threading.Condition()
         self._closed = self._ending = False
         self._reasons: list[str] = []
-        self._facts: Mapping[str, Any] = {}
+        self.facts: Mapping[str, Any] = {}  # what the first child said of its GPU
         self._pool = ThreadPoolExecutor(len(self._children))
 
     def __enter__(self) -> LocalPlaces:
@@ -248,8 +248,8 @@ class LocalPlaces:
             self._pool.submit(self._begin, child)
         try:
             with self._changed:
-                self._changed.wait_for(lambda: self._facts or not self._starting)
-                if not self._facts:
+                self._changed.wait_for(lambda: self.facts or not self._starting)
+                if not self.facts:
                     raise no_place(self._work, self._reasons[0] if self._reasons else "")
         except BaseException:
             self.__exit__()
@@ -276,11 +276,6 @@ class LocalPlaces:
     def width(self) -> int:
         """One request a GPU."""
         return max(1, len(self._alive))
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the first child said of its GPU."""
-        return self._facts
 
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request. Its future raises `NotBegun`, or DeviceError if no GPU is left."""
@@ -310,7 +305,7 @@ class LocalPlaces:
             self._starting -= 1
             if started:
                 self._alive[child.card] = None
-                self._facts = self._facts or child.facts
+                self.facts = self.facts or child.facts
             self._put_back(child, sound=started)
 
     def _started(self, child: GpuChild) -> bool:

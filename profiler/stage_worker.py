@@ -68,7 +68,9 @@ class Worker:
             return {"status": "failed", "detail": error.message, "spoiled": not self._context_lives()}
         except Exception as error:
             # Whatever a kernel, torch or CUDA raises is this task's failure, and the next task's turn.
-            return {"status": "failed", "detail": _first_lines(error), "spoiled": not self._context_lives()}
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            detail = "; ".join(lines[:2]) or type(error).__name__
+            return {"status": "failed", "detail": detail, "spoiled": not self._context_lives()}
         finally:
             if self._context_lives():
                 torch.cuda.empty_cache()
@@ -105,11 +107,6 @@ class Worker:
         except RuntimeError:
             return False
         return True
-
-
-def _first_lines(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return "; ".join(lines[:2]) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gemmprof.analysis.comparison.matching import Match, match
@@ -70,7 +70,11 @@ def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
     codes: dict[tuple[str, str], Code] = {}
     if begin.startswith(_BINARY):
         kernels = read_cubin(path)
-        codes = dict(_codes(read_sass(path), kernels[0].architecture))
+        codes = {
+            (built_for, name): code_of(hashlib.sha256(sass_encodings(lines)).hexdigest(), sass)
+            for built_for, name, lines in sass_functions(read_sass(path), kernels[0].architecture)
+            if (sass := [found[1] for line in lines if (found := _LINE.match(line))])
+        }
     else:
         kernels = read_ptxas(read_text(path, errors="replace"))
     names = demangle([kernel.name for kernel in kernels])
@@ -118,13 +122,6 @@ def _figures(
             yield f"instructions_{name}", float(count)
 
 
-def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code]]:
-    """The code of each function in what ``cuobjdump --dump-sass`` printed."""
-    for built_for, name, lines in sass_functions(text, architecture):
-        if sass := [found[1] for line in lines if (found := _LINE.match(line))]:
-            yield (built_for, name), code_of(hashlib.sha256(sass_encodings(lines)).hexdigest(), sass)
-
-
 def compare_builds(before: Side, after: Side) -> Outcome:
     """The kernels of two builds in pairs: SAME, or changed (``unclear``: a build does not tell the time)."""
     pairs = match(before, after)
@@ -143,17 +140,15 @@ def _compared(pair: Match) -> Compared:
     if pair.both is None:
         return Compared(pair, "new" if pair.before is None else "gone")
     before, after = pair.both
-    changes = list(_changes(before, after))
+    changes = [
+        f"{title} {left.middle:,.6g} → {right.middle:,.6g}"
+        for name, title in FIGURES.items()
+        if (left := before.metrics.get(name)) and (right := after.metrics.get(name))
+        if left.middle != right.middle
+    ]
     same = same_code(before, after)
     if same is False and before.code and after.code:
         changes.append(f"code: {changed_opcodes(before.code, after.code)}")
     note = f"renamed: its code is {100 * pair.likeness:.0f} % alike" if pair.how == "renamed" else ""
     reasons = (Reason("code", "; ".join(changes)),) if changes else ()
     return Compared(pair, "unclear" if changes else "same", reasons=reasons, note=note, code_same=same)
-
-
-def _changes(before: KernelRecord, after: KernelRecord) -> Iterable[str]:
-    for name, title in FIGURES.items():
-        left, right = before.metrics.get(name), after.metrics.get(name)
-        if left is not None and right is not None and left.middle != right.middle:
-            yield f"{title} {left.middle:,.6g} → {right.middle:,.6g}"

@@ -318,7 +318,9 @@ def _answer(part: language.Comparison | language.HasFinding | language.Match, ke
     change = right.middle - left.middle
     words = f"{name} {left.middle:,.6g} → {right.middle:,.6g}"
     if part.unit == "%":
-        change = _percent(left.middle, right.middle)
+        # From nothing to something it is beyond every limit.
+        beyond = math.copysign(math.inf, change) if change else 0.0
+        change = 100 * (right.middle / left.middle - 1) if left.middle else beyond
         words += f" ({change:+.2f} %)" if left.middle else ""
     distance, largest = abs(right.middle - left.middle), max(abs(left.middle), abs(right.middle))
     # Known of the middle launch only, and it may differ from launch to launch.
@@ -329,13 +331,6 @@ def _answer(part: language.Comparison | language.HasFinding | language.Match, ke
     if not apart and compare(change, part.value):
         return _Answer(None, f"{words}, within what launches of one side differ by")
     return _Answer(compare(change, part.value), words)
-
-
-def _percent(before: float, after: float) -> float:
-    """A change in per cent; from nothing to something it is beyond every limit."""
-    if before:
-        return 100 * (after / before - 1)
-    return math.copysign(math.inf, after) if after else 0.0
 
 
 def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float, float], bool]) -> _Answer:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -264,10 +264,6 @@ class Estimate:
         """Chance of a change at least this large although nothing changed."""
         return self.noise.tail(self.change)
 
-    def widened(self, factor: float) -> Estimate:
-        """The same with so many times the noise."""
-        return replace(self, noise=self.noise.scaled(factor))
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -459,18 +455,13 @@ def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> tuple[Batch, tup
     return Batch(second - first, left.count, squares, differences, step), (first, second)
 
 
-def judge(
-    estimates: Sequence[Estimate],
-    *,
-    rate: float = FALSE_DISCOVERY_RATE,
-    margin: float = EQUIVALENT_WITHIN,
-) -> list[Judgement]:
+def judge(estimates: Sequence[Estimate], *, margin: float = EQUIVALENT_WITHIN) -> list[Judgement]:
     """The verdicts on all kernels of one comparison."""
     repeated = [one for one in estimates if one.own_share > 0]
     share = len(repeated) / max(len(estimates), 1)
-    _, level = rejected([one.probability for one in repeated], rate * share)
+    _, level = rejected([one.probability for one in repeated], FALSE_DISCOVERY_RATE * share)
     # What rests on the usual noise alone errs in the same way for many kernels at once: there each stands for itself.
-    single = min(rate, FAMILY_WISE) / max(len(estimates), 1)
+    single = FAMILY_WISE / max(len(estimates), 1)
     return [_judgement(one, level if one.own_share > 0 else single, margin) for one in estimates]
 
 

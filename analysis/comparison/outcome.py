@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
@@ -46,33 +46,23 @@ ACROSS = ("card", "clocks", "set")  # what may be compared although it differs, 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One kernel, or one that has no counterpart.
+    """One kernel, or one that has no counterpart."""
 
-    Attributes:
-        match: the two sides of it.
-        verdict: of the four, or ``new`` or ``gone``.
-        judgement: the statistics behind it; None without times on both sides.
-        reasons: what differs.
-        said: what the change was in the words of findings, and what became of their predictions; '' if nothing.
-        note: what else a reader has to know about the verdict, '' if nothing.
-        timed: True if the times are those without the profiler.
-        noise: name of the class that the verdict leans on.
-        cycles: change of the elapsed cycles, after/before - 1: the change with the clock taken out; None if unknown.
-        code_same: whether the machine code is the same; None if unknown.
-        counters_same: whether the counters are the same; None if unknown.
-    """
-
-    match: Match
-    verdict: Verdict
-    judgement: statistics.Judgement | None = None
-    reasons: tuple[Reason, ...] = ()
+    match: Match  # the two sides of it
+    verdict: Verdict  # of the four, or ``new`` or ``gone``
+    judgement: statistics.Judgement | None = (
+        None  # the statistics behind it; None without times on both sides
+    )
+    reasons: tuple[Reason, ...] = ()  # what differs
+    # what the change was in the words of findings, and what became of their predictions; '' if nothing
     said: str = ""
-    note: str = ""
-    timed: bool = False
-    noise: str = ""
+    note: str = ""  # what else a reader has to know about the verdict, '' if nothing
+    timed: bool = False  # True if the times are those without the profiler
+    noise: str = ""  # name of the class that the verdict leans on
+    # change of the elapsed cycles, after/before - 1: the change with the clock taken out; None if unknown
     cycles: float | None = None
-    code_same: bool | None = None
-    counters_same: bool | None = None
+    code_same: bool | None = None  # whether the machine code is the same; None if unknown
+    counters_same: bool | None = None  # whether the counters are the same; None if unknown
 
     def __repr__(self) -> str:
         change = self.slower_percent
@@ -161,22 +151,16 @@ def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All kernels of a comparison.
+    """All kernels of a comparison."""
 
-    Attributes:
-        before, after: titles of the sides.
-        kernels: the worst first (`worst_first`); a ladder in its own order.
-        notes: what holds for all of them: what was compared although it differs, what the unchanged kernels did.
-        ladder: True if they are the rungs of one side.
-        broken: what fails without any gate: an architecture that is not built any more.
-    """
-
+    # before, after: titles of the sides
     before: str
     after: str
-    kernels: tuple[Compared, ...]
-    notes: tuple[str, ...] = field(default=())
-    ladder: bool = False
-    broken: tuple[str, ...] = ()
+    kernels: tuple[Compared, ...]  # the worst first (`worst_first`); a ladder in its own order
+    # what holds for all of them: what was compared although it differs, what the unchanged kernels did
+    notes: tuple[str, ...] = ()
+    ladder: bool = False  # True if they are the rungs of one side
+    broken: tuple[str, ...] = ()  # what fails without any gate: an architecture that is not built any more
 
     def __repr__(self) -> str:
         verdicts = Counter(kernel.verdict for kernel in self.kernels)
@@ -245,7 +229,10 @@ def compare_matches(
             f"Kernels whose code and counters are what they were moved {math.sqrt(spread):.1f} times as far as noise "
             "explains (another card of the model, other clocks or load?): all intervals are widened as much."
         )
-        estimates = {position: one.widened(math.sqrt(spread)) for position, one in estimates.items()}
+        estimates = {
+            position: replace(one, noise=one.noise.scaled(math.sqrt(spread)))
+            for position, one in estimates.items()
+        }
     pairs = [found[position].match.both or () for position in estimates]
     if pairs and all(len(record.times) == 1 for both in pairs for record in both):
         notes.append(
@@ -372,7 +359,13 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
                 f"the time moved with the SM clock ({100 * clock:+.1f} %), the cycles did not ({100 * cycles:+.1f} %)"
             )
     if verdict in ("slower", "faster") and not one.reasons:
-        notes += _not_collected(one)
+        # Nothing is known that differs.
+        missing = [] if one.counters_same is not None else ["the counters"]
+        missing += [] if one.code_same is not None else ["the machine code"]
+        if missing:
+            notes.append(
+                f"{' and '.join(missing)} that would tell why are not in both sides: collect them with --set full"
+            )
     if judgement.estimate.own_share == 0:
         notes.append(_of_single_launches(one))
     if judgement.estimate.unsteady:
@@ -394,14 +387,6 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         cycles=None if one.timed else cycles,
         note="; ".join(notes),
     )
-
-
-def _not_collected(one: Compared) -> Iterator[str]:
-    """What would have to be collected to tell why a kernel changed of which nothing is known that differs."""
-    missing = [] if one.counters_same is not None else ["the counters"]
-    missing += [] if one.code_same is not None else ["the machine code"]
-    if missing:
-        yield f"{' and '.join(missing)} that would tell why are not in both sides: collect them with --set full"
 
 
 def _in_words_of_findings(found: list[Compared]) -> None:

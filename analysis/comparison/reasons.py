@@ -118,23 +118,21 @@ def _first(words: Sequence[str], what: str) -> str:
 def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter, ...] | None:
     """The counters that differ, the largest change first; None where no side counts instructions."""
     names = before.metrics.keys() & after.metrics.keys()
-    if not any(m.counts_instructions(name) for name in names):
+    counted = {name: m.counts(name) for name in names}
+    if "instructions" not in counted.values():
         return None
     few = min(before.launches, after.launches) < 3
     found = []
-    for name in names:
+    for name, what in counted.items():
         left, right = before.metrics[name], after.metrics[name]
-        if m.counts_instructions(name) or m.states_launch(name):
-            differs = _apart(left, right)
-        elif m.counts_traffic(name):
-            within = (NEAR_WITHIN if m.counts_at_l1(name) else FAR_WITHIN) * (FEW_TIMES if few else 1.0)
-            distance = abs(right.middle - left.middle)
-            largest = max(abs(left.middle), abs(right.middle))
-            differs = _apart(left, right) and distance > within * largest and distance > TRAFFIC_AT_LEAST
-        else:
+        if not what or not _apart(left, right):
             continue
-        if differs:
-            found.append(Counter(name, left.middle, right.middle))
+        if what in ("l1", "behind l1"):
+            within = (NEAR_WITHIN if what == "l1" else FAR_WITHIN) * (FEW_TIMES if few else 1.0)
+            distance = abs(right.middle - left.middle)
+            if distance <= max(within * max(abs(left.middle), abs(right.middle)), TRAFFIC_AT_LEAST):
+                continue
+        found.append(Counter(name, left.middle, right.middle))
     return tuple(sorted(found, key=lambda counter: (-abs(counter.change), counter.metric)))
 
 
@@ -145,7 +143,7 @@ def _apart(left: Range, right: Range) -> bool:
 def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     # Instructions first: they say that the kernel did something else, traffic how it went.
     found = changed_counters(before, after) or ()
-    ordered = sorted(found, key=lambda counter: not m.counts_instructions(counter.metric))
+    ordered = sorted(found, key=lambda counter: m.counts(counter.metric) != "instructions")
     words = [
         f"{m.readable(counter.metric)} "
         + (f"{100 * counter.change:+.1f} %" if counter.before else f"0 → {counter.after:,.0f}")

@@ -133,16 +133,10 @@ def _quantities(before: Measures, after: Measures) -> Iterator[Change]:
         if any(values[one.name]):
             judged = judge_shared or not (one.group == "shared memory" or one.name == "shared_loads")
             better = one.better if judged else NOT_JUDGED
-            whole = _whole(one.name, one.unit, values)
+            # What it is a part of, on the side where that is larger.
+            parts = [values[part] for part in WHOLES.get(one.name, ())]
+            whole = 100.0 if one.unit == "%" else max(sum(side[at] or 0.0 for side in parts) for at in (0, 1))
             yield Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole)
-
-
-def _whole(name: str, unit: str, values: Mapping[str, tuple[float | None, float | None]]) -> float:
-    """What a quantity is a part of, on the side where that is larger."""
-    if unit == "%":
-        return 100.0
-    parts = [values[part] for part in WHOLES.get(name, ())]
-    return max(sum(side[index] or 0.0 for side in parts) for index in (0, 1))
 
 
 def _stalls(before: Measures, after: Measures) -> Iterator[Change]:

@@ -74,43 +74,29 @@ def without_values(profile: KernelProfile) -> KernelProfile:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The launches of one kernel, grid, block, shared memory and NVTX path in one report. Names are untrusted text.
+    """The launches of one kernel, grid, block, shared memory and NVTX path in one report. Names are untrusted text."""
 
-    Attributes:
-        number: rank by time among all families of what was opened, from 1.
-        report: path of the report.
-        name: the full demangled name.
-        label: the one spelling of the name for people (`analysis.inputs.names`).
-        grid: blocks in x, y, z.
-        block: threads in x, y, z.
-        shared_memory: static and dynamic, bytes a block.
-        nvtx: the NVTX ranges around the launches, outermost first.
-        owner: whose code the kernel is.
-        members: positions of the launches in ``session.kernels``, in the order of profiling.
-        representative: the member that took longest, which is the one to look at.
-        total_ns: the members' time in all; None where no duration was collected.
-        share: of the time of all launches that were opened, 0 to 1; None where that is not known.
-        shortest_ns, median_ns, longest_ns: of one launch.
-        worst: what saves most in the representative, None where nothing is worth its work.
-    """
-
-    number: int
-    report: str
-    name: str
-    label: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_memory: int
-    nvtx: tuple[str, ...]
-    members: tuple[int, ...]
-    representative: int
-    owner: Owner
-    total_ns: float | None = None
+    number: int  # rank by time among all families of what was opened, from 1
+    report: str  # path of the report
+    name: str  # the full demangled name
+    label: str  # the one spelling of the name for people (`analysis.inputs.names`)
+    grid: tuple[int, int, int]  # blocks in x, y, z
+    block: tuple[int, int, int]  # threads in x, y, z
+    shared_memory: int  # static and dynamic, bytes a block
+    nvtx: tuple[str, ...]  # the NVTX ranges around the launches, outermost first
+    members: tuple[int, ...]  # positions of the launches in ``session.kernels``, in the order of profiling
+    representative: int  # the member that took longest, which is the one to look at
+    owner: Owner  # whose code the kernel is
+    total_ns: float | None = None  # the members' time in all; None where no duration was collected
+    # of the time of all launches that were opened, 0 to 1; None where that is not known
     share: float | None = None
+    # shortest_ns, median_ns, longest_ns: of one launch
     shortest_ns: float | None = None
     median_ns: float | None = None
     longest_ns: float | None = None
-    worst: Finding | None = None
+    worst: Finding | None = (
+        None  # what saves most in the representative, None where nothing is worth its work
+    )
 
     def __repr__(self) -> str:
         launches = f"{self.count:,} launch{'' if self.count == 1 else 'es'}"

@@ -278,7 +278,10 @@ def is_doubtful(name: str) -> bool:
 def _of_name(name: str) -> str:
     head = _name_head(name)
     if "_xmma_" in head:
-        return _of_xmma(name)
+        # Kernels of one generator, which cuBLAS, cuDNN and TensorRT share; the end of the name says whose it is.
+        if name.startswith("trt_") or "_trt" in name:
+            return "tensorrt"
+        return "cudnn" if "cudnn" in name or _CONVOLUTION.search(name) else "cublas"
     if _ENTRY.match(head):
         return _of_cutlass(name)
     if _OF_A_LIBRARY.search(name):
@@ -290,13 +293,6 @@ def _of_name(name: str) -> str:
         if pattern.search(name):
             return key
     return "triton" if _BARE.match(name) and not _OF_WARP.search(name) else "own"
-
-
-def _of_xmma(name: str) -> str:
-    """Kernels of one generator, which cuBLAS, cuDNN and TensorRT share; the end of the name says whose it is."""
-    if name.startswith("trt_") or "_trt" in name:
-        return "tensorrt"
-    return "cudnn" if "cudnn" in name or _CONVOLUTION.search(name) else "cublas"
 
 
 def _of_cutlass(name: str) -> str:

@@ -18,7 +18,7 @@ from gemmprof.analysis.inputs.names import labels, owner_of
 from gemmprof.base.buckets import below
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.foreign_files import url_of
-from gemmprof.base.regex import Regex, RegexError, escaped, regex
+from gemmprof.base.regex import Regex, RegexError, regex
 from gemmprof.model import KernelProfile, Problem, StageResult
 from gemmprof.runs.directory import COMPRESSIONS, NVTX_PREFIX, RUN_FILE, Run, nvtx_range
 
@@ -157,7 +157,7 @@ def expression(option: str, text: str | None) -> Regex | None:
     except RegexError as error:
         raise UsageError(
             f"{option} '{text}' is no regular expression",
-            f"to look for just this text, write {option} '{escaped(text)}'",
+            f"to look for just this text, write {option} '{re.escape(text)}'",
             found=str(error),
         ) from None
 

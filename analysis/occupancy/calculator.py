@@ -28,38 +28,29 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What one SM holds of a kernel. Registers are counted in 32-bit registers, shared memory in bytes.
+    """What one SM holds of a kernel. Registers are counted in 32-bit registers, shared memory in bytes."""
 
-    Attributes:
-        limits: the limits of the architecture.
-        threads_per_block, registers_per_thread, shared_memory_per_block, shared_memory_config, block_barriers,
-            cluster_size: the configuration as it was asked for; ``shared_memory_config`` is the carve-out in use.
-        blocks_per_sm: resident blocks; 0 means that the SM's registers cannot hold a single block, so that the launch
-            fails.
-        limiters: what keeps occupancy below 100 %, in the words of Nsight Compute's calculator: ``barriers``,
-            ``blocks`` (the SM's slots for blocks or for warps), ``registers``, ``shared_memory``. Empty at 100 %.
-        block_limits: how many blocks each resource alone would admit, by the names in `RESOURCES`; before
-            compute capability 9.0 there is no ``barriers``.
-        warps_per_block: the threads in whole warps.
-        registers_allocated_per_warp: registers of a warp, rounded up to the allocation unit.
-        registers_allocated_per_block: the same for the block.
-        shared_memory_allocated_per_block: the kernel's bytes plus the driver's reserve, rounded up to the allocation
-            unit.
-    """
-
-    limits: ArchLimits = field(repr=False)
+    limits: ArchLimits = field(repr=False)  # the limits of the architecture
+    # threads_per_block, registers_per_thread, shared_memory_per_block, shared_memory_config, block_barriers,
+    # cluster_size: the configuration as it was asked for; ``shared_memory_config`` is the carve-out in use
     threads_per_block: int
     registers_per_thread: int
     shared_memory_per_block: int
     shared_memory_config: int
     block_barriers: int
     cluster_size: int
+    # resident blocks; 0 means that the SM's registers cannot hold a single block, so that the launch fails
     blocks_per_sm: int
+    # what keeps occupancy below 100 %, in the words of Nsight Compute's calculator: ``barriers``, ``blocks`` (the SM's
+    # slots for blocks or for warps), ``registers``, ``shared_memory``. Empty at 100 %.
     limiters: tuple[str, ...]
+    # how many blocks each resource alone would admit, by the names in `RESOURCES`; before compute capability 9.0 there
+    # is no ``barriers``
     block_limits: Mapping[str, int] = field(hash=False)
-    warps_per_block: int
-    registers_allocated_per_warp: int
-    registers_allocated_per_block: int
+    warps_per_block: int  # the threads in whole warps
+    registers_allocated_per_warp: int  # registers of a warp, rounded up to the allocation unit
+    registers_allocated_per_block: int  # the same for the block
+    # the kernel's bytes plus the driver's reserve, rounded up to the allocation unit
     shared_memory_allocated_per_block: int
 
     @property
@@ -222,7 +213,8 @@ def occupancy(
     blocks = min(block_limits.values())
     if shared > config and block_limits["registers"] > 0:
         raise _config_too_small(limits, config, shared, shared_memory_per_block)
-
+    # By the official calculator's names, in alphabetical order.
+    reached = {"blocks" if name == "warps" else name for name, most in block_limits.items() if most == blocks}
     return Occupancy(
         limits,
         threads_per_block,
@@ -232,7 +224,7 @@ def occupancy(
         block_barriers,
         cluster_size,
         blocks,
-        () if blocks * warps == limits.max_warps_per_sm else _limiters(block_limits, blocks),
+        tuple(sorted(reached)) if blocks * warps < limits.max_warps_per_sm else (),
         block_limits,
         warps,
         registers_per_warp,
@@ -262,14 +254,6 @@ def _block_limits(
     if limits.barriers_limit_occupancy:
         found["barriers"] = limits.max_barriers_per_sm // barriers if barriers else limits.max_blocks_per_sm
     return found
-
-
-def _limiters(block_limits: Mapping[str, int], blocks: int) -> tuple[str, ...]:
-    """The official calculator's names of the limits that are reached, in alphabetical order."""
-    reached = {
-        "blocks" if name == "warps" else name for name, limit in block_limits.items() if limit == blocks
-    }
-    return tuple(sorted(reached))
 
 
 def _whole(what: str, value: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,11 +194,7 @@ def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelRe
     Args:
         architecture: the target of the kernels that the text names none for (a bare cubin), for example ``sm_90``.
     """
-    return tuple(_kernels(text, architecture))
-
-
-def _kernels(text: str, architecture: str) -> Iterator[KernelResources]:
-    name = ""
+    name, kernels = "", []
     for line in text.splitlines():
         if match := _ARCH.match(line):
             architecture = match[1]
@@ -206,15 +202,13 @@ def _kernels(text: str, architecture: str) -> Iterator[KernelResources]:
             name = match[1]
         elif (match := _USAGE.match(line)) and name:
             registers, stack, shared, local = (int(group) for group in match.groups())
-            yield KernelResources(
-                name=name,
-                architecture=architecture,
-                registers_per_thread=registers,
-                static_shared_memory=shared - _reserve_within(architecture, shared),
-                stack_bytes=stack,
-                local_bytes=local,
+            static = shared - _reserve_within(architecture, shared)
+            found = KernelResources(
+                name, architecture, registers, static, stack_bytes=stack, local_bytes=local
             )
+            kernels.append(found)
             name = ""
+    return tuple(kernels)
 
 
 def _reserve_within(architecture: str, shared: int) -> int:

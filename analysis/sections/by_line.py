@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import repeat
 from typing import Any, Protocol, TypeVar
 
 from gemmprof import metrics
@@ -216,11 +215,6 @@ class Code:
             Place(tuple(sorted(group)), "", file, line, self.line_text(file, line))
             for (file, line), group in sorted(groups.items())
         )
-
-
-def total(values: Mapping[int, int] | None, addresses: Iterable[int]) -> int | None:
-    """Sum of the values at these addresses (an address without a value counts 0); None if not collected."""
-    return None if values is None else sum(map(values.get, addresses, repeat(0)))
 
 
 # Bits of ncu's ``memory_type``; an asynchronous copy carries two of them.

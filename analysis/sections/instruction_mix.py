@@ -283,11 +283,9 @@ def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, .
 def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
     """Every pipe of the report, busiest first."""
     found: dict[str, dict[str, float]] = {}
-    for metric in metrics.pipe_metrics(profile.metrics):
-        percent = profile.number(metric.name)
-        if percent is not None:
-            kind = f"{'cycles' if metric.in_cycles else 'instructions'}_of_{metric.over}"
-            found.setdefault(metric.pipe, {})[kind] = percent
+    for name, pipe, kind in metrics.pipe_metrics(profile.metrics):
+        if (percent := profile.number(name)) is not None:
+            found.setdefault(pipe, {})[kind] = percent
     pipes = []
     for pipe, percents in found.items():
         label, meaning = _PIPES.get(pipe, (pipe.replace("_", " ").upper(), ""))

@@ -176,8 +176,7 @@ def _busiest_part(profile: KernelProfile, prefix: str) -> str:
 def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     """From the kernel to the logical spaces: warp-level instructions."""
     for (space, operation), terms in metrics.SPACE_INSTRUCTIONS.items():
-        counts = [profile.first_number(names) for names in terms]
-        known = [count for count in counts if count is not None]
+        known = [count for names in terms if (count := profile.first_number(names)) is not None]
         yield MemoryLink("kernel", space, operation, instructions=sum(known) if known else None)
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import difference, quotient, traced
+from gemmprof.analysis.figure import difference, quotient, total, traced
 from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
 from gemmprof.analysis.sections import by_line
 from gemmprof.base.spread import grouped
@@ -235,7 +235,9 @@ class _Tables:
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
-        sums = {name: by_line.total(table, addresses) for name, table in self.counted.items()}
+        sums = {
+            name: None if table is None else total(table, addresses) for name, table in self.counted.items()
+        }
         return Counters(**sums, stalls=_by_reason(self.stalls, addresses))
 
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:

@@ -68,15 +68,9 @@ def analyse(profile: KernelProfile) -> Spills | NotCollected:
         if not found[f"{kind}s"]:  # ncu stores a rate of 0 then, which would read as "everything missed"
             found[f"{kind}_hit_rate"] = None
     local = [found["load_sectors"], found["store_sectors"]]
-    other = [profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store")]
+    sectors = [*local, *(profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store"))]
+    known = [value for value in sectors if value is not None]
+    whole = sum(known) if len(known) == len(sectors) else None
+    share = 100 * sum(value or 0 for value in local) / whole if whole else None
     instructions, lines = ranked(profile, LocalAccess, "sectors", "sectors")
-    share = _share(local, [*local, *other])
     return Spills(**found, share_of_l1_sectors=share, instructions=instructions, lines=lines)
-
-
-def _share(part: list[float | None], whole: list[float | None]) -> float | None:
-    """Per cent of ``whole`` that ``part`` is; None if a value is missing or the whole is 0."""
-    known = [value for value in whole if value is not None]
-    if len(known) < len(whole) or not sum(known):
-        return None
-    return 100 * sum(value or 0 for value in part) / sum(known)

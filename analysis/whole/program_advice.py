@@ -298,11 +298,8 @@ def _layout(known: Launches) -> Found:
 
 def _copies(known: Launches) -> Found:
     """``torch.cat`` of something large: it copies what was there before as well."""
-    found = [
-        at
-        for at, profile in enumerate(known.profiles)
-        if "CatArrayBatchedCopy" in profile.name and known.fills(at)
-    ]
+    profiles = enumerate(known.profiles)
+    found = [at for at, one in profiles if "CatArrayBatchedCopy" in one.name and known.fills(at)]
     # What is new is still copied, by a launch of its own.
     moved = ((at, known.sums.times[at] - known.launching(at)) for at in found)
     return {at: Gain(0.5 * moving, 0.0, moving) for at, moving in moved if moving}, {

@@ -6,7 +6,6 @@ waits, and nothing can stop it. RE2 never goes back, so it has no look-around an
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -36,11 +35,6 @@ def regex(pattern: str, *, ignore_case: bool = True) -> Regex:
     """An expression to search names with; RegexError if it is none."""
     _compiled(pattern, ignore_case)
     return Regex(pattern, ignore_case)
-
-
-def escaped(text: str) -> str:
-    """The expression that finds just this text."""
-    return re.escape(text)
 
 
 @lru_cache(maxsize=64)

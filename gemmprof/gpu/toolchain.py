@@ -61,19 +61,14 @@ def find_ncu() -> Tool | None:
     return None if path is None else Tool(path, _ask_version(path, "Version "))
 
 
-def nvcc_path() -> Path | None:
-    """The CUDA compiler: ``$CUDACXX``, ``$CUDA_HOME/bin``, PATH, ``/usr/local/cuda/bin``, in this order; else None."""
-    return _first((os.environ.get("CUDACXX"), *_in_named_toolkits("nvcc"), "nvcc", TOOLKIT / "bin" / "nvcc"))
-
-
 def _in_named_toolkits(tool: str) -> list[Path]:
     homes = map(os.environ.get, ("CUDA_HOME", "CUDA_PATH"))
     return [Path(home) / "bin" / tool for home in homes if home]
 
 
 def find_nvcc() -> Tool | None:
-    """The CUDA compiler and its version, None if there is none."""
-    path = nvcc_path()
+    """The CUDA compiler: ``$CUDACXX``, ``$CUDA_HOME/bin``, PATH, ``/usr/local/cuda/bin``, in this order; else None."""
+    path = _first((os.environ.get("CUDACXX"), *_in_named_toolkits("nvcc"), "nvcc", TOOLKIT / "bin" / "nvcc"))
     if path is None:
         return None
     lines = _ask(path).strip().splitlines()
@@ -259,7 +254,34 @@ DEMANGLE_SECONDS, DEMANGLED_BYTES = 5.0, 64 << 20
 
 def parse_ptxas(text: str) -> tuple[KernelResources, ...]:
     """Every kernel of the output, in its order; other compilers' and other tools' lines are skipped."""
-    return tuple(_kernels(text.splitlines()))
+    kernels = []
+    entry: tuple[str, str] | None = None
+    described = ""
+    stack = stores = loads = 0
+    for line in text.splitlines():
+        if match := _ENTRY.search(line):
+            entry = (match["name"], match["arch"])
+            described, stack, stores, loads = match["name"], 0, 0, 0
+        elif match := _PROPERTIES.search(line):
+            # Device functions that were not inlined have properties of their own.
+            described = match["name"]
+        elif (match := _SPILLS.search(line)) and entry is not None and described == entry[0]:
+            stack, stores, loads = int(match["stack"]), int(match["stores"]), int(match["loads"])
+        elif (match := _USED.search(line)) and entry is not None:
+            barriers = _BARRIERS.search(line)
+            shared = _SHARED.search(line)
+            made = KernelResources(
+                *entry,
+                registers_per_thread=int(match["registers"]),
+                static_shared_memory=int(shared["static"]) + int(shared["system"] or 0) if shared else 0,
+                barriers=int(barriers["barriers"]) if barriers else None,
+                stack_bytes=stack,
+                spill_store_bytes=stores,
+                spill_load_bytes=loads,
+            )
+            kernels.append(made)
+            entry = None
+    return tuple(kernels)
 
 
 def demangle(names: Sequence[str]) -> list[str]:
@@ -301,32 +323,3 @@ def short_name(name: str) -> str:
     name = name.replace("(int)", "")
     head, angle, arguments = name.partition("<")
     return head.split()[-1].rpartition("::")[2] + angle + arguments
-
-
-def _kernels(lines: Iterable[str]) -> Iterable[KernelResources]:
-    entry: tuple[str, str] | None = None
-    described = ""
-    stack = stores = loads = 0
-    for line in lines:
-        if match := _ENTRY.search(line):
-            entry = (match["name"], match["arch"])
-            described, stack, stores, loads = match["name"], 0, 0, 0
-        elif match := _PROPERTIES.search(line):
-            # Device functions that were not inlined have properties of their own.
-            described = match["name"]
-        elif (match := _SPILLS.search(line)) and entry is not None and described == entry[0]:
-            stack, stores, loads = int(match["stack"]), int(match["stores"]), int(match["loads"])
-        elif (match := _USED.search(line)) and entry is not None:
-            barriers = _BARRIERS.search(line)
-            shared = _SHARED.search(line)
-            yield KernelResources(
-                name=entry[0],
-                architecture=entry[1],
-                registers_per_thread=int(match["registers"]),
-                static_shared_memory=int(shared["static"]) + int(shared["system"] or 0) if shared else 0,
-                barriers=int(barriers["barriers"]) if barriers else None,
-                stack_bytes=stack,
-                spill_store_bytes=stores,
-                spill_load_bytes=loads,
-            )
-            entry = None

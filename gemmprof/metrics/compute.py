@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gemmprof.metrics.constants import (
     ACCESS_SIZE_BY_ADDRESS,
@@ -109,21 +108,11 @@ _PIPE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PipeMetric:
-    """One pipe utilisation metric: of busy cycles or of instructions, over ``active`` or ``elapsed`` cycles."""
-
-    name: str
-    pipe: str
-    in_cycles: bool
-    over: str
-
-
-def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
-    """The pipe utilisation metrics that a report holds."""
+def pipe_metrics(present: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """The pipe utilisation metrics that a report holds: each with its pipe and what of (``cycles_of_elapsed`` …)."""
     for match in filter(None, map(_PIPE.fullmatch, present)):
-        timed = match["timed"]
-        yield PipeMetric(match[0], timed or match["counted"], timed is not None, match["over"])
+        counted = "cycles" if match["timed"] else "instructions"
+        yield match[0], match["timed"] or match["counted"], f"{counted}_of_{match['over']}"
 
 
 # --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
@@ -159,29 +148,16 @@ _EXECUTED = re.compile(
 _LAUNCHED = re.compile(
     r"launch__(?:registers_per_thread|shared_mem_per_block\w*|block_size|grid_size|thread_count|cluster_size|stack_size)$"
 )
-_TRAFFIC = re.compile(
-    r"(?:l1tex|lts|dram|lrc)__(?!.*(?:cycles|pct|per_|ratio|rate|throughput|peak|average|hit)).*\.sum$"
-)
+_AMOUNT = r"__(?!.*(?:cycles|pct|per_|ratio|rate|throughput|peak|average|hit)).*\.sum$"
+_AT_L1, _TRAFFIC = re.compile(f"l1tex{_AMOUNT}"), re.compile(f"(?:lts|dram|lrc){_AMOUNT}")
+# Executed instructions, the same in every launch of the same work; parameters of the launch that the code or its caller
+# decides; amounts at L1, which depend on the kernel alone, and behind it, where the same work gives nearly the same.
+_COUNTED = {"instructions": _EXECUTED, "launch": _LAUNCHED, "l1": _AT_L1, "behind l1": _TRAFFIC}
 
 
-def counts_instructions(metric: str) -> bool:
-    """Whether the metric counts executed instructions: the same in every launch of the same work."""
-    return _EXECUTED.match(metric) is not None
-
-
-def states_launch(metric: str) -> bool:
-    """Whether the metric is a parameter of the launch that the code or its caller decides."""
-    return _LAUNCHED.match(metric) is not None
-
-
-def counts_at_l1(metric: str) -> bool:
-    """Whether an amount is one at L1, where it depends on the kernel alone."""
-    return metric.startswith("l1tex")
-
-
-def counts_traffic(metric: str) -> bool:
-    """Whether the metric is an amount at a level of memory: the same work gives nearly, not exactly, the same."""
-    return _TRAFFIC.match(metric) is not None
+def counts(metric: str) -> str:
+    """What a metric counts: ``instructions``, ``launch``, ``l1`` or ``behind l1``; '' for another one."""
+    return next((what for what, pattern in _COUNTED.items() if pattern.match(metric)), "")
 
 
 # --- Launch, occupancy (sections LaunchStats, Occupancy) --------------------------------------------------------------

@@ -32,16 +32,10 @@ def hardware_unit(name: str) -> str:
 # --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
 
 
-def executed_per_cycle(operation: str) -> str:
-    """Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle."""
-    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum.per_cycle_elapsed"
-
-
-def peak_per_cycle(operation: str) -> str:
-    """The most thread instructions of one operation that all SMs together can execute per cycle."""
-    return f"sm__sass_thread_inst_executed_op_{operation}_pred_on.sum.peak_sustained"
-
-
+# Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle, and the most that all SMs
+# together can execute.
+executed_per_cycle = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed".format
+peak_per_cycle = "sm__sass_thread_inst_executed_op_{}_pred_on.sum.peak_sustained".format
 _TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
 
 
@@ -50,16 +44,9 @@ def tensor_paths(present: Iterable[str]) -> Iterator[str]:
     return (match[1] for match in filter(None, map(_TENSOR_PATH.fullmatch, present)))
 
 
-def tensor_operations_per_cycle(path: str) -> str:
-    """Operations of one tensor path per elapsed cycle, all SMs together."""
-    return f"sm__ops_path_tensor_{path}.sum.per_cycle_elapsed"
-
-
-def tensor_operations_peak(path: str) -> str:
-    """The most operations of one tensor path that all SMs together can execute per cycle."""
-    return f"sm__ops_path_tensor_{path}.sum.peak_sustained"
-
-
+# Operations of one tensor path per elapsed cycle, all SMs together, and the most that they can execute.
+tensor_operations_per_cycle = "sm__ops_path_tensor_{}.sum.per_cycle_elapsed".format
+tensor_operations_peak = "sm__ops_path_tensor_{}.sum.peak_sustained".format
 TENSOR_BUSY = tuple(
     f"sm__pipe_tensor{part}cycles_active.avg.pct_of_peak_sustained_elapsed"
     for part in ("_", "_op_hmma_", "_op_imma_")
@@ -83,7 +70,5 @@ BUSY = {resource: tuple(found) for resource, found in _BUSY.items()}
 # Sectors at L1's tags: ``space`` is global or local, ``lookup`` is '' or ``_lookup_miss``.
 LSU_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{space}_op_{operation}{lookup}.sum"
 
-
-def stalled_per_issue(state: str) -> str:
-    """Cycles that a warp spends in a state for each instruction that it issues."""
-    return f"smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio"
+# Cycles that a warp spends in a state for each instruction that it issues.
+stalled_per_issue = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format

@@ -107,11 +107,14 @@ class ClusterSite:
         if space.ok is False:
             raise DeviceError(f"{space.name}: {space.found}", *space.remedies)
         mine = self._mine()
+        needed = {"GPU", "driver", "torch", "nvcc", "C++ compiler"}
+        needed |= {"ncu", "counter permission"} if profile else set()
         for address, facts in mine.items():
-            for check in remote.needed_checks(facts, profile=profile):
-                raise DeviceError(
-                    f"worker {address} on {facts.host}: {check.name}: {check.found}", *check.remedies
-                )
+            for check in facts.checks:
+                if check.name in needed and check.ok is False:
+                    raise DeviceError(
+                        f"worker {address} on {facts.host}: {check.name}: {check.found}", *check.remedies
+                    )
         for name in ("gemmprof", "torch", "cuda", "nvcc", *(("ncu",) if profile else ())):
             _agree(name, {address: facts.versions.get(name, "none") for address, facts in mine.items()})
         first = next(iter(mine.values()))
@@ -162,10 +165,11 @@ class ClusterSite:
         """The workers compile; how many at a time is theirs to say (``--nthreads``), and they come and go."""
         banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
-        return Compilers(MOST_AT_ONCE, next(iter(banners.values())), self._compiled, self._threads)
 
-    def _threads(self) -> int:
-        return sum(int(facts["nthreads"]) for facts in self.workers.good.values())
+        def threads() -> int:
+            return sum(int(facts["nthreads"]) for facts in self.workers.good.values())
+
+        return Compilers(MOST_AT_ONCE, next(iter(banners.values())), self._compiled, threads)
 
     def _compiled(self, variant: Variant, architecture: str) -> Candidate:
         """A candidate whose library stays with the workers until one measures it."""
@@ -188,7 +192,7 @@ class ClusterPlaces:
         self._workers, self._work = workers, work
         self._lock = threading.Lock()
         self._cards: dict[Card, None] = {}
-        self._facts: Mapping[str, Any] = {}
+        self.facts: Mapping[str, Any] = {}  # what the first child said of its GPU
         self._left = threading.Event()
         self._pool = ThreadPoolExecutor(MOST_AT_ONCE)
 
@@ -199,7 +203,7 @@ class ClusterPlaces:
             DeviceError: no worker can.
         """
         start = self._workers.with_gpu(remote.start, self._work)
-        self._facts = self._workers.do(start, takes=START_SECONDS)
+        self.facts = self._workers.do(start, takes=START_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -218,11 +222,6 @@ class ClusterPlaces:
         return max(
             1, int(sum(facts["resources"][connection.RESOURCE] for facts in self._workers.good.values()))
         )
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the first child said of its GPU."""
-        return self._facts
 
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request; one whose child died is tried once more on another worker."""

@@ -16,7 +16,7 @@ import platform
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -401,11 +401,3 @@ def alone_on_host() -> Iterator[None]:
 def close() -> None:
     """End what runs on this worker's GPUs."""
     GPUS.close()
-
-
-def needed_checks(facts: WorkerFacts, *, profile: bool) -> Sequence[Check]:
-    """The checks of a worker without which it cannot work for us."""
-    names = {"GPU", "driver", "torch", "nvcc", "C++ compiler"} | (
-        {"ncu", "counter permission"} if profile else set()
-    )
-    return [check for check in facts.checks if check.name in names and check.ok is False]

@@ -137,45 +137,34 @@ def profile_there(
         DeviceError: there is no ncu here.
     """
     ncu = require_ncu(WITHOUT_NCU)
-    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
-        return _profiled_in(Path(folder), ncu, errand, extension, tasks, settings)
-
-
-def _profiled_in(
-    folder: Path,
-    ncu: Tool,
-    errand: Errand,
-    extension: Extension | None,
-    tasks: tuple[Task, ...],
-    settings: Settings,
-) -> Delivery:
-    for name in (profile_pass.REPORTS, profile_pass.LOGS):
-        (folder / name).mkdir()
-    files = profile_pass.next_pass(folder)
-    environment = remote.environment(errand.files(extension))
-    with ExitStack() as stack:
-        card = stack.enter_context(remote.GPUS.one(errand.model))
-        stack.enter_context(remote.alone_on_host())
-        remote.GPUS.drop(card)  # the profiler needs it for itself
-        lock = stack.enter_context(collecting(folder))
-        job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
-        if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
-            return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
-        program = profile_pass.start_pass(
-            ncu,
-            files,
-            collection=settings.collection_options,
-            clock_control=settings.clock_control,
-            section_folder=stack.enter_context(
-                section_folder(ncu, settings.metric_set, timeline=settings.timeline)
-            ),
-            lock=lock,
-            environment={**environment, VISIBLE: card.uuid},
-        )
-        outcome = profile_pass.finish_pass(
-            program, files, job, on_event=lambda event: None, on_interrupt=lambda: None
-        )
-    report = Content.of(files.report) if outcome.finished else None
-    written = (files.log, files.output, files.events)
-    texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}
-    return Delivery(outcome, card, report, texts)
+    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for part in (profile_pass.REPORTS, profile_pass.LOGS):
+            (folder / part).mkdir()
+        files = profile_pass.next_pass(folder)
+        environment = remote.environment(errand.files(extension))
+        with ExitStack() as stack:
+            card = stack.enter_context(remote.GPUS.one(errand.model))
+            stack.enter_context(remote.alone_on_host())
+            remote.GPUS.drop(card)  # the profiler needs it for itself
+            lock = stack.enter_context(collecting(folder))
+            job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
+            if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
+                return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
+            sections = section_folder(ncu, settings.metric_set, timeline=settings.timeline)
+            program = profile_pass.start_pass(
+                ncu,
+                files,
+                collection=settings.collection_options,
+                clock_control=settings.clock_control,
+                section_folder=stack.enter_context(sections),
+                lock=lock,
+                environment={**environment, VISIBLE: card.uuid},
+            )
+            outcome = profile_pass.finish_pass(
+                program, files, job, on_event=lambda event: None, on_interrupt=lambda: None
+            )
+        report = Content.of(files.report) if outcome.finished else None
+        written = (files.log, files.output, files.events)
+        texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}
+        return Delivery(outcome, card, report, texts)
