@@ -173,7 +173,8 @@ class _Plan:
         masks = {v.name: sum(1 << element_type(dtype).code for dtype in v.stage.dtypes) for v in variants}
         stage_list = "".join(f"GEMMPROF_STAGE({name}, {mask})\n" for name, mask in masks.items())
         self._headers = {"stages.inc": stage_list}
-        includes = [f"-isystem={path}" for path in torch.include_directories]
+        places = ("include", "include/torch/csrc/api/include")
+        includes = [f"-isystem={torch.root / place}" for place in places]
         binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
         hosts = (binding, compiler.host_unit("include/runtime.cu", nvcc))
         stages = {v.name: compiler.stage_units(v, nvcc, numbers) for v in variants}
@@ -215,7 +216,7 @@ class _Plan:
         with new_entry(self.library.parent) as folder:
             notes = {name: compiler.read_record(self._cache, calls) for name, calls in self.units.items()}
             (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
-            torch = (f"-L{self._torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10")
+            torch = (f"-L{self._torch.root / 'lib'}", "-ltorch_cpu", "-ltorch", "-lc10")
             library = folder / LIBRARY_NAME
             compiler.link(self._cache, self._nvcc, self._all, library, LIBRARY_NAME, *torch)
 

@@ -303,7 +303,11 @@ def _answer(part: language.Comparison | language.HasFinding | language.Match, ke
     if kernel.verdict == "new" and language.asks_change(part):
         return _Answer(None)
     if isinstance(part, language.HasFinding):
-        return _finding(part, before, after)
+        was, now = (None if side is None else _has_finding(part.name, side) for side in (before, after))
+        if now is None or (part.new and was is None):
+            return NOT_THERE
+        there = now and not (part.new and was)
+        return _Answer(there, f"{part.name} {'is found' if there else 'is not found'}")
     compare, name = _COMPARES[part.operator], named(part.name)
     if name == language.TIME:
         return _time(part, kernel, compare)
@@ -356,14 +360,6 @@ def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float,
     if any(ends) and kernel.verdict != "same":
         return _Answer(None, f"CAN'T TELL whether it is {part.operator} {limit:+g} %: {words}")
     return _Answer(False, words)
-
-
-def _finding(part: language.HasFinding, before: KernelRecord | None, after: KernelRecord) -> _Answer:
-    was, now = (None if record is None else _has_finding(part.name, record) for record in (before, after))
-    if now is None or (part.new and was is None):
-        return NOT_THERE
-    there = now and not (part.new and was)
-    return _Answer(there, f"{part.name} {'is found' if there else 'is not found'}")
 
 
 def _unknown(

@@ -215,7 +215,13 @@ def compare_matches(
     """
     notes = list(_differences(matches, across))
     if control is not None:
-        notes += [control.words(), *_elsewhere(matches, control)]
+        notes.append(control.words())
+        for what, learnt in (("device", control.device), ("clock_control", control.clock_control)):
+            others = {getattr(match.after.origin, what) for match in matches if match.after} - {"", learnt}
+            if learnt and others:
+                notes.append(
+                    f"The noise was learnt elsewhere: {learnt}, and not {', '.join(sorted(others))}."
+                )
     ladder = bool(matches) and all(match.how == "ladder" for match in matches)
     found = [_unjudged(match) for match in matches]
     estimates: dict[int, statistics.Estimate] = {}
@@ -267,14 +273,6 @@ def _of_launch(label: str, analysis: KernelAnalysis, timing: Timing | None) -> K
     seconds = None if timing is None else timing.median
     record = of_launches(label, analysis.profile.family, [analysis.profile], analysis, "")
     return replace(record, times=(), measures=replace(record.measures, seconds=seconds))
-
-
-def _elsewhere(matches: Sequence[Match], control: Control) -> Iterator[str]:
-    """Where the control was not recorded as these sides were."""
-    for what, learnt in (("device", control.device), ("clock_control", control.clock_control)):
-        found = {getattr(match.after.origin, what) for match in matches if match.after} - {"", learnt}
-        if learnt and found:
-            yield f"The noise was learnt elsewhere: {learnt}, and not {', '.join(sorted(found))}."
 
 
 def _unjudged(match: Match) -> Compared:
@@ -366,8 +364,13 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
             notes.append(
                 f"{' and '.join(missing)} that would tell why are not in both sides: collect them with --set full"
             )
-    if judgement.estimate.own_share == 0:
-        notes.append(_of_single_launches(one))
+    if judgement.estimate.own_share == 0:  # no process launched the kernel twice
+        usual = f"what is usual for kernels of {one.noise}"
+        notes.append(
+            f"one launch a report: how far launches of a process differ is {usual}"
+            if any(len(record.times) > 1 for record in (before, after))
+            else f"one launch a side: the interval rests on {usual}"
+        )
     if judgement.estimate.unsteady:
         notes.append("the launches of a process drift or change between modes: the interval allows for it")
     if judgement.estimate.paired:
@@ -413,13 +416,6 @@ def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[s
     changed = [f"{what} {left} → {right}" for what, left, right in words if left != right]
     if changed:
         yield f"launched otherwise: {', '.join(changed)}"
-
-
-def _of_single_launches(one: Compared) -> str:
-    """What an interval rests on where no process launched the kernel twice."""
-    if any(len(record.times) > 1 for record in one.match.both or ()):
-        return f"one launch a report: how far launches of a process differ is what is usual for kernels of {one.noise}"
-    return f"one launch a side: the interval rests on what is usual for kernels of {one.noise}"
 
 
 def _cycles(record: KernelRecord) -> float | None:

@@ -238,7 +238,10 @@ class _Tables:
         sums = {
             name: None if table is None else total(table, addresses) for name, table in self.counted.items()
         }
-        return Counters(**sums, stalls=_by_reason(self.stalls, addresses))
+        stalls: Counter[str] = Counter()
+        for samples in map((self.stalls or {}).get, addresses):
+            stalls.update(samples or {})
+        return Counters(**sums, stalls=_most_first(dict(stalls)))
 
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
         """``counters((address,))`` of each address, column by column: a kernel has thousands of instructions."""
@@ -269,14 +272,6 @@ def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> _StallTable 
             if samples:
                 table.setdefault(address, {})[reason] = samples
     return table
-
-
-def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str, int]:
-    """Samples by stall reason over these addresses, most first."""
-    sums: Counter[str] = Counter()
-    for samples in map((table or {}).get, addresses):
-        sums.update(samples or {})
-    return _most_first(dict(sums))
 
 
 def _most_first(samples: dict[str, int]) -> dict[str, int]:

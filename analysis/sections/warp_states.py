@@ -36,13 +36,6 @@ ISSUING = "issuing"  # the group of the two states in which nothing holds the wa
 
 _ABBREVIATIONS = ("lg", "imc", "mio", "gmma")
 
-
-def _title(key: str) -> str:
-    """As ncu prints it: ``Stall IMC Miss``."""
-    words = (word.upper() if word in _ABBREVIATIONS else word.title() for word in key.split("_"))
-    return " ".join(("Stall", *words))
-
-
 # Every state that ncu counts, and what the instructions tell apart within one.
 REASONS = {key: StallReason(key, *more) for key, *more in facts(__file__, "stalls.csv")}
 BLOCK, CLUSTER, WGMMA, MBARRIER = (REASONS.pop(key) for key in ("block", "cluster", "wgmma", "mbarrier"))
@@ -64,8 +57,9 @@ def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReas
         return replace(known, meaning=f"Waits at a barrier of its block (__syncthreads) or cluster{results}.")
     if known is not None:
         return known
-    words = key.replace("_", " ")
-    return StallReason(key, _title(key), "other", f"Is in the state that ncu calls '{words}'.")
+    words = key.split("_")
+    title = " ".join(word.upper() if word in _ABBREVIATIONS else word.title() for word in ("stall", *words))
+    return StallReason(key, title, "other", f"Is in the state that ncu calls '{' '.join(words)}'.")
 
 
 # --- Warp states ------------------------------------------------------------------------------------------------------

@@ -59,11 +59,6 @@ def _practices(text: str) -> Iterator[Practice]:
         yield Practice(card.strip(), values, **cycles)
 
 
-def _products(pair: tuple[int, int], text: str) -> Iterator[Product]:
-    for name, count in re.findall(r"([^;=]+)(?:=(\d+))?", text):
-        yield Product(name.strip(), pair, int(count) if count else None)
-
-
 def _limits(row: Sequence[str]) -> ArchLimits:
     """A chip's row of the table, with what changed once and for all."""
     capability, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor, *_ = (
@@ -130,21 +125,8 @@ def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Pr
     return (MEASURED, False) if own is None else (own, True)
 
 
-_LATEST = (99, 9)
 # The first and last compute capability that has it (PTX ISA, the tables of target architectures).
-_FEATURES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyType(
-    {
-        "tensor cores": ((7, 0), _LATEST),
-        "ldmatrix": ((7, 5), _LATEST),
-        "asynchronous copies": ((8, 0), _LATEST),
-        "warp reductions": ((8, 0), _LATEST),
-        "stmatrix": ((9, 0), _LATEST),
-        "clusters": ((9, 0), _LATEST),
-        "tensor copies": ((9, 0), _LATEST),
-        "wgmma": ((9, 0), (9, 9)),
-        "tensor memory": ((10, 0), (11, 9)),
-    }
-)
+_FEATURES = {name: (_pair(first), _pair(last)) for name, first, last in facts(__file__, "features.csv")}
 
 
 def has(feature: str, compute_capability: tuple[int, int]) -> bool:
@@ -198,14 +180,6 @@ def known_architectures() -> str:
     return ", ".join(limits.label for limits in LIMITS.values())
 
 
-def _unknown(value: object) -> OccupancyError:
-    return OccupancyError(
-        f"compute capability {value!r} is not in the table of limits",
-        f"use one of {known_architectures()}",
-        'write it as "8.6", 8.6, (8, 6) or "sm_86"',
-    )
-
-
 def parse_compute_capability(value: Any) -> tuple[int, int]:
     """``"8.6"``, ``8.6``, ``(8, 6)``, ``"sm_86"``, ``"sm_90a"``, ``"86"`` or ``86`` as (major, minor).
 
@@ -217,7 +191,11 @@ def parse_compute_capability(value: Any) -> tuple[int, int]:
     text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(number)
     found = re.fullmatch(_WRITTEN, text.strip().lower())
     if found is None or (pair := (int(found[1]), int(found[2]))) not in LIMITS:
-        raise _unknown(value)
+        raise OccupancyError(
+            f"compute capability {value!r} is not in the table of limits",
+            f"use one of {known_architectures()}",
+            'write it as "8.6", 8.6, (8, 6) or "sm_86"',
+        )
     return pair
 
 
@@ -231,7 +209,11 @@ def limits_of(compute_capability: Any) -> ArchLimits:
 
 
 # Common products, each name once.
-PRODUCTS = tuple(product for row in _CHIPS for product in _products(_pair(row[0]), row[-2]))
+PRODUCTS = tuple(
+    Product(name.strip(), _pair(row[0]), int(count) if count else None)
+    for row in _CHIPS
+    for name, count in re.findall(r"([^;=]+)(?:=(\d+))?", row[-2])
+)
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
 _NOISE = (

@@ -168,21 +168,10 @@ def _ask(path: Path) -> str:
 class TorchInstallation:
     """An installed torch, found without importing it (that takes seconds)."""
 
-    root: Path
+    root: Path  # its C++ headers lie in ``include`` and in ``include/torch/csrc/api/include``, its libraries in ``lib``
     version: str  # ``2.11.0+cu130``
     cuda: str | None  # the CUDA release that it was built for, None for a build without
     version_file: str  # the text of ``torch/version.py``: version, git commit and CUDA version
-
-    @property
-    def include_directories(self) -> tuple[Path, ...]:
-        """Where torch's C++ headers lie."""
-        include = self.root / "include"
-        return (include, include / "torch" / "csrc" / "api" / "include")
-
-    @property
-    def library_directory(self) -> Path:
-        """Where ``libtorch_cpu.so`` and ``libc10.so`` lie."""
-        return self.root / "lib"
 
 
 def find_torch() -> TorchInstallation | None:

@@ -91,10 +91,6 @@ def reading_on(where: str | connection.Jobs, *, wait: float, progress: Progress)
         readers.close()
 
 
-def _same(common: tuple[Any, ...]) -> tuple[Any, ...]:
-    return common
-
-
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class _Asked:
     """A job on its way: Dask's future, and how often it was begun. Once nobody waits for it, Dask forgets it."""
@@ -169,7 +165,7 @@ class Readers:
             return common
         assert self._client is not None
         if self._common is None or self._common[0] is not common:
-            self._common = common, self._client.submit(_same, common, pure=False)
+            self._common = common, self._client.submit(tuple, common, pure=False)
         return self._common[1]
 
     def _answer(self, asked: _Asked) -> Any:
