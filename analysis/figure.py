@@ -132,9 +132,13 @@ def _metrics(kind: Any) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     )
 
 
+def declared(kind: type) -> dict[str, Figure]:
+    """Every figure that a result (or a row of one) declares, by the name of its field or property."""
+    return _declared(cast(Any, kind))
+
+
 @cache
-def declared(kind: Any) -> dict[str, Figure]:
-    """Every figure that a result (or a row of one, a type each) declares, by the name of its field or property."""
+def _declared(kind: Any) -> dict[str, Figure]:
     if not dataclasses.is_dataclass(kind):
         return {}
     found = {f.name: f.metadata["figure"] for f in dataclasses.fields(kind) if "figure" in f.metadata}
