@@ -50,9 +50,8 @@ class Compared:
 
     match: Match  # the two sides of it
     verdict: Verdict  # of the four, or ``new`` or ``gone``
-    judgement: statistics.Judgement | None = (
-        None  # the statistics behind it; None without times on both sides
-    )
+    # the statistics behind it; None without times on both sides
+    judgement: statistics.Judgement | None = None
     reasons: tuple[Reason, ...] = ()  # what differs
     # what the change was in the words of findings, and what became of their predictions; '' if nothing
     said: str = ""

@@ -94,9 +94,8 @@ class Family:
     shortest_ns: float | None = None
     median_ns: float | None = None
     longest_ns: float | None = None
-    worst: Finding | None = (
-        None  # what saves most in the representative, None where nothing is worth its work
-    )
+    # what saves most in the representative, None where nothing is worth its work
+    worst: Finding | None = None
 
     def __repr__(self) -> str:
         launches = f"{self.count:,} launch{'' if self.count == 1 else 'es'}"
