@@ -186,7 +186,7 @@ WRITES_JSON = {
     "gemmprof.kernels.compiler": "what is hashed",
     "gemmprof.reports.tables.launches": "a column of Parquet",
     "gemmprof.reports.tables.export": "metadata of Parquet",
-    "gemmprof.reports.history.point_files": "metadata of Parquet",
+    "gemmprof.reports.history.store": "metadata of Parquet",
 }
 """Who writes JSON; what a person or a later call reads is a `Document`, encoded in the first place."""
 

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from gemmprof.analysis.history.recording import COUNTERS
-from gemmprof.reports.history.point_files import COUNTER, write_points
-from gemmprof.reports.history.store import HistoryStore
+from gemmprof.reports.history.store import COUNTER, ROW_GROUP, WRITTEN, HistoryStore
+from gemmprof.reports.tables.parquet import write_parquet
 
 NOISE = 0.01
 STEPS = 200
@@ -89,9 +89,11 @@ def make(folder: Path, series: int, runs: int) -> None:
             "device",
             "kind",
         )
-        write_points(
+        write_parquet(
             pa.table({name: column[name] for name in dict.fromkeys([*order, *column])}),
             store.folder / "records" / f"run-{run:04d}.parquet",
+            row_group=ROW_GROUP,
+            **WRITTEN,
         )
 
 

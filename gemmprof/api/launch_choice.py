@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.analysis.inputs.selection import Candidate, Selection, nothing_selected
@@ -42,17 +41,10 @@ def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
         ProfilerError: ncu failed before it recorded a launch.
     """
     collected = profiler.count()
-    launches = _launches(collected.report, wanted, skip)
-    if collected.report is not None:
-        collected = replace(collected, report=packed(collected.report))
-    return Count(launches, collected)
-
-
-def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch, ...]:
-    if report is None:
-        return ()
-    with ReportReader(report) as reader:
-        return tuple(
+    if collected.report is None:
+        return Count((), collected)
+    with ReportReader(collected.report) as reader:
+        launches = tuple(
             Launch(
                 name=profile.name,
                 mangled_name=profile.mangled_name or profile.function_name,
@@ -65,6 +57,7 @@ def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch
             )
             for profile in reader.profiles(instances=False, rules=False)
         )
+    return Count(launches, replace(collected, report=packed(collected.report)))
 
 
 def chosen(count: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:

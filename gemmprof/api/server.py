@@ -51,8 +51,12 @@ GRACE_SECONDS = 5.0
 MODULE = "gemmprof.api.server"
 
 
-class Folders:
-    """The folders that may be read."""
+class Tools:
+    """What clients may call; the docstrings of `all` are what they are told of each.
+
+    Args:
+        roots: the folders that may be read.
+    """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self.roots = tuple(root.resolve() for root in roots)
@@ -96,17 +100,6 @@ class Folders:
         """What a path stands for, read and analysed."""
         return load_session(self.allowed(path), selection=selection(**words), listed=True)
 
-
-class Tools:
-    """What clients may call; the docstrings are what they are told of each.
-
-    Args:
-        folders: what may be read.
-    """
-
-    def __init__(self, folders: Folders) -> None:
-        self.folders = folders
-
     def open(
         self,
         path: str,
@@ -126,7 +119,7 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        session = self.folders.session(path, kernel=kernel, nvtx=nvtx, owner=owner)
+        session = self.session(path, kernel=kernel, nvtx=nvtx, owner=owner)
         if json:
             from gemmprof.reports.documents.of_launches import ShowDocument
 
@@ -150,7 +143,7 @@ class Tools:
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
-        session = self.folders.session(path, kernel=kernel, launches=launch)
+        session = self.session(path, kernel=kernel, launches=launch)
         if json:
             from gemmprof.reports.documents.of_findings import explain_document
 
@@ -178,7 +171,7 @@ class Tools:
             tokens: about how long the answer may be.
         """
         wanted = selection(kernel=kernel)
-        left, right = (load_side(self.folders.allowed(path), wanted) for path in (before, after))
+        left, right = (load_side(self.allowed(path), wanted) for path in (before, after))
         outcome = compare(left, right, across=ACROSS)
         if json:
             from gemmprof.reports.documents.of_comparison import compared
@@ -200,7 +193,7 @@ class Tools:
             lines: how many.
             tokens: about how long the answer may be.
         """
-        session = self.folders.session(path, launches=str(launch))
+        session = self.session(path, launches=str(launch))
         return agents.within(
             agents.source(session.whole(0, code=True), most=max(1, lines), sass=sass), tokens
         )
@@ -224,7 +217,7 @@ class Tools:
             "(kernel='#1'), one launch, or one report of several."
         ]
         for place in filter(None, (path, before, after)):
-            session = self.folders.session(place, launches=arguments.get("launch"), **words)
+            session = self.session(place, launches=arguments.get("launch"), **words)
             lines += ["", *agents.overview(session, explained=False)]
         return agents.within(lines, arguments.get("tokens", TOKENS))
 
@@ -250,7 +243,7 @@ def server(roots: Sequence[Path]) -> MCPServer:
         raise UsageError("the server needs the package mcp", "pip install 'mcp>=2'") from None
     made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
     readers = Readers(roots)
-    for tool in Tools(Folders(roots)).all:
+    for tool in Tools(roots).all:
         made.tool()(_answering(tool, readers))
     if hasattr(select, "poll"):  # else the server ends with its input, once what was asked is answered
         threading.Thread(target=_end_with_client, args=(readers,), daemon=True).start()
@@ -344,7 +337,7 @@ def _answering(function: Callable[..., str], readers: Readers) -> Callable[..., 
 
 def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     confine(request["roots"])
-    made = Tools(Folders([Path(root) for root in request["roots"]]))
+    made = Tools([Path(root) for root in request["roots"]])
     tools = {tool.__name__: tool for tool in (*made.all, made.listing)}
     arguments = dict(request["arguments"])
     if "tokens" in arguments:

@@ -22,7 +22,7 @@ from gemmprof.base.foreign_files import url_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gemmprof.model import KernelProfile
+    from gemmprof.model import KernelProfile, MetricValue
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
@@ -138,16 +138,16 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     from gemmprof.analysis.inputs.families import census, without_values
     from gemmprof.analysis.reading.report import ReportReader, few_collections
     from gemmprof.analysis.session import has_counters
-    from gemmprof.reports.tables.launches import MetricRows
+    from gemmprof.reports.tables.launches import long_table
 
-    scalars = MetricRows()
+    scalars: list[tuple[int, str, Mapping[str, MetricValue]]] = []
     rows: list[dict[str, Any]] = []
     bare: list[KernelProfile] = []
     with few_collections(), ReportReader(report) as reader:
         source = has_counters if explained else False
         for profile in reader.profiles(source=source, rules=False):
             rows.append(_row(report, profile, explained=explained))
-            scalars.add(profile.index, profile.name, profile.metrics)
+            scalars.append((profile.index, profile.name, profile.metrics))
             bare.append(without_values(profile))
     if not rows:
         raise ReportError(f"{report} holds no launch", "collect it again")
@@ -159,7 +159,7 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     launches = pa.table(
         {name: pa.array([row.get(name) for row in rows], column_type(name)) for name in names}
     )
-    return launches, scalars.long_table(report).select(["metric", "launch", "value"]).drop_null()
+    return launches, long_table(report, scalars).select(["metric", "launch", "value"]).drop_null()
 
 
 def metric_column_type(name: str) -> pa.DataType | None:

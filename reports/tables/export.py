@@ -91,16 +91,16 @@ def export_tables(
     listed: list[KernelProfile] = []
     launches = 0
     with new_folder(folder, is_ours=lambda file: file.name in names.values(), durable=True) as staging:
-        scratch = str(staging / "slices")
-        os.mkdir(scratch)  # noqa: PTH102
-        spools = {name: Spool(Path(scratch) / name) for name in tables}
+        scratch = staging / "slices"
+        scratch.mkdir()
+        slices: dict[str, list[Path]] = {name: [] for name in tables}
         lots = {path: lots_of(path, only) for path, only in wanted.items()}
         named = (
             (path, lot, f"{number:06d}-{at:06d}")
             for number, path in enumerate(lots)
             for at, lot in enumerate(lots[path])
         )
-        done_lots = each(_spool_lot, named, (spools, bool(with_unit)))
+        done_lots = each(_spool_lot, named, (scratch, tuple(tables), bool(with_unit)))
         for path, of_report in lots.items():
             spooled = [next(done_lots) for _ in of_report]
             try:
@@ -110,27 +110,31 @@ def export_tables(
                 continue
             if "kernels" in tables and wanted[path] is not None:  # ids are of all launches that were named
                 listed += listing(path)
-            for count, slices, known, bare in done:
+            for count, of_lot, known, bare in done:
                 launches += count
                 listed += bare if wanted[path] is None else ()
                 units[os.fspath(path)] = known
-                for name, written in slices.items():
-                    spools[name].slices += written
+                for name, parts in of_lot.items():
+                    slices[name] += parts
         if len(failures) == len(wanted):
             raise failures[0]
         amend = {
             **dict.fromkeys(with_unit, partial(with_units, units=units)),
             "kernels": partial(with_families, known=census(listed)),
         }
-        for name, spool in spools.items():
-            spool.finish(staging / names[name], format, amend.get(name))
+        for name, parts in slices.items():
+            joined(parts, staging / names[name], format, amend.get(name))
         shutil.rmtree(scratch)
-    files = tuple(folder / name for name in names.values())
-    return Exported(files, launches, tuple(failures))
+    return Exported(tuple(folder / name for name in names.values()), launches, tuple(failures))
 
 
 def _spool_lot(
-    spools: Mapping[str, Spool], with_unit: bool, path: Path, only: Collection[int] | None, name: str
+    scratch: Path,
+    tables: tuple[str, ...],
+    with_unit: bool,
+    path: Path,
+    only: Collection[int] | None,
+    name: str,
 ) -> tuple[int, dict[str, list[Path]], Mapping[str, str], list[KernelProfile]]:
     """Write the slices of a report, or some of its launches.
 
@@ -138,12 +142,12 @@ def _spool_lot(
         Their number, the files of each table in order, units, and the launches without their values.
     """
     bare = []
-    slices: dict[str, list[Path]] = {table: [] for table in spools}
+    slices: dict[str, list[Path]] = {table: [] for table in tables}
     with ThreadPoolExecutor(1) as background, ReportReader(path) as reader, few_collections():
         # The native reader works on the units while the values are read.
         known = background.submit(units_of_report, path) if with_unit else None
         launches = len(reader) if only is None else len(only)
-        builder = TableBuilder(os.fspath(path), tuple(spools))
+        builder = TableBuilder(os.fspath(path), tables)
         profiles = reader.profiles(
             # Also what no table shows is read: where the other commands find damage, nothing is exported.
             source=is_measured_by_address if len(reader) > MANY_LAUNCHES else True,
@@ -152,63 +156,53 @@ def _spool_lot(
         )
         for done, profile in enumerate(profiles, 1):
             builder.add(profile)
-            if "kernels" in spools:
+            if "kernels" in tables:
                 bare.append(without_values(profile))
             if builder.is_full or done == launches:
                 for of, table in builder.tables():
-                    slices[of].append(spools[of].write(table, f"{name}-{done:06d}"))
+                    slices[of].append(spool(table, scratch / f"{of}-{name}-{done:06d}.arrow"))
         return launches, slices, known.result() if known else {}, bare
 
 
-class Spool:
-    """Slices of one table on disk until its columns are known, then written as one file."""
+def spool(table: pa.Table, path: Path) -> Path:
+    """Write a slice of a table, which counts when its report is known to be whole; returns its path."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.slices: list[Path] = []
 
-    def write(self, table: pa.Table, name: str) -> Path:
-        """Write a slice under a name of its own, which is added by whoever knows that the report is whole."""
-        path = self.folder / f"{name}.arrow"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return path
+def joined(
+    slices: Sequence[Path],
+    target: Path,
+    format_name: str,
+    amend: Callable[[pa.Table], pa.Table] | None = None,
+) -> None:
+    """Write slices as one table with all columns of all of them, in a folder that is published when it is whole.
 
-    def schema(self) -> pa.Schema:
-        """All columns of all slices."""
-        schema: pa.Schema | None = None
-        for path in self.slices:
-            with pa.OSFile(str(path), "rb") as source:
-                found = pa.ipc.open_file(source).schema
-            schema = found if schema is None else _unified(schema, found)
-        # A column without any value in any slice: a number is as good as anything.
-        return pa.schema(
-            [(part.name, pa.float64() if pa.types.is_null(part.type) else part.type) for part in schema or ()]
-        )
+    Args:
+        format_name: one of `FORMATS`.
+        amend: adds columns to each slice.
+    """
+    found = pa.schema([])
+    for path in slices:
+        with pa.OSFile(str(path), "rb") as source:
+            found = _unified(found, pa.ipc.open_file(source).schema)
+    # A column without any value in any slice: a number is as good as anything.
+    schema = pa.schema(
+        [(part.name, pa.float64() if pa.types.is_null(part.type) else part.type) for part in found]
+    )
 
-    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """The slices, each with the columns of the schema."""
-        for path in self.slices:
+    def fitting() -> Iterator[pa.Table]:
+        for path in slices:
             with pa.OSFile(str(path), "rb") as source:
                 table = pa.ipc.open_file(source).read_all()
             yield table if table.schema == schema else fitted(table, schema)
 
-    def finish(
-        self, target: Path, format_name: str, amend: Callable[[pa.Table], pa.Table] | None = None
-    ) -> None:
-        """Write the file, in a folder that is published when all of it is written.
-
-        Args:
-            format_name: one of `FORMATS`.
-            amend: adds columns to each slice.
-        """
-        schema = self.schema()
-        tables = self.tables(schema)
-        if amend is not None:
-            schema = amend(schema.empty_table()).schema
-            tables = map(amend, tables)
+    tables = fitting()
+    if amend is None:
         _WRITERS[format_name](target, schema, tables)
+    else:
+        _WRITERS[format_name](target, amend(schema.empty_table()).schema, map(amend, tables))
 
 
 def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:

@@ -7,6 +7,7 @@ was not collected is null.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,10 @@ class Columns:
             held += [None] * (self.rows - len(held))
             held += column
         self.rows += count
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        self.extend(1, {name: [value] for name, value in row.items()})
 
     def take(self) -> pa.Table:
         """The rows as a table; none are left."""
@@ -148,48 +153,36 @@ def lines_of(code: pa.Table) -> pa.Table:
     )
 
 
-@dataclass(slots=True)
-class MetricRows:
-    """The scalar metrics of a slice of launches."""
+# Of each launch of a slice its position, its name and its scalar metrics.
+Held = Sequence[tuple[int, str, Mapping[str, MetricValue]]]
 
-    count: int = 0
-    _held: list[tuple[int, str, Mapping[str, MetricValue]]] = field(default_factory=list)
 
-    def add(self, launch: int, kernel: str, metrics: Mapping[str, MetricValue]) -> None:
-        """Add one launch."""
-        self._held.append((launch, kernel, metrics))
-        self.count += len(metrics)
+def long_table(report: str, held: Held) -> pa.Table:
+    """One row a launch and metric. ``value`` is the number; ``integer`` keeps every digit of a counter.
 
-    def clear(self) -> None:
-        """Forget the launches."""
-        self.count, self._held = 0, []
+    The column ``unit`` is added when the file is written (`with_units`).
+    """
+    names = [name for *_, metrics in held for name in metrics]
+    values = [value for *_, metrics in held for value in metrics.values()]
+    launches = np.array([launch for launch, *_ in held], np.int64)
+    return pa.table(
+        {
+            "report": _repeated(report, len(names)),
+            "launch": np.repeat(launches, [len(metrics) for *_, metrics in held]),
+            "metric": pa.array(names, pa.string()).dictionary_encode(),
+            "value": pa.array([None if type(v) is str else float(v) for v in values], pa.float64()),
+            "integer": pa.array([v if type(v) is int else None for v in values], pa.uint64()),
+            "text": pa.array([v if type(v) is str else None for v in values], pa.string()),
+        }
+    )
 
-    def long_table(self, report: str) -> pa.Table:
-        """One row a launch and metric. ``value`` is the number; ``integer`` keeps every digit of a counter.
 
-        The column ``unit`` is added when the file is written (`with_units`).
-        """
-        names = [name for _, _, metrics in self._held for name in metrics]
-        values = [value for _, _, metrics in self._held for value in metrics.values()]
-        launches = np.array([launch for launch, _, _ in self._held], np.int64)
-        return pa.table(
-            {
-                "report": _repeated(report, self.count),
-                "launch": np.repeat(launches, [len(metrics) for _, _, metrics in self._held]),
-                "metric": pa.array(names, pa.string()).dictionary_encode(),
-                "value": pa.array([None if type(v) is str else float(v) for v in values], pa.float64()),
-                "integer": pa.array([v if type(v) is int else None for v in values], pa.uint64()),
-                "text": pa.array([v if type(v) is str else None for v in values], pa.string()),
-            }
-        )
-
-    def wide_table(self, report: str) -> pa.Table:
-        """One row a launch, one column a metric, null where it was not collected."""
-        columns = Columns({"report": str, "launch": int, "name": str})
-        for launch, kernel, metrics in self._held:
-            named = {"report": report, "launch": launch, "name": kernel, **metrics}
-            columns.extend(1, {name: [value] for name, value in named.items()})
-        return columns.take()
+def wide_table(report: str, held: Held) -> pa.Table:
+    """One row a launch, one column a metric, null where it was not collected."""
+    columns = Columns({"report": str, "launch": int, "name": str})
+    for launch, kernel, metrics in held:
+        columns.add({"report": report, "launch": launch, "name": kernel, **metrics})
+    return columns.take()
 
 
 def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Table:
@@ -203,39 +196,22 @@ def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Ta
     return table.add_column(table.column_names.index("metric") + 1, "unit", column)
 
 
-@dataclass(slots=True)
-class SampleRows:
-    """The samples over time of a slice of launches, one row each."""
-
-    report: str
-    count: int = 0
-    _parts: list[pa.RecordBatch] = field(default_factory=list)
-
-    def add(self, profile: KernelProfile) -> None:
-        """Add those of one launch, series by series."""
-        for series in series_of(profile):
-            rows = len(series.values)
-            # Only the samples of NVIDIA's timeline have a place on it.
-            on_timeline = np.zeros(rows, np.int64)
-            on_timeline[series.kept] = series.timeline_ns
-            stamped = series.stamps != 0
-            texts = {"report": self.report, "metric": series.metric, "counter": series.counter}
-            number = None if series.in_pass is None else pa.scalar(series.in_pass, pa.int64())
-            columns = {name: _repeated(text, rows) for name, text in texts.items()} | {
-                "launch": pa.repeat(pa.scalar(profile.index, pa.int64()), rows),
-                "pass": pa.nulls(rows, pa.int64()) if number is None else pa.repeat(number, rows),
-                "start_ns": pa.array(series.since_start, mask=~stamped),
-                "timeline_ns": pa.array(on_timeline, mask=~series.kept),
-                "value": pa.array(series.values),
-            }
-            self._parts.append(pa.record_batch([columns[part.name] for part in _SAMPLES], schema=_SAMPLES))
-            self.count += rows
-
-    def take(self) -> pa.Table:
-        """The rows as a table; none are left."""
-        table = pa.Table.from_batches(self._parts, _SAMPLES).unify_dictionaries()
-        self._parts, self.count = [], 0
-        return table
+def samples_of(report: str, profile: KernelProfile) -> Iterator[pa.RecordBatch]:
+    """The samples of a launch over time, one row each, series by series."""
+    for series in series_of(profile):
+        rows = len(series.values)
+        # Only the samples of NVIDIA's timeline have a place on it.
+        on_timeline = np.zeros(rows, np.int64)
+        on_timeline[series.kept] = series.timeline_ns
+        texts = {"report": report, "metric": series.metric, "counter": series.counter}
+        columns = {name: _repeated(text, rows) for name, text in texts.items()} | {
+            "launch": pa.repeat(pa.scalar(profile.index, pa.int64()), rows),
+            "pass": pa.repeat(pa.scalar(series.in_pass, pa.int64()), rows),
+            "start_ns": pa.array(series.since_start, mask=series.stamps == 0),
+            "timeline_ns": pa.array(on_timeline, mask=~series.kept),
+            "value": pa.array(series.values),
+        }
+        yield pa.record_batch([columns[part.name] for part in _SAMPLES], schema=_SAMPLES)
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -279,42 +255,43 @@ class TableBuilder:
     report: str
     names: tuple[str, ...]
     kernels: Columns = field(default_factory=lambda: Columns(KERNEL_COLUMNS))
-    metrics: MetricRows = field(default_factory=MetricRows)
+    metrics: list[tuple[int, str, Mapping[str, MetricValue]]] = field(default_factory=list)
     code: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
-    samples: SampleRows = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.samples = SampleRows(self.report)
+    samples: list[pa.RecordBatch] = field(default_factory=list)
+    rows: Counter[str] = field(default_factory=Counter)  # of metrics and samples
 
     @property
     def is_full(self) -> bool:
         """Whether the slice should be written now."""
-        return max(self.metrics.count, self.code.cells // 16, self.samples.count) >= SLICE_ROWS
+        return max(self.rows["metrics"], self.rows["samples"], self.code.cells // 16) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
         """Add the rows of one launch."""
         if is_measured_by_address(profile) and {"instructions", "lines"}.intersection(self.names):
             add_code(self.report, profile, self.code)
         if "samples" in self.names:
-            self.samples.add(profile)
-        row = _kernel_row(self.report, profile)
-        self.kernels.extend(1, {name: [value] for name, value in row.items()})
-        self.metrics.add(profile.index, profile.name, profile.metrics)
+            for batch in samples_of(self.report, profile):
+                self.samples.append(batch)
+                self.rows["samples"] += len(batch)
+        self.kernels.add(_kernel_row(self.report, profile))
+        self.metrics.append((profile.index, profile.name, profile.metrics))
+        self.rows["metrics"] += len(profile.metrics)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The slice as tables, by name; the builder is empty afterwards."""
         kernels, code = self.kernels.take(), self.code.take()
         taken: dict[str, Callable[[], pa.Table]] = {
             "kernels": lambda: kernels,
-            "metrics": lambda: self.metrics.long_table(self.report),
-            "metrics_wide": lambda: self.metrics.wide_table(self.report),
-            "samples": self.samples.take,
+            "metrics": lambda: long_table(self.report, self.metrics),
+            "metrics_wide": lambda: wide_table(self.report, self.metrics),
+            "samples": lambda: pa.Table.from_batches(self.samples, _SAMPLES).unify_dictionaries(),
             "instructions": lambda: code,
             "lines": lambda: lines_of(code),
         }
         for name in self.names:
             yield name, taken[name]()
-        self.metrics.clear()
+        for held in (self.metrics, self.samples, self.rows):
+            held.clear()
 
 
 def with_families(table: pa.Table, known: Census) -> pa.Table:

@@ -6,6 +6,7 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -257,10 +258,7 @@ class _Trace:
         if not old and not ranges:
             return
         track = self._track((process, "NVTX"), name="NVTX", parent_uuid=process)
-        same = next(
-            (depth for depth, pair in enumerate(zip(old, ranges, strict=False)) if pair[0] != pair[1]),
-            min(len(old), len(ranges)),
-        )
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, ranges, strict=False)))
         for _ in old[same:]:
             self._event(now, _END, track)
         for name in ranges[same:]:

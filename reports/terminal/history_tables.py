@@ -12,7 +12,7 @@ from gemmprof.analysis.history.changepoints import FEWEST, levels
 from gemmprof.analysis.history.changes import Change, Point
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
-from gemmprof.reports.history.point_files import Series
+from gemmprof.reports.history.store import Series
 from gemmprof.reports.terminal import columns
 
 PLOT_ROWS = 8

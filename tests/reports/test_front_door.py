@@ -28,7 +28,7 @@ import gemmprof
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.conditions import ALIASES
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.api.server import Folders, Tools
+from gemmprof.api.server import Tools
 from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
 from gemmprof.model.profiles import NOTABLE
@@ -137,7 +137,7 @@ class Asked:
 
     @cached_property
     def tools(self) -> Tools:
-        return Tools(Folders([self.path.parent]))
+        return Tools([self.path.parent])
 
     @cached_property
     def pages(self) -> Report:
@@ -483,7 +483,7 @@ def test_an_id_means_the_same_wherever_launches_are_chosen(printed: Printed, tmp
     (record,) = json.loads(printed("show", path, "--kernel", family.id, "--json"))["families"]
     assert record["id"] == family.id and [one["launch"] for one in record["launches"]] == launches
     assert [launch.profile.index for launch in gemmprof.open(path, kernel=family.id).launches] == launches
-    assert family.id in Tools(Folders([DATA])).explain("launches_same_kernel.ncu-rep.xz", kernel=family.id)
+    assert family.id in Tools([DATA]).explain("launches_same_kernel.ncu-rep.xz", kernel=family.id)
     printed("report", path, family.id, "-o", str(tmp_path / "pages"))
     assert len([*(tmp_path / "pages").glob("[0-9]*.html")]) == 1
     assert len(json.loads(printed("roofline", path, "--kernel", family.id, "--json"))["kernels"]) == len(

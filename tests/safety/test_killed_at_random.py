@@ -33,9 +33,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from gemmprof.analysis.history.changes import Origin, Point
-from gemmprof.reports.history import point_files, store as history_store
+from gemmprof.reports.history import store as history_store
 history_store.COMPACT_AFTER = 5
-point_files.BIN_ROWS = 64
+history_store.BIN_ROWS = 64
 store = history_store.HistoryStore.open(sys.argv[1], create=True)
 said = Path(sys.argv[3]).open("a")
 for run in range(int(sys.argv[4])):

@@ -23,7 +23,7 @@ from scale import few
 
 import gemmprof
 from gemmprof.analysis.comparison.outcome import ACROSS
-from gemmprof.api.server import Folders, Tools
+from gemmprof.api.server import Tools
 from gemmprof.base.errors import GemmprofError
 from gemmprof.base.printable import (
     GuardedStream,
@@ -244,7 +244,7 @@ def notebook(report: Path, plain: Path) -> str:
 
 def agent(report: Path, plain: Path) -> str:
     """What an agent reads."""
-    tools = Tools(Folders([report.parent]))
+    tools = Tools([report.parent])
     said = [tools.open(report.name), tools.explain(report.name), tools.source(report.name)]
     said += [tools.source(report.name, sass=True), tools.diff(report.name, plain.name), tools.open(".")]
     said += [tools.listing(report.name), tools.listing(before=report.name, after=plain.name)]

@@ -15,9 +15,8 @@ import pytest
 from scale import few
 
 from gemmprof.analysis.history.changes import Origin, Point, changes, steps_in
-from gemmprof.reports.history import point_files
-from gemmprof.reports.history.point_files import REPLACES, read_points
-from gemmprof.reports.history.store import HistoryStore
+from gemmprof.reports.history import store as history_store
+from gemmprof.reports.history.store import REPLACES, HistoryStore, read_points
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,7 +44,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patched:
         if request.param == "many bins":
             for name, rows in (("BIN_ROWS", 100), ("ROW_GROUP", 64)):
-                patched.setattr(point_files, name, rows)
+                patched.setattr(history_store, name, rows)
         yield recorded(request.param, tmp_path_factory.mktemp("history") / "h")
 
 
@@ -105,7 +104,7 @@ def test_a_store_of_an_earlier_version_answers_alike(store: HistoryStore, tmp_pa
         behind = pc.is_in(rows["kernel"].cast("string"), pa.array(["kernel 3", "kernel 10"]))
         both = pa.concat_tables([rows.filter(pc.invert(behind)), rows.filter(behind)])
         pq.write_table(
-            both.cast(point_files.schema_of(both.column_names, replaces)), file, write_statistics=False
+            both.cast(history_store.schema_of(both.column_names, replaces)), file, write_statistics=False
         )
     (older.folder / "series").mkdir()
     assert older.series() == store.series()

@@ -31,8 +31,8 @@ from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.cli import main
 from gemmprof.reports.tables import TABLES
-from gemmprof.reports.tables.export import Spool, export_tables
-from gemmprof.reports.tables.launches import Columns, MetricRows, with_units
+from gemmprof.reports.tables.export import export_tables, joined, spool
+from gemmprof.reports.tables.launches import Columns, long_table, with_units
 
 DATA = ROOT / "tests" / "data"
 FULL = DATA / "flaws_divergence.ncu-rep.xz"
@@ -330,12 +330,12 @@ def test_counters_stay_whole_where_another_report_lacks_them(tmp_path: Path) -> 
 
 
 def test_a_large_counter_keeps_every_digit_beside_slices_without_it(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "spool")
+    slices = []
     for number, values in enumerate(([None, None], [2**64 - 1, None], [None])):
         columns = Columns({})
         columns.extend(len(values), {"count": values, "never": [None] * len(values)})
-        spool.slices.append(spool.write(columns.take(), f"{number}"))
-    spool.finish(tmp_path / "t.parquet", "parquet")
+        slices.append(spool(columns.take(), tmp_path / f"{number}.arrow"))
+    joined(slices, tmp_path / "t.parquet", "parquet")
     found = pq.read_table(tmp_path / "t.parquet")
     assert found["count"].to_pylist() == [None, None, 2**64 - 1, None, None]
     assert found.schema.field("never").type == pa.float64() and found["never"].null_count == 5
@@ -350,10 +350,11 @@ def test_report_and_launch_join_all_tables(tables: Callable[[str], pa.Table]) ->
 
 
 def test_units_are_those_of_each_report() -> None:
-    rows = MetricRows()
-    rows.add(0, "kernel", {"duration": 1.0})
+    rows = [(0, "kernel", {"duration": 1.0})]
     units = {"known": {"duration": "ns"}, "unknown": {"duration": ""}}
-    shown = {name: with_units(rows.long_table(name), units)["unit"].to_pylist() for name in (*units, "other")}
+    shown = {
+        name: with_units(long_table(name, rows), units)["unit"].to_pylist() for name in (*units, "other")
+    }
     assert shown == {"known": ["ns"], "unknown": [""], "other": [""]}
 
 
@@ -372,10 +373,8 @@ def test_reports_of_which_ncu_says_other_units_keep_theirs(tmp_path: Path) -> No
 
 
 def test_a_row_of_the_long_table_holds_its_value_in_the_column_of_its_kind() -> None:
-    rows = MetricRows()
-    rows.add(3, "kernel", {"ratio": 0.5, "count": 2**63 + 1, "name": "sm_90"})
-    rows.add(4, "other", {"count": 7})
-    table = rows.long_table("r").select(["launch", "metric", "value", "integer", "text"])
+    rows = [(3, "kernel", {"ratio": 0.5, "count": 2**63 + 1, "name": "sm_90"}), (4, "other", {"count": 7})]
+    table = long_table("r", rows).select(["launch", "metric", "value", "integer", "text"])
     assert [tuple(row.values()) for row in table.to_pylist()] == [
         (3, "ratio", 0.5, None, None),
         (3, "count", float(2**63), 2**63 + 1, None),
