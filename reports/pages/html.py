@@ -58,29 +58,12 @@ _OUR_HEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Where a link to a page goes: to a file, or to a fragment of the one file."""
-
-    single_file: bool
-
-    def to(self, page: KernelPage | None) -> str:
-        """Address of a kernel page, or of the index for None."""
-        if self.single_file:
-            return f"#{page.key if page is not None else INDEX}"
-        return page.file if page is not None else f"{INDEX}.html"
-
-    def prefix(self, page: KernelPage | None) -> str:
-        """What ids of this page begin with, so that they are unique in their document."""
-        return (f"{page.key}-" if page is not None else f"{INDEX}-") if self.single_file else ""
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
-    """What all pages of one report share."""
+    """What all pages of one report share, and where links to them go: to files, or to fragments of a single one."""
 
     session: Session
     plan: Plan
-    links: Links
+    single_file: bool = False
     baseline: KernelPage | None = None  # the kernel that all are compared with; None: the stage before
     other: Plan | None = None  # pages of another session, to compare each kernel with its twin there
     outcome: Outcome | None = None  # the comparison with a baseline that the index leads with
@@ -91,6 +74,16 @@ class Report:
         """Heading of the index (untrusted text)."""
         run = self.session.run
         return self.session.title if run is None else f"GEMM ladder on {run.info.device}"
+
+    def to(self, page: KernelPage | None) -> str:
+        """Address of a kernel page, or of the index for None."""
+        if self.single_file:
+            return f"#{page.key if page is not None else INDEX}"
+        return page.file if page is not None else f"{INDEX}.html"
+
+    def prefix(self, page: KernelPage | None) -> str:
+        """What ids of this page begin with, so that they are unique in their document."""
+        return f"{page.key if page is not None else INDEX}-" if self.single_file else ""
 
     def before(self, page: KernelPage) -> KernelPage | None:
         """What this page is compared with."""
@@ -139,7 +132,7 @@ def render(
         report = Report(
             session=session,
             plan=pages,
-            links=Links(single_file),
+            single_file=single_file,
             baseline=chosen,
             other=plan(other, every=True) if other is not None else None,
             outcome=outcome,
@@ -220,7 +213,7 @@ def is_our_page(file: Path) -> bool:
 
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
-    prefix = report.links.prefix(None)
+    prefix = report.prefix(None)
     view = overview(report.session, report.plan, prefix, report.earlier)
     contents = _index_contents(view, prefix)
     if report.outcome is not None:
@@ -231,8 +224,8 @@ def index_article(report: Report) -> Markup:
         view=view,
         session=report.session,
         plan=report.plan,
-        links=report.links,
-        row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
+        links=report,
+        row_link=lambda row: report.to(row.launch.page) if row.launch and row.launch.page else "",
         nowhere=lambda place: "",
         p=prefix,
         page_key=INDEX,
@@ -266,7 +259,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     """The page of one kernel."""
     previous, following = neighbours(report.plan.pages, page)
     before = report.before(page)
-    prefix = report.links.prefix(page)
+    prefix = report.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
     return filled(
         "kernel.html",
@@ -285,7 +278,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         previous=previous,
         following=following,
         session=report.session,
-        links=report.links,
+        links=report,
         p=prefix,
         page_key=page.key,
     )

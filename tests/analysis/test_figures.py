@@ -19,7 +19,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse, analyses,
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.html import Links, Report, kernel_article
+from gemmprof.reports.pages.html import Report, kernel_article
 
 TOKEN = re.compile(
     r"(?P<number>(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.:]))"
@@ -107,7 +107,7 @@ def test_every_figure_is_what_its_formula_gives(recorded: ReadRecorded, report_n
 def article(analysis: KernelAnalysis) -> str:
     session = Session("one launch", (analysis,))
     pages = plan(session)
-    return str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
+    return str(kernel_article(Report(session, pages), pages.pages[0]))
 
 
 UNITS = {"%": 1, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

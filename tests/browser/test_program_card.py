@@ -11,7 +11,7 @@ from recorded_data import DATA
 from gemmprof.analysis.session import load_session
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.environment import document
-from gemmprof.reports.pages.html import Links, Report, index_article
+from gemmprof.reports.pages.html import Report, index_article
 
 SHOWN = "return [...document.querySelectorAll(arguments[0])].filter((row) => row.checkVisibility()).length"
 
@@ -24,7 +24,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of a training step of a hundred launches."""
     session = load_session([DATA / "train_100.ncu-rep.xz"])
     page = tmp_path_factory.mktemp("program") / "index.html"
-    article = index_article(Report(session, plan(session), Links(single_file=False)))
+    article = index_article(Report(session, plan(session)))
     page.write_text(document("training", [article]), encoding="utf-8")
     return page
 

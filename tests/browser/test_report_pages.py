@@ -23,7 +23,7 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.model import Instances, KernelProfile
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.environment import document
-from gemmprof.reports.pages.html import Links, Report, index_article, render
+from gemmprof.reports.pages.html import Report, index_article, render
 from gemmprof.runs.directory import load_recorded_run
 
 KERNEL = "03-shared-1024x1024x1024.html"
@@ -45,7 +45,7 @@ def one_file(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of a hundred launches of a training step, a page of its own."""
     session = load_session([DATA / "train_100.ncu-rep.xz"])
-    report = Report(session, plan(session), Links(single_file=False))
+    report = Report(session, plan(session))
     page = tmp_path_factory.mktemp("training") / "index.html"
     page.write_text(document("training", [index_article(report)]), encoding="utf-8")
     return page

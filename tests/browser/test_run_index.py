@@ -14,7 +14,7 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.model import Problem, StageResult
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.environment import document
-from gemmprof.reports.pages.html import Links, Report, index_article, render
+from gemmprof.reports.pages.html import Report, index_article, render
 from gemmprof.runs.directory import load_recorded_run, recorded_run_directory
 
 FOLDED = "ladder-2048x2048x2048"
@@ -51,7 +51,7 @@ def index(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     if request.param != "recorded":
         session = two_a_problem(session)
     page = tmp_path_factory.mktemp("recorded") / "index.html"
-    article = index_article(Report(session, plan(session), Links(single_file=False)))
+    article = index_article(Report(session, plan(session)))
     page.write_text(document("recorded", [article]), encoding="utf-8")
     return page
 

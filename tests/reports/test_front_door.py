@@ -33,7 +33,7 @@ from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
 from gemmprof.model.profiles import NOTABLE
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.html import Links, Report, index_article, kernel_article
+from gemmprof.reports.pages.html import Report, index_article, kernel_article
 from gemmprof.reports.terminal import overview
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
@@ -143,7 +143,7 @@ class Asked:
     def pages(self) -> Report:
         session = load_session([self.path])
         session.explain(range(len(session.kernels)))
-        return Report(session, plan(session), Links(single_file=True))
+        return Report(session, plan(session), single_file=True)
 
     def json(self, *words: str) -> Any:
         return json.loads(self.printed(*words, "--json"))

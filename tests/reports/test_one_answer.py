@@ -30,7 +30,7 @@ from gemmprof.reports.facts import tiles
 from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.formatting import bandwidth, percent
 from gemmprof.reports.pages.contents import KernelPage, plan
-from gemmprof.reports.pages.html import Links, Report, kernel_article
+from gemmprof.reports.pages.html import Report, kernel_article
 from gemmprof.reports.pages.ladder_page import overview
 from gemmprof.reports.terminal.summary import summarise
 from gemmprof.runs.directory import load_recorded_run
@@ -39,7 +39,7 @@ from gemmprof.runs.directory import load_recorded_run
 def article(analysis: KernelAnalysis) -> str:
     session = Session("one launch", (analysis,))
     pages = plan(session)
-    return str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
+    return str(kernel_article(Report(session, pages), pages.pages[0]))
 
 
 def without(profile: KernelProfile, names: Iterable[str]) -> KernelProfile:

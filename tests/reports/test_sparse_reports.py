@@ -22,7 +22,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 from gemmprof.reports.agents import markdown
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.html import Links, Report, kernel_article
+from gemmprof.reports.pages.html import Report, kernel_article
 from gemmprof.reports.terminal.section_tables import rows
 from gemmprof.reports.words import Explained
 
@@ -45,7 +45,7 @@ def said(analysis: KernelAnalysis) -> set[str]:
     """Everything that denies something, on the page, in the terminal's rows and in the explanation."""
     session = Session("one launch", (analysis,))
     pages = plan(session)
-    page = str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
+    page = str(kernel_article(Report(session, pages), pages.pages[0]))
     text = re.sub(r"<(textarea|script|svg|code)\b.*?</\1>", " ", page, flags=re.DOTALL)
     text = re.sub(r"</(p|li|t[dhr]|d[dt]|h\d|figcaption|caption|summary)>", " .\n", text)
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
