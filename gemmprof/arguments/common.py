@@ -18,8 +18,6 @@ from gemmprof.base.foreign_files import shown, url_of
 from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_line, printable
 
 if TYPE_CHECKING:
-    import tempfile
-
     from rich.console import Console, RenderableType
 
     from gemmprof.analysis.inputs.selection import Selection
@@ -184,7 +182,11 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     """
     target = Path(path)
     if url_of(target):
-        return on_its_way(target, force=force)
+        from gemmprof.base.buckets import is_there
+
+        if is_there(target) and not force:
+            raise exists_already(target)
+        return target
     if target.is_dir():
         raise UsageError(f"{target} is a folder", "name a file")
     if os.path.lexists(target) and not force:
@@ -203,48 +205,9 @@ def exists_already(target: Path) -> UsageError:
     return UsageError(f"{shown(target)} exists already", "add --force to replace it", "choose another name")
 
 
-_on_their_way: dict[Path, tuple[str, tempfile.TemporaryDirectory[str]]] = {}
-
-
-def on_its_way(target: Path, *, force: bool) -> Path:
-    """A place here for a file or a folder that goes to object storage when it is whole (`placed`).
-
-    Raises:
-        UsageError: if it is there and ``--force`` was not given.
-        UnreachableError: if the storage does not answer.
-    """
-    import tempfile
-
-    from gemmprof.base.buckets import is_there
-
-    if is_there(target) and not force:
-        raise exists_already(target)
-    folder = tempfile.TemporaryDirectory(prefix="gemmprof-")
-    here = Path(folder.name) / target.name
-    _on_their_way[here] = url_of(target), folder
-    return here
-
-
-def placed(path: Path) -> str:
-    """Where a file that was written is, for people; one on its way goes now, behind the others of its folder."""
-    from gemmprof.base.buckets import put
-
-    whole = path if path in _on_their_way else path.parent
-    if whole not in _on_their_way:
-        return shown(path)
-    url, folder = _on_their_way.pop(whole)
-    with folder:
-        if whole == path:
-            put(path, url)
-            return url
-        for file in sorted(whole.iterdir(), key=lambda file: (file == path, file)):
-            put(file, f"{url}/{file.name}")
-    return f"{url}/{path.name}"
-
-
 def announce(path: Path) -> None:
     """Say what was written."""
-    say(f"Wrote {one_line(placed(path))}")
+    say(f"Wrote {one_line(shown(path))}")
 
 
 def rendered(options: argparse.Namespace, session: Session, folder: Path) -> Path | None:

@@ -148,6 +148,30 @@ def written(target: Path) -> Iterator[Path]:
         put(path, url)
 
 
+def write_text(target: Path, text: str) -> Path:
+    """Write such a file (`written`); returns the target."""
+    with written(target) as path:
+        path.write_text(text, encoding="utf-8")
+    return target
+
+
+@contextmanager
+def sent(target: Path, *, within: Path | None = None) -> Iterator[Path]:
+    """The target; of one in object storage a place (``within`` a folder) for a file, or for the files of a folder.
+
+    What stands there at the end of the context goes to the storage, an index behind the pages that it leads to.
+    """
+    if not (url := foreign_files.url_of(target)):
+        yield target
+        return
+    with tempfile.TemporaryDirectory(prefix="gemmprof-", dir=within) as folder:
+        here = Path(folder) / target.name
+        yield here
+        files = sorted(here.iterdir(), key=lambda file: file.stem == "index") if here.is_dir() else [here]
+        for file in files:
+            put(file, url if file == here else f"{url}/{file.name}")
+
+
 def remove(path: Path) -> None:
     """Delete a file, if it is there."""
     if not (url := foreign_files.url_of(path)):

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common, declared
+from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import GemmprofError, UsageError
-from gemmprof.base.output import write_new
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _learn_noise(options: argparse.Namespace) -> int:
     side = load_side(options.inputs, common.selection(options))
     common.name_failures(options, side.failures)
     control = learn(side)
-    write_new(target, json_text(control) + "\n")
+    write_text(target, json_text(control) + "\n")
     if options.json:
         common.print_json(control)
     else:
@@ -297,7 +297,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     }
     if options.output:
         target = common.new_output(options.output, force=options.force)
-        write_new(target, _encodable(makers[kind](), kind, "utf-8") + "\n")
+        write_text(target, _encodable(makers[kind](), kind, "utf-8") + "\n")
         common.announce(target)
     elif kind == "github" and isinstance(sys.stdout, GuardedStream):
         for item in annotations():

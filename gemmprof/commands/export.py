@@ -57,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
     if options.format in VIEWER_FILES:
         return _write_for_viewer(options)
     from gemmprof.analysis.session import selected_reports
-    from gemmprof.base.buckets import listed
     from gemmprof.base.foreign_files import url_of
     from gemmprof.base.system import without_modules
     from gemmprof.reports.tables.export import export_tables
@@ -66,12 +65,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.output or DEFAULT_FOLDER)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "name a folder with -o")
-    if url_of(folder):
-        there = listed(folder)
-        for name in tables:
-            if not options.force and f"{name}.{options.format}" in there:
-                raise common.exists_already(folder / f"{name}.{options.format}")
-    for name in tables if folder.is_dir() else ():
+    for name in tables if folder.is_dir() or url_of(folder) else ():
         common.new_output(folder / f"{name}.{options.format}", force=options.force)
     reports, failures = selected_reports(common.chosen_inputs(options), common.selection(options))
     if not reports:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, INPUTS, JSON, values
+from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import UsageError
-from gemmprof.base.output import write_new
 from gemmprof.base.system import without_modules
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _show(options: argparse.Namespace) -> int:
     if target is not None:
         from gemmprof.reports.pages.history import page_html
 
-        common.announce(write_new(target, page_html(shown)))
+        common.announce(write_text(target, page_html(shown)))
     return 0
 
 

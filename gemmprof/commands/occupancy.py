@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import FORCE, JSON, SELECTION, TRUST, values
+from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.base.foreign_files import read_text
-from gemmprof.base.output import write_new
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]
 
         # The page opens on one architecture; of many the newest that data centres have is as good as any.
         first = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
-        write_new(path, page_html(preset(first)))
+        write_text(path, page_html(preset(first)))
     else:
         from gemmprof.reports.figures.occupancy_plot import save_plot
 

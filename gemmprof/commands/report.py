@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Render the pages; exit code 0, or 2 if some input could not be read."""
     from gemmprof.analysis.comparison.baseline import is_saved
     from gemmprof.analysis.session import load_session
+    from gemmprof.base.buckets import sent
     from gemmprof.reports.pages.html import render
 
     if options.recorded and options.inputs:
@@ -62,20 +63,21 @@ def run(options: argparse.Namespace) -> int:
         outcome = _compared(options)
     elif options.baseline and is_saved(options.baseline):
         baseline, outcome = None, _compared(options)
-    path = render(
-        session,
-        target,
-        single_file=options.single_file,
-        baseline=baseline,
-        every=options.all,
-        processes=2,
-        outcome=outcome,
-    )
+    with sent(target) as here:
+        path = render(
+            session,
+            here,
+            single_file=options.single_file,
+            baseline=baseline,
+            every=options.all,
+            processes=2,
+            outcome=outcome,
+        )
+    path = target / path.relative_to(here)
     if options.json:
         from gemmprof.reports.documents.of_launches import ReportDocument
 
-        index = Path(common.placed(path))
-        common.print_json(ReportDocument.of_session(session, everything=False, index=index))
+        common.print_json(ReportDocument.of_session(session, everything=False, index=path))
     else:
         common.announce(path)
     return common.exit_code(session.failures)
@@ -100,7 +102,7 @@ def _target(options: argparse.Namespace) -> Path:
     if options.single_file and target.suffix != ".html":
         raise UsageError(f"{target} is no .html file", "with --single-file name a file: -o report.html")
     if url_of(target):
-        return common.on_its_way(target, force=options.force)
+        return common.new_output(target, force=options.force)
     if not options.single_file and target.is_file():
         raise UsageError(f"{target} is a file", "name a folder", "add --single-file to write one file")
     occupied = target.exists() and (

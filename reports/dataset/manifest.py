@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, content, is_there, listed, remove, written
+from gemmprof.base.buckets import below, content, is_there, listed, remove, write_text
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.base.foreign_files import refuse_links, shown, url_of
@@ -33,7 +33,7 @@ from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
-from gemmprof.reports.dataset.rows import MANIFESTS, MODULE, Entry, Manifest, keep, write_part
+from gemmprof.reports.dataset.rows import MANIFESTS, MODULE, Entry, Manifest, write_part
 
 MARK = "dataset.json"
 ROOMS = (MANIFESTS, "parts", "metrics")
@@ -373,7 +373,7 @@ def _states(reports: Iterable[Path]) -> dict[str, State]:
 
 def _keep(folder: Path, name: str, manifest: Manifest) -> None:
     try:
-        keep(folder, name, manifest)
+        write_text(folder / MANIFESTS / f"{name}.json", json_text(manifest, 0))
     except OSError as error:
         raise DatasetError(
             f"{shown(folder)} cannot be written",
@@ -412,8 +412,7 @@ def _opened(folder: Path) -> Contents:
             (folder / room).mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / room)
         if not there:
-            with written(folder / MARK) as path:
-                path.write_text(json_text(Mark(__version__), 0), encoding="utf-8")
+            write_text(folder / MARK, json_text(Mark(__version__), 0))
         return load_contents(folder)
     except OSError as error:
         raise DatasetError(f"{shown(folder)} cannot be written", found=str(error)) from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof import __version__
-from gemmprof.base.buckets import below, written
+from gemmprof.base.buckets import below, write_text
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.base.foreign_files import url_of
@@ -51,12 +51,6 @@ class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
     generation: int  # of two that name a report the higher one holds
     reports: dict[str, Entry]  # by path
     gone: list[str]  # paths of reports that manifests of lower generations name in vain
-
-
-def keep(folder: Path, name: str, manifest: Manifest) -> None:
-    """Add a manifest to a data set: from now on what it names is part of it. OSError if it cannot be written."""
-    with written(folder / MANIFESTS / f"{name}.json") as path:
-        path.write_text(json_text(manifest, 0), encoding="utf-8")
 
 
 def write_part(
@@ -98,7 +92,8 @@ def write_part(
         write_parquet(scalars, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
         write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
     manifest = Manifest(__version__, explained, generation, entries, [])
-    keep(target.parent.parent, target.stem, manifest)
+    # From now on what it names is part of the data set.
+    write_text(target.parent.parent / MANIFESTS / f"{target.stem}.json", json_text(manifest, 0))
     return {"unreachable": {report: entry.error for report, entry in entries.items() if entry.size < 0}}
 
 

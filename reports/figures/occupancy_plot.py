@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, smallest_config
+from gemmprof.base.buckets import written
 from gemmprof.base.errors import OccupancyError, UsageError
-from gemmprof.base.output import new_file
 from gemmprof.base.spread import grouped
 from gemmprof.reports.figures.svg import matplotlib_defaults
 
@@ -71,7 +71,7 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
     with (
         matplotlib_defaults({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
-        new_file(path) as temporary,
+        written(path) as temporary,
     ):
         figure(answers).savefig(temporary, dpi=150)
     return path

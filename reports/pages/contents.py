@@ -7,8 +7,8 @@ every family and every launch.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
@@ -88,8 +88,6 @@ class Plan:
     left_out: int  # launches without a page of their own
     # the launches that belong to no stage, grouped; those with the most time first
     families: tuple[Family, ...] = ()
-    # page of the family's representative, by position of a launch without a page of its own
-    stand_ins: Mapping[int, KernelPage] = field(default_factory=dict)
 
 
 def plan(session: Session, *, every: bool = False) -> Plan:
@@ -119,13 +117,7 @@ def plan(session: Session, *, every: bool = False) -> Plan:
             result=result,
             of_yardstick=session.run.of_yardstick(result) if session.run is not None and result else None,
         )
-    stand_ins = {
-        member: by_launch[family.representative]
-        for family in found
-        for member in family.members
-        if member not in by_launch and family.representative in by_launch
-    }
-    return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch), found, stand_ins)
+    return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch), found)
 
 
 def _owners(session: Session) -> dict[int, StageResult]:

@@ -309,7 +309,6 @@ class Overview:
 def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None = None) -> Overview:
     """The index page of a session, ``earlier``: what it is compared with."""
     run = session.run
-    owned = {place for place, page in plan.by_launch.items() if page.result is not None}
     groups: list[ProblemGroup] = []
     if run is not None:
         pages = {page.result.key: page for page in plan.pages if page.result is not None}
@@ -319,9 +318,8 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
                 groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _steps(rows)))
     of = {member: family for family in session.by_time for member in family.members}
     rest = [
-        LaunchRow(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), of[index], index)
-        for index, analysis in enumerate(session.kernels)
-        if index not in owned
+        LaunchRow(session.kernels[at], plan.by_launch.get(at) or plan.by_launch.get(longest), of[at], at)
+        for at, longest in sorted((at, one.representative) for one in plan.families for at in one.members)
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
     first = {group.ladder: group for group in reversed(at_length)}  # of each ladder, shown at length

@@ -76,19 +76,15 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything that the section prints."""
+    """Everything that the section prints beside the view's own figures."""
 
     # the lines with most samples, or instructions where there are no lines; numbered as ``file.cu:42``
     hottest: tuple[Row, ...]
     files: tuple[File, ...]
     sass: tuple[Row, ...]
     columns: tuple[Column, ...]
-    instructions: int
-    samples: int | None
-    interval_cycles: int | None
     # the same for the page's script, whole: the rows here are what is read without it, and printed
     data: CodeData
-    by_line: bool  # false where the report has no line information: the hottest are instructions then
     # id of the row of a line (file, line) or of an instruction (absolute address)
     anchors: Mapping[tuple[str, int] | int, str] = field(default_factory=dict)
 
@@ -140,11 +136,7 @@ def listing(view: SourceView) -> Listing:
         files=shown,
         sass=sass,
         columns=columns,
-        instructions=len(view.sass),
-        samples=view.totals.samples,
-        interval_cycles=view.sampling_interval_cycles,
         data=code_data(view, names),
-        by_line=bool(view.lines),
         anchors=anchors,
     )
 

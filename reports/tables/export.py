@@ -13,14 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES, listing, lots_of
-from gemmprof.base.buckets import put
+from gemmprof.base.buckets import sent
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import new_folder
@@ -78,12 +77,9 @@ def export_tables(
     folder = Path(directory)
     if url_of(folder):
         # Made where workers see it, too, and sent when all of it is there.
-        with TemporaryDirectory(prefix="gemmprof-", dir=Path.cwd() if is_elsewhere() else None) as here:
-            made = export_tables(wanted, Path(here) / "tables", format=format, tables=tables)
-            files = tuple(folder / file.name for file in made.files)
-            for file, target in zip(made.files, files, strict=True):
-                put(file, url_of(target))
-        return replace(made, files=files)
+        with sent(folder, within=Path.cwd() if is_elsewhere() else None) as here:
+            made = export_tables(wanted, here, format=format, tables=tables)
+        return replace(made, files=tuple(folder / file.name for file in made.files))
     names = {name: f"{name}.{format}" for name in tables}
     with_unit = {"metrics", "samples"}.intersection(tables)
     failures: list[GemmprofError] = []

@@ -19,9 +19,9 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
+from gemmprof.base.buckets import write_text, written
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
-from gemmprof.base.output import new_file, write_new
 from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.perfetto_pb2 import (
@@ -72,7 +72,7 @@ def write_speedscope(session: Session, target: Path) -> int:
         "name": session.title,
         "exporter": "gemmprof",
     }
-    write_new(target, visible(json_text(document, indent=-1)))
+    write_text(target, visible(json_text(document, indent=-1)))
     return len(flames)
 
 
@@ -153,7 +153,7 @@ def write_perfetto(session: Session, target: Path) -> int:
     # Samples are read of one launch at a time: those of a long run would not fit into memory.
     sampled = session.read(position for position in timed if session.kernels[position].profile.sampled)
     read = next(sampled, None)
-    with new_file(target) as path, path.open("wb") as file:
+    with written(target) as path, path.open("wb") as file:
         for position, duration in timed.items():
             kernel = session.kernels[position]
             label = session.census.of[kernel.profile.report, kernel.profile.index].label

@@ -85,7 +85,9 @@ def _where(labels: Sequence[str], answers: Sequence[Occupancy]) -> tuple[str, st
 
 
 def _reasoning(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
-    yield from _heading("Why")
+    from rich.text import Text
+
+    yield Text("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
     for step, labels in reasoning.explain_together(answers).items():
@@ -112,19 +114,15 @@ def _clusters(answers: Iterable[tuple[Product, Occupancy]]) -> Iterator[Renderab
         )
 
 
-def _heading(text: str) -> Iterator[RenderableType]:
+def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    yield Text(f"\n{text}", style="bold")
-
-
-def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
     found = grouped(
         (str(one), answer.limits.label) for answer in answers for one in reasoning.suggest(answer)
     )
-    yield from _heading("What would help")
+    yield Text("\nWhat would help", style="bold")
     yield (
         _table([[text, _where(labels, answers)] for text, labels in found.items()])
         if found

@@ -12,8 +12,8 @@ from rich.text import Text
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.session import Session
 from gemmprof.base.amounts import counted
+from gemmprof.base.buckets import written
 from gemmprof.base.errors import UsageError
-from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
 from gemmprof.base.spread import grouped
 from gemmprof.model import NotCollected, Problem
@@ -135,5 +135,5 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
             *([] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"]),
             found="" if missing is not None else _why_none(rows[0].result),
         )
-    with drawing(), new_file(path) as temporary:
+    with drawing(), written(path) as temporary:
         picture.figure.savefig(temporary, dpi=160)
