@@ -27,36 +27,10 @@ from gemmprof.model import NOTABLE, KernelProfile
 
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
 
-# What helps other low occupancy, a smaller block, makes this worse.
-SHORT_PROGRAMS = (
-    "more work a program",
-    "Give each program more to do, by a larger BLOCK or a loop over several tiles: programs end sooner than the GPU "
-    "launches new ones.",
-)
-
-MORE_PROGRAMS = (
-    "more programs",
-    "Launch more programs, by a smaller BLOCK or a reduction split over several, or give each more num_warps.",
-)
-MORE_ELEMENTS = (
-    "more elements a thread",
-    "Give each thread more elements, by a larger BLOCK or fewer num_warps: neighbouring threads work out the same now.",
-)
-
+# What is changed in the place of what the owner changes for the same cause: in a few words, and the sentence.
+WAYS = {way: (instead, sentence) for way, instead, sentence in facts(__file__, "ways.csv")}
 # An operator along an axis that is not the last: its threads walk that axis one by one.
 ALONG_OTHERS = re.compile(r"SpatialSoftMax|_outer_dim")
-AXIS_LAST = (
-    "that axis last",
-    "Store the data with this axis last (movedim(d, -1).contiguous(), once where they are used often): along the last "
-    "axis the operator takes a kernel in which the threads of a block share a row.",
-)
-# Operators that find the places of their windows by quotients of sizes that they are given.
-OF_WINDOWS = re.compile(r"(?i)pool|upsample|im2col|col2im")
-FIXED_SIZES = (
-    "torch.compile",
-    "Let torch.compile (dynamic=False) write this operator: for sizes that are numbers in its code it divides by "
-    "constants, and leaves out results that nobody reads.",
-)
 ONE_BY_ONE = ("small_grid", "memory_latency", "redundant_loads")
 """Names of what such a kernel loses by it; the first that it has says it."""
 
@@ -78,11 +52,17 @@ SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle",
 # Kernels whose flaw of that cause comes from what they are called with; others have it by themselves. A product of
 # cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls; one of torch for each element
 # has the blocks that its elements need.
-_TAKEN_BY = {
-    (owner, cause): re.compile(pattern)
-    for owner, causes, pattern in facts(__file__, "calls.csv")
-    for cause in causes.split()
-}
+_CALLS = tuple(
+    (owner, frozenset(causes.split()), re.compile(pattern), (instead, sentence) if sentence else None)
+    for owner, causes, pattern, instead, sentence in facts(__file__, "calls.csv")
+)
+
+
+def _taken_by(owner: Owner, cause: str) -> list[tuple[re.Pattern[str], tuple[str, str] | None]]:
+    """Names of the owner's kernels that such a call avoids, and how, where that is another way than the owner's usual
+    one; [] where all do.
+    """
+    return [(names, said) for one, causes, names, said in _CALLS if one == owner.key and cause in causes]
 
 
 def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
@@ -92,8 +72,8 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     everything = tuple(found)
     if owner.key == "triton":
         everything = tuple(_of_exchanges(work, everything))
-    wide = _TAKEN_BY.get((owner.key, "narrow_access"))
-    if wide is not None and wide.search(work.profile.name):
+    usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
+    if any(names.search(work.profile.name) for names in usual):
         everything = tuple(_vectorised(everything))
     measured = {one.cause for one in everything if one.variants[0].known is not None}
     along = owner.key == "torch" and ALONG_OTHERS.search(work.profile.name)
@@ -103,24 +83,20 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
         said = words.get(candidate.cause)
         fewer_blocks = "block_launch" in candidate.variants[0].fix.resources
         if owner.key == "triton" and candidate.cause == "low_occupancy" and fewer_blocks:
-            said = SHORT_PROGRAMS
+            said = WAYS["short programs"]  # a smaller block, which helps otherwise, makes this worse
         elif owner.key == "triton" and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
-            said = MORE_PROGRAMS
+            said = WAYS["more programs"]
         elif owner.key == "triton" and candidate.variants[0].of_threads:
-            said = MORE_ELEMENTS
-        if (
-            owner.key == "torch"
-            and candidate.cause == "integer_arithmetic"
-            and OF_WINDOWS.search(work.profile.name)
-        ):
-            said = FIXED_SIZES
+            said = WAYS["more elements"]
         if candidate.cause == loses:
-            said = AXIS_LAST
-        path = _TAKEN_BY.get((owner.key, candidate.cause))
+            said = WAYS["axis last"]
+        calls = _taken_by(owner, candidate.cause)
+        mine = [own for names, own in calls if names.search(work.profile.name)]
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
-        if path is not None and not path.search(work.profile.name):
+        if calls and not mine:
             continue
+        said = next(filter(None, mine), said)
         if owner.editable and all(way.plain for way in candidate.variants):
             yield candidate
         elif said is not None and owner.key == "cutlass":

@@ -197,14 +197,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
-    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Arithmetic on whole numbers that
+    dimensions tell it, six where a loaded value is multiplied by the reciprocal, fourteen of 64 bits and for what 128
+    bits leave of 64). Arithmetic on whole numbers that
     comes to the same in neighbouring threads is done once for as many of their results as a thread stores with one
     vector; what comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
     up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight.
     """
     divided = divisions.integer_divisions(work)
-    wide = divided.wide
-    digits = 64 if wide else 32
+    digits = divided.bits
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(float(gone.sum()), work.total_executed)
     variants: list[Variant] = []
@@ -214,8 +214,11 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 "counted indices",
                 Fix(keep=divided.keep),
                 change=(
-                    f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
-                    + ("use 32-bit indices, " if wide else "")
+                    "Avoid the 128-bit remainder: multiply by the divisor's reciprocal (Barrett, Montgomery), fold the "
+                    "upper half by the divisor's form (2^64 - 2^32 + 1), or add products up and reduce their sum once."
+                    if digits == 128
+                    else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
+                    + ("use 32-bit indices, " if digits == 64 else "")
                     + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
                     "by its reciprocal."
                 ),
@@ -436,7 +439,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
 
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
     and the like) as many instructions stay as the fast one takes, counted in what nvcc and Triton compile of both
-    (`tools/measure_functions.py`); the way around for awkward arguments goes with it. A root that is divided by and the
+    (`tools/measure_functions.py`); the way around for awkward arguments goes with it, and what is worked out for it or
+    again behind it. A root that is divided by and the
     division become one reciprocal root. What comes to few values again and again, in other threads, blocks or rounds,
     is computed once for each and looked up, and a divisor that does not change, or divides several values, becomes a
     factor. Where blocks do little but what all along an axis work out alike, and are launched no faster, one takes

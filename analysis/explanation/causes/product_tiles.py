@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import prod
 
 import numpy as np
@@ -15,7 +15,11 @@ from gemmprof.analysis.explanation.causes.tensor import MMA_ROWS, WGMMA_PASSES, 
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations
-from gemmprof.analysis.explanation.demands.footprint import alike_along, computed_places, rounds
+from gemmprof.analysis.explanation.demands.footprint import (
+    computed_places,
+    distinct_along,
+    rounds,
+)
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
@@ -24,6 +28,7 @@ from gemmprof.gpu.arch import WARP
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 SUMS_OF_A_THREAD = 4  # registers of an mma.sync's result
+MOST_SUMS = 128  # of a thread: half of the registers that it can have
 OPERAND_BYTES = 2.0  # of an element of an operand
 _NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
 SAMPLED = 32  # blocks along an axis, and rounds, that are asked whether a mask lets anything of them pass
@@ -38,23 +43,24 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     """
     macs = work.executed * np.array([mma_macs(line) for line in work.sass])
     forms = checked_forms(work) if macs.any() else {}
-    for axis in (axis for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1 and forms):
-        loads = np.flatnonzero(_loads(work)).tolist()
-        known = {at: alike_along(work, forms[at].form, axis) for at in loads if at in forms}
-        alike = {at: several for at, several in known.items() if several > 1}
+    for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
+        known = [forms[at].form for at in np.flatnonzero(_loads(work)).tolist() if at in forms]
+        alike = {one.index: one for one in known if distinct_along(work, one, axis, min(2, blocks)) == 0.5}
         if not alike or not (tile := _tile(work, float(macs.sum()), alike)):
             continue
         rows, filled, own = tile
         wanted = rows // filled if filled < rows else int(MMA_ROWS) * work.warps_of_block // rows
         # As many blocks are left as there are SMs.
-        several = min(*alike.values(), wanted, int(work.profile.launch.blocks / work.sms))
+        several = max(1, min(wanted, blocks, int(work.profile.launch.blocks / work.sms)))
+        while any(distinct_along(work, one, axis, several) > 1 / several for one in alike.values()):
+            several -= 1
         if several < 2:
             continue
         tall = filled == rows and several * rows >= WGMMA_ROWS
         by_group = next((one.fix for one in warp_level_mma(work, taller=True)), None) if tall else None
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
-            _joined(work, flows, macs, own, 1.0 / several, padded=filled < rows, by_group=by_group),
+            _joined(work, flows, np.where(own, 1.0, 1.0 / several), several, filled < rows, by_group),
             change=(
                 f"Give a program (block) the rows of {several} along {AXES[axis]}: all load the same operand, each for "
                 + (
@@ -68,11 +74,48 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         )
 
 
+def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """A block for as many as a thread's registers have room for the sums of: what several of them load is loaded once.
+
+    Fixed: of each load stay the places that differ, of what is done for each tile (addresses, loops, meetings) one of
+    all; products, what computes their operands and what brings these from shared memory stay.
+    """
+    macs = work.executed * np.array([mma_macs(line) for line in work.sass])
+    forms, launch = checked_forms(work) if macs.any() else {}, work.profile.launch
+    loads = np.flatnonzero(_loads(work)).tolist() if forms else ()
+    for axis, blocks in enumerate(launch.grid if loads else ()):
+        most = min(blocks, MOST_SUMS / (SUMS_OF_A_THREAD * len(_sums(work))), launch.blocks / work.sms)
+        several = 1 << max(0, int(most).bit_length() - 1)
+        while blocks % several:
+            several //= 2
+        keep = np.full(len(macs), 1.0 / several)
+        keep[loads] = [
+            distinct_along(work, forms[at].form, axis, several) if at in forms else 1.0 for at in loads
+        ]
+        if several < 2 or keep[loads].min() == 1.0:
+            continue
+        keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
+        yield Variant(
+            f"tiles of {several} programs along {AXES[axis]} in one",
+            _joined(work, flows, keep, several),
+            change=(
+                f"Let a program (block) compute the tiles of {several} along {AXES[axis]} (larger BLOCK_M, BLOCK_N): "
+                f"they load {100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their "
+                "sums."
+            ),
+            plain=True,
+        )
+
+
+def _sums(work: Work) -> set[str]:
+    return {line.operands[0] for at, line in enumerate(work.sass) if work.executed[at] and mma_macs(line)}
+
+
 def _loads(work: Work) -> Mask:
     return (work.executed > 0) & work.global_fetches
 
 
-def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mask] | None:
+def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Mask] | None:
     """Rows that each element of the operand which several blocks load is multiplied with, a power of two; those of them
     that are loaded, no padding; and what loads and stores what a block has for itself. None if nobody knows.
     """
@@ -110,17 +153,16 @@ def _tile(work: Work, macs: float, alike: dict[int, int]) -> tuple[int, int, Mas
 
 
 def _joined(
-    work: Work, flows: Traffic, macs: Array, own: Mask, part: float, *, padded: bool, by_group: Fix | None
+    work: Work, flows: Traffic, keep: Array, several: int, padded: bool = False, by_group: Fix | None = None
 ) -> Fix:
-    keep = np.where(own, 1.0, part)
+    part = 1.0 / several
     if not padded:
         kinds = ("fp32", "fp16", "special", "conversion", "tensor")
         keep[work.where(lambda line: line.instruction_class in kinds or line.opcode == "LDSM")] = 1.0
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
-    sums = {work.sass[at].operands[0] for at in np.flatnonzero(macs)}
-    passes = work.data_passes
-    left = float(passes @ keep) + (WGMMA_PASSES * float(macs.sum()) if by_group else 0.0)
+    passes, macs = work.data_passes, float(work.executed @ [mma_macs(line) for line in work.sass])
+    left = float(passes @ keep) + (WGMMA_PASSES * macs if by_group else 0.0)
     missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
     most = work.launched_warps * part / work.sms
     return Fix(
@@ -132,7 +174,7 @@ def _joined(
             "l1_data": share(left, float(passes.sum())),
             "block_launch": part,
         },
-        registers=0 if padded else round((1.0 / part - 1.0) * SUMS_OF_A_THREAD * len(sums)),
+        registers=0 if padded else (several - 1) * SUMS_OF_A_THREAD * len(_sums(work)),
         warps=min(1.0, most / max(1.0, work.resident_warps or most)),
     )
 

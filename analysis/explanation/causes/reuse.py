@@ -23,7 +23,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share, multiplies_on
 from gemmprof.analysis.explanation.causes.arithmetic import repeated
-from gemmprof.analysis.explanation.causes.product_tiles import masked_rounds, taller_tiles
+from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LOOK_UP,
@@ -74,8 +74,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
     Loads whose address does not change in a loop leave it. What neighbouring threads load and compute alike, a thread
     does once for a vector of results. Blocks of a product on tensor cores that load the same operand are one, as far as
-    rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`).
-    Rounds of a loop of whose products a mask throws all away are left out.
+    rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or
+    as long as registers hold their sums. Rounds of a loop of whose products a mask throws all away are left out.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -107,7 +107,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
-    tiles = [*taller_tiles(work, flows), *masked_rounds(work, flows)]
+    tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
     variants += tiles
     cause, shared = repeated(work) or ("", None)
     if shared is not None and cause == "redundant_loads":

@@ -34,7 +34,7 @@ from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, re
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL, LSU
+from gemmprof.analysis.explanation.demands.resources import FULL, LSU, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, tensor_copies
@@ -222,8 +222,8 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     (programs) of which a bound that each loads once (a length, a count) lets nothing be stored end as soon as they know
     it. Where a few lanes' vectors hold the row of a warp or block, several rows share it. Blocks of fewer threads than
     whole warps have are put together: as few warps as hold these threads issue. In Triton, where masked-off lanes
-    execute what all do, only lanes that load anything. Where all lanes do the same, value by value, they share out the
-    rounds of the loop.
+    execute what all do, only lanes that load anything; where tensor cores multiply that, no zeros, which fill shared
+    memory, too. Where all lanes do the same, value by value, they share out the rounds of the loop.
     """
     together = _whole_warps(work)
     if together is not None:
@@ -548,7 +548,8 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     """Lanes that a mask keeps from loading anything: Triton has no branch, they execute all that the others do. So do
     threads of torch's kernels to which a short row leaves nothing, when their block adds it up.
 
-    Fixed: what is executed is in proportion to what is loaded; the bytes stay.
+    Fixed: what is executed is in proportion to what is loaded; the bytes stay. Where tensor cores multiply what is
+    loaded, their work is, with what brings it to them and the shared memory that holds it.
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     loads, owner = (work.executed > 0) & work.global_fetches, owner_of(work.profile).key
@@ -559,11 +560,25 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         switched, executing = executing, executing[0] * np.maximum(1.0, work.executed / work.executed[0])
         loads &= evaluations(work).by_thread
     width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads
+    copies = loads & work.where(lambda line: line.opcode == "LDGSTS") & (width > 0)
+    if copies.any():
+        # A mask lets them write zeros, which no predicate tells, but their sectors. Behind the last round none copies.
+        filled = work.global_ideal[copies] * SECTOR / (work.threads * width)[copies]
+        switched = np.where(copies, work.threads * min(1.0, float(filled.max())), switched)
     part = share(float(switched @ width), float(executing @ width))
     if not 0.0 < part < 1.0:
         return
     keep = np.full(len(loads), part)
     fix = Fix(keep=keep, resources=same_traffic(work, keep))
+    tensor = (work.executed > 0) & work.where(lambda line: line.instruction_class == "tensor")
+    if tensor.any():
+        brought = loads | tensor | work.where(lambda line: line.opcode == "LDSM")
+        keep = np.where(brought, part, 1.0)
+        fix = Fix(
+            keep=keep,
+            resources={**same_traffic(work, keep), TENSOR: part, "l1_data": part},
+            shared_bytes=-round((1.0 - part) * _shared_bytes(work)),
+        )
     if owner == "torch" and part * work.warps_of_block <= 1.0:  # a row that a warp adds up alone
         fix = replace(fix, reasons={BARRIER: 0.0}, resources={**fix.resources, "block_launch": part})
     yield Candidate(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import keep_of, share
-from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
-from gemmprof.analysis.explanation.demands.footprint import serving
+from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.opcodes import Sass
 
@@ -25,15 +25,17 @@ COUNTING = 3.0  # an addition, a comparison and a selection: counting an index a
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
+# Bits of a digit, and those that are done when the last one begins.
+DIGIT, LAST_DIGIT = "0x20", "0x41"
 
 
 @dataclass(frozen=True)
 class Divisions:
-    """Instructions of integer divisions, the share of each that stays, and whether any is of 64 bits."""
+    """Instructions of integer divisions, the share of each that stays, and the bits of the widest that ran."""
 
     instructions: Mask
     keep: Array
-    wide: bool
+    bits: int
 
 
 def integer_divisions(work: Work) -> Divisions:
@@ -70,9 +72,15 @@ def integer_divisions(work: Work) -> Divisions:
             )
             products = WIDE_PRODUCTS * called + NARROW_PRODUCTS * around_it
             others = WIDE_OTHERS * called + NARROW_OTHERS * around_it
-            for whole, of in ((products, True), (others, False)):
-                mine = [at for at in of_it if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
-                fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
+            _leave(work, of_it, products, others, fixed)
+    by_digits = False
+    for loop in filter(lambda loop: _digit_by_digit(work, loop), code.loops):
+        steps = set(range(loop.first, loop.last + 1))
+        # The dividend is loaded, or made of what is; the divisor and its reciprocal are not.
+        mine = steps | {at for at in serving(work, steps) if not code.by_data[at]}
+        found[[*mine]] = wide[[*mine]] = of_data[[*mine]] = by_digits = True
+        often = float(work.executed[loop.first]) / rounds(work, loop)
+        _leave(work, mine, WIDE_PRODUCTS * often, WIDE_OTHERS * often, fixed)
     shares = np.ones(len(code.sass))
     for division in _narrow_divisions(work, found):
         rows = [*division.reciprocal, *division.rest]
@@ -87,7 +95,24 @@ def integer_divisions(work: Work) -> Divisions:
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
-    return Divisions(found, keep, bool((wide & (work.executed > 0)).any()))
+    bits = 128 if by_digits else 64 if (wide & (work.executed > 0)).any() else 32
+    return Divisions(found, keep, bits)
+
+
+def _leave(work: Work, rows: set[int], products: float, others: float, keep: Array) -> None:
+    """Leave so many multiply-adds and other instructions of these."""
+    for whole, of in ((products, True), (others, False)):
+        mine = [at for at in rows if (work.sass[at].opcode == "IMAD") == of and work.executed[at]]
+        keep[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
+
+
+def _digit_by_digit(work: Work, loop: Loop) -> bool:
+    """Whether a loop divides by 64 bits what has 128: a digit of the quotient a round, until 64 bits are left."""
+    mine = (at for at in range(loop.first, loop.last + 1) if work.code.loop_of(at) == loop)
+    lines = [work.sass[at] for at in mine if work.executed[at]]
+    counts = any(line.opcode in ("VIADD", "IADD3") and DIGIT in line.operands for line in lines)
+    ends = any(line.opcode == "ISETP" and LAST_DIGIT in line.operands for line in lines)
+    return counts and ends and any(line.opcode == "IMAD" and "HI" in line.modifiers for line in lines)
 
 
 def _wide_reciprocal(line: Sass) -> bool:

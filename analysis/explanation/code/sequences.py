@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import EXCHANGES, reached
-from gemmprof.analysis.explanation.demands.distinct import FLOATS, computed_again, stays
-from gemmprof.analysis.explanation.demands.footprint import rounds
+from gemmprof.analysis.explanation.demands.distinct import FLOATS, around_never, computed_again, stays
+from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass
@@ -203,6 +203,9 @@ def precise_functions(work: Work) -> Found:
         callers = list(work.code.callers((first, last)))
         if whole := float(work.executed[callers].sum()):
             once[inside] = np.minimum(once[inside], float((work.executed * once)[callers].sum()) / whole)
+    # What is worked out for a way that is left out, and which no thread took, is of no use.
+    never = [range(at + 1, work.code.target(at) or at) for at in around_never(work) if not fast[at]]
+    fast[list(serving(work, {at for way in never for at in way}))] = 0.0
     for stays_of_it in (fast, once):
         stays_of_it[_computed_again(work, stays_of_it)] = 0.0
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
@@ -226,28 +229,25 @@ def _calls(work: Work) -> list[tuple[Function, int]]:
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:
-    """What computes a value that the thread has computed before, on the other side of calls that go away.
+    """What computes a value that the thread has computed before, on the other side of calls or ways that go away.
 
-    A call may change any register that the compiler does not save, so that it computes again what it could have kept.
+    A call may change any register that the compiler does not save, and where ways meet it looks no further back, so
+    that it computes again what it could have kept.
     """
     code = work.code
-    # Where no thread took a call in this launch, the turn around it tells where it is.
     gone = [
         at
         for at, line in enumerate(code.sass)
-        if not left[at]
-        and work.executed[at]
-        and (
-            line.opcode == "CALL"
-            or (line.opcode == "BRA" and _turns_around_a_call(code.sass, at, code.target(at)))
-        )
+        if not left[at] and work.executed[at] and (line.opcode == "CALL" or at in around_never(work))
     ]
     first: dict[object, int] = {}
     value: dict[tuple[int, str], object] = {}
     found: list[int] = []
     for at, line in enumerate(code.sass) if gone else ():
         pure = line.space in ("", "constant") and line.opcode not in EXCHANGES
-        sources = {name: code.producers(at, name) for name in line.reads}
+        sources = {
+            name: [one for one in code.producers(at, name) if work.executed[one]] for name in line.reads
+        }
         if not (work.executed[at] and line.writes and pure) or any(
             by and max(by) >= at for by in sources.values()
         ):
@@ -271,12 +271,6 @@ def _computed_again(work: Work, left: Array) -> list[int]:
 
 
 _A_REGISTER = re.compile(r"(?<![\w.])U?[RP]\d+")
-
-
-def _turns_around_a_call(lines: Sequence[Sass], at: int, target: int | None) -> bool:
-    return target is not None and any(
-        line.opcode == "CALL" for line in lines[at + 1 : min(target, at + REACH)]
-    )
 
 
 def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:

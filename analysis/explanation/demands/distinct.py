@@ -400,10 +400,10 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
     again = found.different / np.maximum(work.threads, 1.0)
     # What no thread decides is a parameter of the kernel, what its loop does not change a register.
     given = found.different <= 1.0
-    in_table = (TIMES * again <= 1.0) & (TIMES * found.hoisted > 1.0) & ~given
+    in_table = (TIMES * again <= 1.0 + CLOSE) & (TIMES * found.hoisted > 1.0) & ~given
     # No table holds a predicate.
     computes &= work.where(lambda line: any(name[0] != "P" and name[:2] != "UP" for name in line.writes))
-    few = computes & ((TIMES * again <= 1.0) | (found.hoisted < 1.0))
+    few = computes & ((TIMES * again <= 1.0 + CLOSE) | (found.hoisted < 1.0))
     stays = np.where(
         few & (in_table | given), again, np.where(few, found.hoisted, np.minimum(again, found.hoisted))
     )
@@ -435,7 +435,7 @@ def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
         inside = {at for at in range(first, last + 1) if work.executed[at] and at not in _passed(work)}
         if inside.isdisjoint(gone):
             continue
-        told = gone | {turn} | {at for at in _never(work) if first <= at <= last}
+        told = gone | {turn} | {at for at in around_never(work) if first <= at <= last}
         longer = told | serving(work, told, FROM_MEMORY)
         if inside <= longer:
             left[list(longer - gone)] = left[list(inside & gone)].max()
@@ -470,7 +470,7 @@ def _passed(work: Work) -> set[int]:
 
 
 @once
-def _never(work: Work) -> set[int]:
+def around_never(work: Work) -> set[int]:
     """Branches that always lead around what they do."""
     return {turn for first, last, turn in _turns(work) if not work.executed[first : last + 1].any()}
 

@@ -43,7 +43,6 @@ SMALL = 64  # up to which a parameter may be a small number, of bits, channels o
 BLOCKS = "blocks along "  # before an axis: of neighbouring blocks, not threads
 SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it is
 FEW = 8
-MOST_BLOCKS = 256  # along an axis, of which is asked which load the same
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 OUTPUTS = 4  # results that a thread computes in place of one
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
@@ -196,17 +195,14 @@ def computed_places(
     return lambda value: np.broadcast_to(places.of(value), shape)
 
 
-def alike_along(work: Work, form: Form, axis: int) -> int:
-    """How many neighbouring blocks along an axis go to the same places with an access; 1 where nobody knows."""
-    count = work.profile.launch.grid[axis]
+def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
+    """Share of the places that so many neighbouring blocks along an axis go to with an access which differ; 1 where
+    nobody knows.
+    """
     if form.kind == UNKNOWN:
-        return 1
-    blocks = np.arange(min(count, MOST_BLOCKS))
-    apart = np.flatnonzero(
-        np.diff(computed_places(work, axis, blocks, {})(form.address)[:: values_of(work).threads, 0])
-    )
-    several = int(apart[0]) + 1 if len(apart) else count
-    return several if len(apart) == 0 or ((apart + 1) % several == 0).all() else 1
+        return 1.0
+    places = computed_places(work, axis, np.arange(several), {})(form.address)[:, 0].reshape(several, -1)
+    return len(np.unique(places)) / sum(len(np.unique(one)) for one in places)
 
 
 def _places(

@@ -71,6 +71,7 @@ SETS = (
         )
     ),
     DATA / "triton" / "h100",
+    DATA / "blind12" / "h100",
 )
 
 
@@ -389,6 +390,28 @@ def test_all_of_a_division_goes_and_nothing_else() -> None:
     stays = [launch.sass[at].opcode for at in range(first, last) if not divided.instructions[at]]
     assert set(stays) <= {"BRA", "LDC", "ISETP", "IMAD"} and stays.count("IMAD") == 4
     assert stays.count("ISETP") == stays.count("BRA") == 4
+
+
+def test_a_remainder_of_128_bits_is_made_digit_by_digit() -> None:
+    """A loop of three digits and the reciprocal of a constant; the product that is reduced, and its sum, stay."""
+    launch = work(study("trace_columns_by_wide_remainders")[0])
+    divided = integer_divisions(launch)
+    fixed = work(study("trace_columns_by_wide_remainders", "folded")[0])
+    kept = float(launch.executed @ np.where(divided.instructions, divided.keep, 1.0))
+    assert divided.bits == 128 and kept == pytest.approx(fixed.total_executed, rel=0.1)
+    assert not divided.instructions[launch.global_loads].any()
+
+
+def test_the_same_value_beyond_ways_that_no_thread_took_is_computed_once() -> None:
+    """Cosines of three axes at each of 64 nodes, with ways for large arguments between them: the fast functions leave
+    straight code, where neither what leads there nor the same cosine again is left.
+    """
+    launch = work(study("marker_velocities_cosines_at_each_node")[0])
+    found = precise_functions(launch)
+    first = [at for at, line in enumerate(launch.sass) if launch.executed[at] and "-1.570796251" in line.text]
+    assert len(first) == 12 and found.fast[first].max() == 0.0
+    left = float(launch.executed @ found.both) / launch.total_executed
+    assert left < 0.25
 
 
 def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
@@ -916,6 +939,27 @@ def test_blocks_that_load_one_operand_for_few_rows_are_one(name: str, fix: str, 
     assert "redundant_loads" not in {one.cause for one in explain(study(name, fix)[0]).findings}
 
 
+def test_one_program_computes_the_tiles_of_several_that_load_alike() -> None:
+    """Tiles of 16 x 32, 16 of them along one axis of the grid; the fixed sides take 64 x 64 and 64 x 128 at once."""
+    launch, came = study("triton_chunk_states_in_small_tiles")
+    first = explain(launch).findings[0]
+    assert first.cause == "redundant_loads"
+    assert first.variants[0].name == "tiles of 16 programs along x in one"
+    assert first.saves == pytest.approx(came["half"], abs=0.06)
+    whole = explain(study("triton_chunk_states_in_small_tiles", "whole")[0])
+    assert not [one for one in whole.findings if one.variants[0].name.startswith("tiles of")]
+
+
+def test_zeros_that_a_copy_writes_for_a_mask_are_multiplied() -> None:
+    """80 features filled up to 128; in parts of 64 and 16 nothing is padding."""
+    name = "triton_picture_attention_80_padded_to_128"
+    launch, came = study(name)
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("idle_threads", "lanes for 62 % of the elements")
+    assert first.saves == pytest.approx(came["two_parts"], abs=0.05)
+    assert "idle_threads" not in {one.cause for one in explain(study(name, "two_parts")[0]).findings}
+
+
 def test_what_triton_computes_for_lanes_that_a_mask_keeps_from_loading_is_too_much() -> None:
     """A row of 2304 in a block of 4096; as parts of 2048 and 256 all lanes load."""
     launch, came = study("triton_layer_norm_padded_to_4096")
@@ -994,6 +1038,14 @@ def test_what_a_kernel_of_torch_loses_another_call_avoids(name: str, cause: str,
     assert first.cause == cause and call in first.change
     assert first.saves == pytest.approx(came[fix], abs=0.06)
     assert cause not in {one.cause for one in explain(study(name, fix)[0]).findings}
+
+
+def test_torch_rolls_whole_rows_along_the_first_axis() -> None:
+    """A value a thread, each place by quotients of 64 bits; ``index_select`` takes the rows of the first axis whole."""
+    launch, came = study("torch_roll_along_the_steps")
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("narrow_access", "whole rows")
+    assert first.saves == pytest.approx(came["steps_first"], abs=0.05) and first.saves_low == 0.0
 
 
 def test_windows_of_torch_are_compiled_for_their_sizes() -> None:
