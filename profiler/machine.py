@@ -28,6 +28,9 @@ PROCESS_STATUS = Path("/proc/self/status")
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38  # bit numbers of the capabilities in ``CapEff`` (linux/capability.h)
 
 PERFMON_DRIVER = 565  # first driver branch that accepts CAP_PERFMON for performance counters
+# Oldest driver branch that runs programs of a CUDA release, whose minor versions are compatible (table of the CUDA
+# compatibility guide).
+OLDEST_DRIVERS = {11: 450, 12: 525, 13: 580}
 
 NEEDED_BYTES = 2 << 30
 
@@ -95,22 +98,13 @@ def check_driver(gpu: Gpu | None, torch_cuda: str | None) -> Check:
     """Is there a driver, and is it new enough for torch's CUDA?"""
     if gpu is None:
         return Check("driver", False, "no driver answers", ("install the NVIDIA driver, then reboot",))
-    needed = minimum_driver(torch_cuda)
+    needed = OLDEST_DRIVERS.get(next(iter(parse_version(torch_cuda or "")), 0))
     version = parse_version(gpu.driver)
     if needed is None or not version or version[0] >= needed:
         return Check("driver", True, gpu.driver)
     older = f"or install a torch built for an older CUDA than {torch_cuda} (https://pytorch.org/get-started)"
     found = f"{gpu.driver}, but torch's CUDA {torch_cuda} needs {needed} or newer"
     return Check("driver", False, found, ("upgrade the NVIDIA driver", older))
-
-
-def minimum_driver(cuda: str | None) -> int | None:
-    """Oldest driver branch that runs programs of a CUDA release (minor versions are compatible), None if not known.
-
-    Source: the table of the CUDA compatibility guide (CUDA 11: R450, 12: R525, 13: R580).
-    """
-    version = parse_version(cuda or "")
-    return {11: 450, 12: 525, 13: 580}.get(version[0]) if version else None
 
 
 def check_nvcc(gpu: Gpu | None) -> Check:

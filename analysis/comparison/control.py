@@ -11,7 +11,7 @@ import datetime
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -85,7 +85,13 @@ def learn(side: Side) -> Control:
             found=f"{side.title} is {side.processes} process{'es' * (side.processes != 1)}",
         )
     elsewhere = usual_noise(timed)
-    trials = list(_trials(kernels, elsewhere))
+    # For each pair of processes of each kernel, whether it is called changed by what the other kernels teach.
+    trials = []
+    for at, kernel in enumerate(kernels):
+        noise = _scaled(elsewhere, [*kernels[:at], *kernels[at + 1 :]]).of(kernel.nanoseconds, kernel.limit)
+        for before, after in itertools.combinations(kernel.processes, 2):
+            (judged,) = judge([estimate([before], [after], noise)])
+            trials.append(judged.verdict in ("slower", "faster"))
     origin = side.kernels[0].origin
     return Control(
         saved=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -99,15 +105,6 @@ def learn(side: Side) -> Control:
         alarms=sum(trials),
         noise=replace(_scaled(elsewhere, kernels), source=side.title),
     )
-
-
-def _trials(kernels: Sequence[_Kernel], elsewhere: NoiseModel) -> Iterator[bool]:
-    """For each pair of processes of each kernel, whether it is called changed by what the other kernels teach."""
-    for at, kernel in enumerate(kernels):
-        noise = _scaled(elsewhere, [*kernels[:at], *kernels[at + 1 :]]).of(kernel.nanoseconds, kernel.limit)
-        for before, after in itertools.combinations(kernel.processes, 2):
-            (judged,) = judge([estimate([before], [after], noise)])
-            yield judged.verdict in ("slower", "faster")
 
 
 def _scaled(elsewhere: NoiseModel, kernels: Iterable[_Kernel]) -> NoiseModel:

@@ -155,7 +155,10 @@ def _told_apart(names: Sequence[_Name]) -> list[str]:
     """Each name with what it shares with the others left out, where it stands in a bracketed list."""
     if len(names) == 1:
         return [_within(names[0], ROOM)]
-    if len(set(map(_shape, names))) > 1:
+    shapes = {
+        tuple(p if isinstance(p, str) else p.opening + str(len(p.items)) for p in name) for name in names
+    }
+    if len(shapes) > 1:  # only names of one shape are compared piece by piece
         shown = [_within(name, ROOM) for name in names]
         for depth in range(1, 13):  # what two would share is shown as deep as tells them apart
             count = Counter(shown)
@@ -172,11 +175,6 @@ def _told_apart(names: Sequence[_Name]) -> list[str]:
         groups = [piece for piece in pieces if isinstance(piece, _Group)]
         texts = [text + shown for text, shown in zip(texts, _groups_apart(groups), strict=True)]
     return texts
-
-
-def _shape(name: _Name) -> tuple[str, ...]:
-    """What two names must share to be compared piece by piece."""
-    return tuple(piece if isinstance(piece, str) else piece.opening + str(len(piece.items)) for piece in name)
 
 
 def _groups_apart(groups: Sequence[_Group]) -> list[str]:

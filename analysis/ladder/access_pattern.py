@@ -9,7 +9,7 @@ fewer instructions move the same bytes, and the model shows the source's own acc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
@@ -116,7 +116,8 @@ class WarpAccess:
     @property
     def wavefronts(self) -> int:
         """Passes through shared memory: in each group of lanes, the most distinct words that fall on one bank."""
-        return sum(self._depth(group) for group in self.passes)
+        words = ({word for lane in group for word in self._words(lane)} for group in self.passes)
+        return sum(max(Counter(word // BANK_BYTES % BANKS for word in served).values()) for served in words)
 
     @property
     def conflict_free_wavefronts(self) -> int:
@@ -144,13 +145,6 @@ class WarpAccess:
             all(self.addresses[lane] == self.addresses[lane ^ distance] for lane in lanes)
             for distance in (1, 2)
         )
-
-    def _depth(self, lanes: Iterable[int]) -> int:
-        words_of_bank: dict[int, set[int]] = {}
-        for lane in lanes:
-            for word in self._words(lane):
-                words_of_bank.setdefault(word // BANK_BYTES % BANKS, set()).add(word)
-        return max(map(len, words_of_bank.values()))
 
 
 def _explain_global(access: WarpAccess) -> str:

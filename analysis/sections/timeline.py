@@ -212,8 +212,9 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
 
 
 _READ = frozenset(
-    {metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS}.union(
-        *(names for _, _, names in _LANES)
+    (
+        *(metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS),
+        *(name for _, _, name in _LANES),
     )
 )
 
@@ -257,14 +258,15 @@ def _on_grid(
         return _columns(one, one.values if values is None else values, own, columns, inside=inside)
 
     lanes = []
-    for key, title, names in _LANES:
-        values = grid(_first(series, names), inside=key not in ("l2", "dram"))
+    for key, title, name in _LANES:
+        values = grid(series.get(name), inside=key not in ("l2", "dram"))
         if values is not None and np.isfinite(values).any():
             lanes.append(Lane(key, title, "%", tuple(values.tolist())))
     share, counted = _sm_share(series, grid)
     # Of a share that is itself from the SMs' cycles, the clock would be the same everywhere.
     clock = _clock(series, share, grid) if counted else None
-    blocks = _rate(_first(series, metrics.SAMPLED_BLOCKS), grid)
+    # The newest name first: ncu samples others on other chips.
+    blocks = _rate(next((series[name] for name in metrics.SAMPLED_BLOCKS if name in series), None), grid)
     if share is not None:
         lanes.insert(0, Lane("sms", "SMs with work", "%", tuple((100 * share).tolist())))
     if blocks is not None:
@@ -309,10 +311,6 @@ def _on_grid(
         stalls=tuple(stalls),
         phases=phases,
     )
-
-
-def _first(series: Mapping[str, Series], names: Sequence[str]) -> Series | None:
-    return next((series[name] for name in names if name in series), None)
 
 
 def _columns(one: Series, values: Array, duration: float, columns: int, *, inside: bool) -> Array:
@@ -362,7 +360,7 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
 
     The second is whether it is exact.
     """
-    of_peak, per_active = _first(series, metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
+    of_peak, per_active = series.get(metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
     if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):
         share = _over(of_peak.values, 100 / PEAK_IPC * per_active.values)
         share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)

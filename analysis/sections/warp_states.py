@@ -249,10 +249,15 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
         for key in dict.fromkeys((*cycles, *samples))
     ]
     states.sort(key=lambda state: (-state.share, state.reason.key))
+    groups = [
+        GroupShare(key, title, sum(state.share for state in members), members)
+        for key, title in GROUPS.items()
+        if (members := tuple(state for state in states if state.reason.group == key))
+    ]
     return WarpStates(
         **collected(WarpStates, profile),
         states=tuple(states),
-        groups=_grouped(states),
+        groups=tuple(sorted(groups, key=lambda group: -group.share)),
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -262,12 +267,3 @@ def _by_reason(profile: KernelProfile, names: dict[str, str], *, whole: bool = F
     read = profile.whole if whole else profile.number
     values = {reason(name).key: read(metric) for name, metric in names.items()}
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _grouped(states: list[StateShare]) -> tuple[GroupShare, ...]:
-    groups = []
-    for key, title in GROUPS.items():
-        members = tuple(state for state in states if state.reason.group == key)
-        if members:
-            groups.append(GroupShare(key, title, sum(state.share for state in members), members))
-    return tuple(sorted(groups, key=lambda group: -group.share))

@@ -77,14 +77,6 @@ def counter_of(metric: str) -> str:
     return _SAMPLED_PREFIX.sub("", metric, count=1)
 
 
-# Counters as `counter_of` names them, newest name first: ncu samples others on other chips.
-SAMPLED_ISSUE = ("sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_TENSOR = ("sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_FMA = ("sm__inst_executed_pipe_fma_realtime.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_L1 = ("l1tex__throughput.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_L2 = ("lts__throughput.avg.pct_of_peak_sustained_elapsed",)
-SAMPLED_DRAM = ("dramc__throughput.avg.pct_of_peak_sustained_elapsed",)
-
 _SAMPLED_STALL = re.compile(r"smsp__warps_issue_stalled_(\w+?)\.avg")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,20 +64,17 @@ class PassOutcome:
 
 def next_pass(directory: Path) -> PassFiles:
     """Files for a new pass, numbered after every pass that the run directory has seen."""
-    numbers = [int(match.group(1)) for path in _pass_paths(directory) if (match := _NAME.match(path.name))]
-    return PassFiles(directory, f"profile-{max(numbers, default=0) + 1:02d}")
+    return PassFiles(directory, f"profile-{max(_names(directory), default=0) + 1:02d}")
 
 
-def earlier_passes(directory: Path) -> Iterator[PassFiles]:
+def earlier_passes(directory: Path) -> list[PassFiles]:
     """The passes that the run directory has seen, oldest first."""
-    found = {int(match[1]): match[0] for path in _pass_paths(directory) if (match := _NAME.match(path.name))}
-    for _, name in sorted(found.items()):
-        yield PassFiles(directory, name)
+    return [PassFiles(directory, name) for _, name in sorted(_names(directory).items())]
 
 
-def _pass_paths(directory: Path) -> Iterator[Path]:
-    for folder in (REPORTS, LOGS):
-        yield from (directory / folder).glob("profile-*")
+def _names(directory: Path) -> dict[int, str]:
+    paths = (path for folder in (REPORTS, LOGS) for path in (directory / folder).glob("profile-*"))
+    return {int(match[1]): match[0] for path in paths if (match := _NAME.match(path.name))}
 
 
 def start_pass(

@@ -80,7 +80,7 @@ def test_a_persistent_kernel_pauses_between_its_tiles(persistent: tuple[KernelPr
 
 def test_a_step_in_the_middle_is_a_phase(tmp_path: Path) -> None:
     """A launch whose issue slots are made to do a third as much from 60 % on."""
-    metric = "TPC.TriageCompute." + m.SAMPLED_ISSUE[0]
+    metric = "TPC.TriageCompute." + m.SAMPLED_ISSUE
     ipc = "TPC.TriageCompute." + m.SAMPLED_IPC
 
     def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
@@ -133,7 +133,7 @@ def test_phases_follow_each_other_wherever_the_tensor_cores_are_busy(
         name = next(
             names[messages.Metric.FromString(x).name]
             for x in launch.metrics
-            if names[messages.Metric.FromString(x).name].endswith(m.SAMPLED_TENSOR[0])
+            if names[messages.Metric.FromString(x).name].endswith(m.SAMPLED_TENSOR)
         )
         held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == name)
         elements = messages.Metric.FromString(held).elements
