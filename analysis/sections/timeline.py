@@ -258,8 +258,8 @@ def _on_grid(
         return _columns(one, one.values if values is None else values, own, columns, inside=inside)
 
     lanes = []
-    for key, title, name in _LANES:
-        values = grid(series.get(name), inside=key not in ("l2", "dram"))
+    for key, title, metric in _LANES:
+        values = grid(series.get(metric), inside=key not in ("l2", "dram"))
         if values is not None and np.isfinite(values).any():
             lanes.append(Lane(key, title, "%", tuple(values.tolist())))
     share, counted = _sm_share(series, grid)
