@@ -34,11 +34,17 @@ from gemmprof.analysis.explanation.demands.distinct import (
     neighbours_alike,
     same_along,
 )
-from gemmprof.analysis.explanation.demands.footprint import MOST_REGISTERS, UNROLLED, computing, rounds
+from gemmprof.analysis.explanation.demands.footprint import (
+    MOST_REGISTERS,
+    OUTPUTS,
+    UNROLLED,
+    computing,
+    rounds,
+)
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
@@ -224,7 +230,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
-    for cause, shared in filter(None, (repeated(work), alike_in_blocks(work), turned_loops(work))):
+    for cause, shared in filter(None, (repeated(work), *alike_in_blocks(work), turned_loops(work))):
         if cause == "integer_arithmetic" and shared.fix.keep is not None:
             variants.append(shared)
             gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
@@ -324,40 +330,59 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
 
 
 @once
-def alike_in_blocks(work: Work) -> tuple[str, Variant] | None:
-    """What all blocks along an axis work out alike, done once by a block that takes several of them, where they do
-    little else and are launched no faster: a table would leave as many. With it the cause that it is told under.
+def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
+    """What all blocks along an axis load and work out alike, done once by a block that takes several of them, and the
+    cause that it is told under: of four, whose results it keeps in registers; where they do little else and are
+    launched no faster, of as many as leave a wave.
     """
-    launch, launching = work.profile.launch, work.loads.get("block_launch")
-    occupancy = occupancy_of(work)
-    if launching is None or launching.share < FULL or occupancy is None or not occupancy.blocks_per_sm:
-        return None
-    fits = float(occupancy.blocks_per_sm)
-    straight = (work.executed > 0) & np.array([not around for around in work.code.loops_around])
-    values = straight & computing(work) & work.where(lambda line: not line.space)
-    found: list[tuple[float, float, int]] = []
-    for axis, size in enumerate(launch.grid):
-        several = min(float(size), launch.blocks / (work.sms * fits))  # a wave is left
-        alike = same_along(work, axis) & values
-        found.append((float(work.executed[alike].sum()) * (1.0 - 1.0 / max(1.0, several)), several, axis))
-    less, several, axis = max(found)
-    if less < MOSTLY * work.total_executed:
-        return None
-    keep = np.where(same_along(work, axis) & straight, 1.0 / several, 1.0)
-    variant = Variant(
-        f"{several:.0f} blocks along {AXES[axis]} in one",
-        Fix(
-            keep=keep,
-            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / several},
-            warps=max(1.0, fits * work.warps_of_block / (work.resident_warps or fits * work.warps_of_block)),
-        ),
-        change=(
-            f"Let a block (program) take {several:.0f} of those along {AXES[axis]}: all of them work out the same, and "
-            "they end sooner than the GPU launches new ones."
-        ),
-        plain=True,
+    launch, code, loads, found = (
+        work.profile.launch,
+        work.code,
+        work.global_loads,
+        list[tuple[str, Variant]](),
     )
-    return _kind(work, work.executed * (1.0 - keep) * values), variant
+    launching, occupancy, flows = work.loads.get("block_launch"), occupancy_of(work), traffic(work)
+    fits = float(occupancy.blocks_per_sm or 0) if occupancy is not None else 0.0
+    launched = launching is not None and launching.share >= FULL and fits > 0.0
+    together = work.where(
+        lambda line: line.instruction_class == "tensor" or (line.is_atomic and line.space == "shared")
+    )
+    for number, axis in enumerate(AXES):
+        several = min(float(launch.grid[number]), launch.blocks / (work.sms * fits) if launched else OUTPUTS)
+        alike = same_along(work, number) & (work.executed > 0)
+        values = alike & computing(work) & work.where(lambda line: not line.space)
+        less = work.executed * values * (1.0 - 1.0 / max(1.0, several))
+        little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
+        if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):
+            continue
+        keep = np.where(alike, 1.0 / several, 1.0)
+        asked = share(
+            float((work.global_sectors * keep)[loads].sum()), float(work.global_sectors[loads].sum())
+        )
+        below = flows.factors(
+            max(flows.missed * asked, min(flows.missed, flows.dram_read)),
+            flows.written,
+            dram_read=flows.dram_read,
+        )
+        sums = [
+            sum(name[0] == "R" for at in code.carried(loop) if not alike[at] for name in work.sass[at].writes)
+            for loop in code.loops
+        ]
+        left = work.launched_warps / several / work.sms
+        resident = work.resident_warps or left
+        fix = Fix(
+            keep=keep,
+            resources={**below, "block_launch": 1.0 / several},
+            registers=round((several - 1.0) * max(sums, default=0)),
+            warps=max(1.0, left / resident) if launched else min(1.0, left / resident),
+        )
+        ends = ", and they end sooner than the GPU launches new ones" if launched else ". Keep a sum for each"
+        change = f"Let a block (program) take {several:.0f} along {axis}: all of them load and work out the same{ends}."
+        cause = _kind(work, less) if launched else "redundant_loads"
+        found.append(
+            (cause, Variant(f"{several:.0f} blocks along {axis} in one", fix, change=change, plain=True))
+        )
+    return tuple(found)
 
 
 @once
@@ -492,7 +517,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         if float(work.executed @ (found.once - found.both)) > 0.0:
             both = f"{fewer[1]}. {fast} for the rest"
             variants.append(variant("the same, and fast functions", found.both, both, exact=False))
-    ways = filter(None, (alike_in_blocks(work), turned_loops(work)))
+    ways = filter(None, (*alike_in_blocks(work), turned_loops(work)))
     variants += [shared for cause, shared in ways if cause == "expensive_math"]
     if not variants:
         return

@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share, multiplies_on
-from gemmprof.analysis.explanation.causes.arithmetic import repeated
+from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -40,6 +40,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
+    own_places,
     rounds,
     serving,
 )
@@ -56,6 +57,7 @@ LOADED_AGAIN = 0.9  # share of the loads that are different, below which the oth
 MOST_LOADS = 0.5
 # Bytes that a block can keep beside what it works with; those of a loop's tile.
 MOST_SHARED, TILE = 96 * 1024, 16 * 1024
+NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
 SUMS = frozenset({"FADD", "FFMA"})
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
@@ -68,14 +70,17 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
     What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what a
     thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
-    together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several; a
+    together), in shared memory (a list that each round of a loop walks anew, too), or by making one pass of several;
+    what it stores again and again where no other thread loads or stores is stored once, and not loaded behind that; a
     thread computes four neighbours' results, and loads, addresses, loop and blocks are as many as these need together,
     and so are the sums of a round that neighbours sum up, too; a block loads what differs once and reads shared memory,
     with the stores, passes, barriers and waits of that. Loads that stay are those that L1 had not, and wait as long.
     Loads whose address does not change in a loop leave it. What neighbouring threads load and compute alike, a thread
-    does once for a vector of results. Blocks of a product on tensor cores that load the same operand are one, as far as
-    rows of its tile are padding, or until each warp has rows of its own, so that warps exchange nothing (`wgmma`), or
-    as long as registers hold their sums. Rounds of a loop of whose products a mask throws all away are left out.
+    does once for a vector of results; what all blocks along an axis of the grid load and compute alike, a block does
+    once for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same
+    operand are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps
+    exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask
+    throws all away are left out.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -86,9 +91,10 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         return
     keep = np.where(loads, evaluations(work).hoisted, 1.0)
     invariant = keep <= 0.5
-    known = [one for one in (*arrays(work), *walked_again(work)) if not invariant[list(one.rows)].all()]
+    known = [*arrays(work), *walked_again(work)]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
+    known = [one for one in known if not invariant[list(one.rows)].all()]
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
     variants: list[Variant] = []
     passes: list[Variant] = []
@@ -106,12 +112,13 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         )
     if told:
         passes += _kept_by_the_thread(work, known, flows)
+        if invariant.any():
+            passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
     variants += tiles
-    cause, shared = repeated(work) or ("", None)
-    if shared is not None and cause == "redundant_loads":
-        variants.append(shared)
+    ways = filter(None, (repeated(work), *alike_in_blocks(work)))
+    variants += [shared for cause, shared in ways if cause == "redundant_loads"]
     if not variants:
         return
     attributed = work.executed * (1.0 - keep)
@@ -143,7 +150,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
 def _again(words: float, stays: float) -> str:
     """What a thread does to load so many words again; ``stays``: the share of its loads that are of new ones."""
-    if stays < 0.6:
+    if NO_LOADS < stays < 0.6:
         return f"a thread loads the same {words:.0f} words {1.0 / stays:.0f} times over"
     return (
         f"{100.0 * (1.0 - stays):.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
@@ -152,20 +159,33 @@ def _again(words: float, stays: float) -> str:
 
 def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """What a thread loads several times, it keeps: passes over one row."""
-    mine = [one for one in known if one.thread < LOADED_AGAIN * one.asked]
+    forms = checked_forms(work)
+    own = [
+        own_places(work).get(forms[row].form.parameters) if (row := one.rows[0]) in forms else None
+        for one in known
+    ]
+    keep, values, asked, again = keep_of(work), 0.0, 0.0, 0.0
+    mine, rows = list[Reuse](), set[int]()
+    for one, written in zip(known, own, strict=True):
+        # What it stored itself before, it need not load.
+        first = NO_LOADS * one.thread if written and written.filled else one.thread
+        if first >= LOADED_AGAIN * one.asked:
+            continue
+        mine.append(one)
+        rows.update(one.rows)
+        keep[list(one.rows)] = first / one.asked
+        values += one.thread * max(1.0, one.width / 4.0)
+        asked, again = asked + one.asked, again + first
+        if written:
+            stores = written.stores
+            keep[list({*stores.rows, *serving(work, {*stores.rows})})] = stores.thread / stores.asked
     if not mine:
         return
-    keep = keep_of(work)
-    forms = checked_forms(work)
-    values = 0.0
-    for one in mine:
-        keep[list(one.rows)] = one.thread / one.asked
-        values += one.thread * max(1.0, one.width / 4.0)
-    rows = {row for one in mine for row in one.rows}
-    stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
+    stays = again / asked
     keep[list(serving(work, rows))] = stays
     loads = work.global_loads
-    again = float((work.global_sectors * (1.0 - keep))[loads].sum())
+    gone = work.global_sectors * (1.0 - keep)
+    again, stored = float(gone[loads].sum()), max(0.0, flows.written - float(gone[~loads].sum()))
     # What came again came from L2. What others fetch, they fetch then, too: each block its own part, where it is known.
     once = float((work.global_ideal * keep)[list(rows)].sum()) + sum(
         one.sectors * work.profile.launch.blocks
@@ -175,7 +195,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
     left = max(flows.missed - again, min(flows.missed, once))
-    fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
+    fewer = flows.factors(left, stored, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
         yield Variant(
@@ -216,10 +236,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 shared=read,
                 shared_bytes=round(size),
             ),
-            change=(
-                f"Load it once and keep it: a block loads the same {amounts.capacity(size)} {1.0 / stays:.0f} times "
-                "over. Shared memory holds them between the passes."
-            ),
+            change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
         )
 
 

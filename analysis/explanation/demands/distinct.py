@@ -12,8 +12,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import takewhile
 from math import prod
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -194,6 +196,11 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     inputs: dict[int, set[int]] = {}
     executed = np.flatnonzero(work.executed > 0).tolist()
     ran = set(executed)
+    stores = [
+        at
+        for at in executed
+        if code.sass[at].opcode in COPIES or (code.sass[at].space == "shared" and not code.sass[at].is_load)
+    ]
     turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
     for at in executed:
         own = _begins(work, at, classes)
@@ -218,7 +225,7 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 found[at].loops |= _handed_on(work, one, at, name)
     new = True
     while new:
-        new = False
+        new, shared = False, reduce(or_, (found[at].axes for at in stores), 0)
         for at, sources in inputs.items():
             mine = found[at]
             before = mine.classes, mine.axes, mine.loops
@@ -227,6 +234,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 mine.classes = classes.join(mine.classes, other.classes)
                 mine.axes |= other.axes
                 mine.loops |= other.loops
+            if code.sass[at].space == "shared" and code.sass[at].is_load:
+                mine.axes |= shared  # blocks find alike what all of them store alike
             if at in told and classes.counts[told[at]] < classes.counts[mine.classes]:
                 mine.classes = told[at]
             new |= before != (mine.classes, mine.axes, mine.loops)
@@ -262,6 +271,7 @@ def _written_before(code: Program, at: int, name: str) -> Iterable[int]:
 
 
 _NUMBERS = re.compile(r", -?0x[0-9a-f]+")
+_OF_ALL = ("NTID", "NCTAID", "SRZ", "SR_CgaCtaId")  # the last tells where a block finds its own shared memory
 _OF_LANES = ("SHFL", "MATCH", "CALL", "RET", "CS2R")
 
 
@@ -277,12 +287,13 @@ def _begins(work: Work, at: int, classes: _Classes) -> tuple[_Differs, int | Non
             own.axes = 1 << AXES.index(axis)
         elif name.startswith("SR_TID") or name == "SR_LANEID":
             own.classes = _told(work, at, classes) or 0
-        elif "NTID" not in name and "NCTAID" not in name and "SRZ" not in name:
+        elif not any(same in name for same in _OF_ALL):
             return None if line.opcode == "S2R" else (_Differs(axes=(1 << len(AXES)) - 1), None)
     elif line.is_atomic or line.space == "local" or (line.opcode in _OF_LANES and "SRZ" not in line.text):
         return None
+    elif line.opcode in TENSOR_COPIES or "gdesc" in line.text:
+        return None  # where a descriptor points
     elif line.space in ("global", "shared") and line.is_load:
-        own.axes = (1 << len(AXES)) - 1 if line.space == "shared" else 0
         own.loops = _changed_in(work, at)
         return own, classes.neighbours(lanes) if (lanes := _of_one_place(work, at)) > 1 else None
     elif line.opcode in ("SHF", "LOP3") and not code.by_data[at] and _NUMBERS.search(line.text):

@@ -26,6 +26,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     Checked,
     Form,
     checked_forms,
+    constant,
     launched,
     values_of,
     warps_of,
@@ -100,7 +101,60 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
         form = one.form
         if form.space == "global" and work.sass[index].is_load and _believed(work, one):
             groups.setdefault((form.parameters or form.base, form.width), []).append(form)
-    return tuple(_array(work, forms) for forms in groups.values())
+    return tuple(_array(work, forms, forms[0].parameters in own_places(work)) for forms in groups.values())
+
+
+@dataclass(frozen=True)
+class Own:
+    """An array of which each thread has places of its own, so that nobody else loads what it stores there.
+
+    Attributes:
+        stores: what a thread stores, and how many different places that are.
+        filled: it stores each place before it loads it.
+    """
+
+    stores: Reuse
+    filled: bool
+
+
+@once
+def own_places(work: Work) -> dict[object, Own]:
+    """The arrays that a launch both loads and stores where no thread meets another, by their parameters."""
+    groups: dict[frozenset[object], list[Checked]] = {}
+    for one in checked_forms(work).values():
+        if one.form.space == "global" and one.form.parameters:
+            groups.setdefault(one.form.parameters, []).append(one)
+    found, launch = dict[object, Own](), work.profile.launch
+    for key, group in groups.items():
+        forms = [one.form for one in group]
+        lines = [work.sass[form.index] for form in forms]
+        stores = [form for form, line in zip(forms, lines, strict=True) if line.is_store]
+        loads = [form for form, line in zip(forms, lines, strict=True) if line.is_load]
+        plain = (
+            loads and stores and all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
+        )
+        plain = (
+            plain and len({form.width for form in forms}) == 1 and all(_believed(work, one) for one in group)
+        )
+        if not plain or any(key & other and key != other for other in groups):
+            continue
+        whole = _followed(work, forms)[0]
+        apart = all(
+            size == 1 or whole.fetched[BLOCKS + axis] == 1.0
+            for axis, size in zip(AXES, launch.grid, strict=True)
+        )
+        if apart and whole.block == launch.threads_per_block * whole.thread:
+            filled = _followed(work, stores)[0].thread == whole.thread
+            filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
+            found[key] = Own(_array(work, stores, own=True), filled)
+    return found
+
+
+def _before(work: Work, store: Form, load: Form) -> bool:
+    """Whether a store comes before a load: of one loop only that of the same place is known to."""
+    loop = work.code.loop_of(load.index)
+    same = store.base == load.base and constant(store) == constant(load)
+    return store.index < load.index and (same or loop is None or store.index not in loop)
 
 
 def _believed(work: Work, one: Checked) -> bool:
@@ -225,14 +279,16 @@ def _places(
     return np.broadcast_to(found, (len(threads), turns.shape[1]))
 
 
-def _passes(work: Work, form: Form) -> float:
-    """How often a thread comes by the same place: the rounds of the loops around that the address does not follow."""
+def _passes(work: Work, form: Form, own: bool) -> float:
+    """How often a thread comes by the same place: the rounds of the loops around that the address does not follow,
+    without those that write there, but for what is the thread's ``own``.
+    """
     return float(
         np.prod(
             [
                 rounds(work, loop)
                 for loop in work.code.loops_around[form.index]
-                if loop.first not in form.loops and not written(work, form, loop)
+                if loop.first not in form.loops and (own or not written(work, form, loop))
             ]
         )
     )
@@ -267,14 +323,9 @@ class _Touched(NamedTuple):
     same: tuple[int, ...]  # of one thread: which of the places that are followed are one
 
 
-def _array(work: Work, forms: list[Form]) -> Reuse:
-    code = work.code
-    launch = work.profile.launch
-    warps = work.launched_warps
-    asked = float(work.executed[[form.index for form in forms]].sum()) / warps
-    told = (
-        0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
-    )
+def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple[int, int], ...]]]:
+    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
+    code, launch = work.code, work.profile.launch
     walked: list[tuple[tuple[int, int], ...]] = []
     for form in forms:
         mine: list[tuple[int, int]] = []
@@ -286,7 +337,6 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
                 mine.append((loop.first, int(min(MOST_ROUNDS, most, round(rounds(work, loop))))))
                 followed *= mine[-1][1]
         walked.append(tuple(mine))
-        told += float(work.executed[form.index]) / warps / _passes(work, form)
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
     known = _lengths(work)
@@ -294,10 +344,18 @@ def _array(work: Work, forms: list[Form]) -> Reuse:
     key = "touched", rows, tuple(walked), launch.grid, numbers, launched(work)
     if key not in code.kept:
         code.kept[key] = _touched(values_of(work), forms, launch.grid, walked, known)
-    found = cast(_Touched, code.kept[key])
+    return cast(_Touched, code.kept[key]), walked
+
+
+def _array(work: Work, forms: list[Form], own: bool = False) -> Reuse:
+    warps = work.launched_warps
+    asked = float(work.executed[[form.index for form in forms]].sum()) / warps
+    found, walked = _followed(work, forms)
+    # Accesses of a thread that its places stand for: those of one pass, where several walk the same way.
+    told = sum(float(work.executed[form.index]) / warps / _passes(work, form, own) for form in forms)
     told *= _other_ways(work, forms, walked, found.same)
     return Reuse(
-        rows=rows,
+        rows=tuple(form.index for form in forms),
         width=forms[0].width,
         asked=asked,
         thread=told * found.thread / found.followed,

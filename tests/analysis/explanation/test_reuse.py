@@ -15,7 +15,8 @@ from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
-from gemmprof.analysis.explanation.demands.footprint import _array, arrays
+from gemmprof.analysis.explanation.demands.distinct import same_along
+from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 
@@ -155,3 +156,28 @@ def test_what_a_table_of_jumps_leads_to_reads_what_stood_before_it() -> None:
 
 def test_fragments_of_tensor_cores_are_no_wider() -> None:
     assert not list(narrow_access(work(one_launch(DATA / "flaws_tensor.ncu-rep.xz", 1))))
+
+
+def test_what_only_its_own_thread_stores_and_loads_again_is_kept() -> None:
+    of = DATA / "blind12" / "h100"
+    bonds, saved = study("water_bonds_back_to_memory_each_bond", of=of)
+    (places,) = own_places(bonds).values()  # of three atoms a thread, moved six times in each of 12 rounds
+    assert (places.stores.thread, places.stores.asked, places.filled) == (3.0, 72.0, False)
+    (candidate,) = redundant_loads(bonds)
+    (kept,) = (one for one in candidate.variants if one.name == "kept in registers, 12 a thread")
+    assert TimeModel(bonds).saves(kept.fix) == pytest.approx(saved["kept"], abs=0.05)
+    assert kept.fix.keep is not None
+    assert kept.fix.keep[list(places.stores.rows)] == pytest.approx(3 / 72)
+    once, _ = study("water_bonds_back_to_memory_each_bond", "kept", of)
+    assert not list(redundant_loads(once))
+
+
+def test_blocks_that_load_and_compute_alike_are_one() -> None:
+    codes, saved = study("lattice_codes_decoded_again_for_each_token", of=DATA / "blind12" / "h100")
+    weights = [at for at, line in enumerate(codes.sass) if line.opcode == "I2F" and codes.executed[at]]
+    # Made of a table in shared memory, which all blocks fill alike: those along y, tokens, come to the same.
+    assert same_along(codes, 1)[weights].all()
+    assert not same_along(codes, 0)[weights].any()
+    (candidate,) = redundant_loads(codes)
+    (one,) = (one for one in candidate.variants if one.name == "4 blocks along y in one")
+    assert TimeModel(codes).saves(one.fix) == pytest.approx(saved["all_tokens"], abs=0.05)
