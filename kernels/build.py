@@ -17,7 +17,7 @@ from gemmprof.base.documents import json_text
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.gpu.toolchain import KernelResources, Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
@@ -170,7 +170,7 @@ class _Plan:
         self.variants = variants
         self._nvcc, self._torch, self._numbers, self._cache = nvcc, torch, numbers, cache
         # The types as the binding takes them: a bit each, counted as `gemmprof::Dtype` counts.
-        masks = {v.name: sum(1 << element_type(dtype).code for dtype in v.stage.dtypes) for v in variants}
+        masks = {v.name: sum(1 << ELEMENT_TYPES[dtype].code for dtype in v.stage.dtypes) for v in variants}
         stage_list = "".join(f"GEMMPROF_STAGE({name}, {mask})\n" for name, mask in masks.items())
         self._headers = {"stages.inc": stage_list}
         places = ("include", "include/torch/csrc/api/include")

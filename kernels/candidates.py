@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu.dtypes import element_type, name_of
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, name_of
 from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels import compiler
 from gemmprof.kernels.entries import is_whole, new_entry
@@ -139,4 +139,4 @@ def _stored(matrix: Tensor) -> tuple[bool, int]:
 
 def _code(matrix: Tensor) -> int:
     """``gemmprof::Dtype`` of a tensor."""
-    return element_type(name_of(matrix.dtype)).code
+    return ELEMENT_TYPES[name_of(matrix.dtype)].code

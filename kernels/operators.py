@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.base.errors import BuildError, UsageError
-from gemmprof.gpu.dtypes import FLOAT32, element_type, name_of
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32, name_of
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Stage
@@ -168,7 +168,7 @@ def _fake_gemm(
     import torch
 
     _check_fake(a, b, c)
-    usual = getattr(torch, element_type(name_of(a.dtype)).c_types[0])
+    usual = getattr(torch, ELEMENT_TYPES[name_of(a.dtype)].c_types[0])
     return a.new_empty((a.size(0), b.size(1)), dtype=usual if c is None else c.dtype)
 
 

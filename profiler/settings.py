@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.base.errors import UsageError
-from gemmprof.gpu.dtypes import FLOAT32, element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
 from gemmprof.metrics import LEAN
 from gemmprof.model import Ladder, Problem, Stage
@@ -53,7 +53,7 @@ class Settings:
                     f"no stage that was chosen computes in {problem.dtype}",
                     f"choose --ladder and --dtype (of {known}) that fit each other",
                 )
-            c_types = element_type(problem.dtype).c_types
+            c_types = ELEMENT_TYPES[problem.dtype].c_types
             if problem.c_dtype not in c_types:
                 raise UsageError(
                     f"no stage writes {problem.c_dtype} from {problem.dtype}", f"C is {' or '.join(c_types)}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import DEFAULT_WAIT, cluster, values
 from gemmprof.base.errors import UsageError
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels import catalog
 from gemmprof.model import Ladder, Problem
 
@@ -36,7 +36,7 @@ TYPES = f"""{LADDER}
 TYPE_VALUES = values(
     ladder=tuple(ladder.name for ladder in catalog.LADDERS),
     dtype=catalog.ladder_dtypes(),
-    c_dtype=tuple(dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)),
+    c_dtype=tuple(dict.fromkeys(c for name in catalog.ladder_dtypes() for c in ELEMENT_TYPES[name].c_types)),
 )
 # Where work runs.
 PLACE = cluster(

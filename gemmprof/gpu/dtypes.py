@@ -42,8 +42,3 @@ DTYPES = tuple(ELEMENT_TYPES)
 def name_of(torch_type: object) -> str:
     """The name of one of torch's types: ``torch.bfloat16`` is ``bfloat16``."""
     return str(torch_type).removeprefix("torch.")
-
-
-def element_type(name: str) -> ElementType:
-    """The type of this name; KeyError if there is none."""
-    return ELEMENT_TYPES[name]

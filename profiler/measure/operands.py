@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gemmprof.gpu.dtypes import FLOAT32, ElementType, element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32, ElementType
 from gemmprof.model import Problem, Stage
 
 # Elements in a guard band; a multiple of 128, so that the matrix keeps the alignment of its allocation.
@@ -118,7 +118,7 @@ def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
     generator = torch.Generator(device=device)
     generator.manual_seed(seed)
 
-    element, c_element = element_type(problem.dtype), element_type(problem.c_dtype)
+    element, c_element = ELEMENT_TYPES[problem.dtype], ELEMENT_TYPES[problem.c_dtype]
 
     def normal(rows: int, columns: int, *, transposed: bool = False) -> GuardedMatrix:
         guarded = GuardedMatrix.poisoned(rows, columns, device, element, transposed=transposed)

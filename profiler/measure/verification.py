@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gemmprof.gpu.dtypes import FLOAT32, element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage, Verification
 from gemmprof.profiler.measure.operands import GuardedMatrix, Operands, generator_seed, random_operands
 
@@ -43,8 +43,8 @@ PROMOTED_CUTS = 2.0**-11
 def tolerance(problem: Problem) -> float:
     """Largest relative Frobenius error that a product of ordinary size may have, by depth and types."""
     accumulation = 4.0 + 4.0 * math.sqrt(problem.k)
-    rounding = 0.0 if problem.c_dtype == FLOAT32.name else element_type(problem.c_dtype).unit_roundoff
-    if element_type(problem.dtype).bytes == 1:
+    rounding = 0.0 if problem.c_dtype == FLOAT32.name else ELEMENT_TYPES[problem.c_dtype].unit_roundoff
+    if ELEMENT_TYPES[problem.dtype].bytes == 1:
         rounding += PROMOTED_CUTS
     elif problem.dtype != FLOAT32.name:
         accumulation += problem.k / 4.0

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels.catalog import LADDERS, Variant, all_variants
 from gemmprof.runs.directory import load_recorded_run
 
@@ -179,7 +179,7 @@ def random_product(dice: random.Random, ladder: str, dtypes: Sequence[str], smal
     if dice.random() < 0.01:
         k = 0
     dtype = dice.choice(dtypes)
-    c_dtype = dice.choice(element_type(dtype).c_types)
+    c_dtype = dice.choice(ELEMENT_TYPES[dtype].c_types)
     a = window(dice, m, k, ladder != "single", aligned or dice.random() < 0.2)
     b = window(dice, k, n, ladder != "single", aligned or dice.random() < 0.2)
     beta = 0.0 if dice.random() < 0.65 else dice.choice((1.0, -1.0, 0.5, 2.0))

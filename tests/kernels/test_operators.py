@@ -8,7 +8,7 @@ from late import needs_torch, torch
 from scale import CAMPAIGN
 
 from gemmprof.base.errors import BuildError, UsageError
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels import operators
 from gemmprof.kernels.catalog import all_variants, stage_by_number
 
@@ -36,7 +36,7 @@ def dtype(name):
 @pytest.fixture
 def c_dtype(name):
     """What C is of where nobody says."""
-    return getattr(torch, element_type(DTYPES[name][0]).c_types[0])
+    return getattr(torch, ELEMENT_TYPES[DTYPES[name][0]].c_types[0])
 
 
 def out_operator(name):

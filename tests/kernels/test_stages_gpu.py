@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from late import needs_torch, torch
 
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels.catalog import LADDERS, all_variants
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.verification import expected_norm, tolerance
@@ -47,7 +47,7 @@ class Kernel:
     @property
     def usual(self) -> bool:
         """Whether C is of the type that it is of where nobody says."""
-        return self.c_dtype == element_type(self.dtype).c_types[0]
+        return self.c_dtype == ELEMENT_TYPES[self.dtype].c_types[0]
 
     def allowed(self, k: int) -> float:
         """The largest relative error; of float32 one that a kernel which sums in order keeps at these depths."""
@@ -58,7 +58,7 @@ KERNELS = [
     Kernel(variant.name, dtype, c_dtype)
     for variant in all_variants()
     for dtype in variant.stage.dtypes
-    for c_dtype in element_type(dtype).c_types
+    for c_dtype in ELEMENT_TYPES[dtype].c_types
 ]
 NAMES = list(dict.fromkeys(kernel.name for kernel in KERNELS))
 every_kernel = pytest.mark.parametrize(

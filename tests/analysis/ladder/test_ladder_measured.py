@@ -20,7 +20,7 @@ from gemmprof.analysis.ladder.declared_traffic import access_patterns
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels.catalog import LADDERS, ladder_of, stage_by_number
 from gemmprof.model import Problem, Stage
 from gemmprof.runs.directory import RUN_FILE, recorded_run_directory
@@ -95,7 +95,7 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
         ahead = {
             "shared_bytes": patterns.bytes_ahead,
             "shared_loads_per_output": patterns.bytes_ahead
-            / (element_type(problem.dtype).bytes * problem.m * problem.n),
+            / (ELEMENT_TYPES[problem.dtype].bytes * problem.m * problem.n),
         }
         for name in EXACT:
             row = model.row(name)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from late import needs_torch, torch
 
-from gemmprof.gpu.dtypes import FLOAT32, element_type
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
@@ -281,7 +281,7 @@ def test_random_problems_cover_the_edges() -> None:
         for ladder in LADDERS
         for stage in ladder.stages
         for dtype in stage.dtypes
-        for c_dtype in element_type(dtype).c_types
+        for c_dtype in ELEMENT_TYPES[dtype].c_types
     ],
 )
 def test_every_stage_is_right_on_300_random_shapes(stage: Any, dtype: str, c_dtype: str) -> None:
