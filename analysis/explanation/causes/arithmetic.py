@@ -335,12 +335,8 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     cause that it is told under: of four, whose results it keeps in registers; where they do little else and are
     launched no faster, of as many as leave a wave.
     """
-    launch, code, loads, found = (
-        work.profile.launch,
-        work.code,
-        work.global_loads,
-        list[tuple[str, Variant]](),
-    )
+    launch, loads, found = work.profile.launch, work.global_loads, list[tuple[str, Variant]]()
+    sectors = np.where(loads, work.global_sectors, 0.0)
     launching, occupancy, flows = work.loads.get("block_launch"), occupancy_of(work), traffic(work)
     fits = float(occupancy.blocks_per_sm or 0) if occupancy is not None else 0.0
     launched = launching is not None and launching.share >= FULL and fits > 0.0
@@ -356,18 +352,11 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
         if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):
             continue
         keep = np.where(alike, 1.0 / several, 1.0)
-        asked = share(
-            float((work.global_sectors * keep)[loads].sum()), float(work.global_sectors[loads].sum())
-        )
-        below = flows.factors(
-            max(flows.missed * asked, min(flows.missed, flows.dram_read)),
-            flows.written,
-            dram_read=flows.dram_read,
-        )
-        sums = [
-            sum(name[0] == "R" for at in code.carried(loop) if not alike[at] for name in work.sass[at].writes)
-            for loop in code.loops
-        ]
+        asked = flows.missed * share(float(sectors @ keep), float(sectors.sum()))
+        missed = max(asked, min(flows.missed, flows.dram_read))
+        below = flows.factors(missed, flows.written, dram_read=flows.dram_read)
+        carried = ([at for at in work.code.carried(loop) if not alike[at]] for loop in work.code.loops)
+        sums = [sum(name[0] == "R" for at in own for name in work.sass[at].writes) for own in carried]
         left = work.launched_warps / several / work.sms
         resident = work.resident_warps or left
         fix = Fix(
@@ -379,9 +368,8 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
         ends = ", and they end sooner than the GPU launches new ones" if launched else ". Keep a sum for each"
         change = f"Let a block (program) take {several:.0f} along {axis}: all of them load and work out the same{ends}."
         cause = _kind(work, less) if launched else "redundant_loads"
-        found.append(
-            (cause, Variant(f"{several:.0f} blocks along {axis} in one", fix, change=change, plain=True))
-        )
+        name = f"{several:.0f} blocks along {axis} in one"
+        found.append((cause, Variant(name, fix, change=change, plain=True)))
     return tuple(found)
 
 

@@ -206,9 +206,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 resources=fewer,
                 registers=_registers_to_keep(work, rows, round(values)),
             ),
-            change=(
-                f"Load it once and keep it: {_again(values, stays)}. Registers hold them between the passes."
-            ),
+            change=f"Load it once and keep it: {_again(values, stays)}. Registers hold them between the passes.",
             plain=True,
         )
     size = sum(one.block * one.width for one in mine)
@@ -635,18 +633,10 @@ def _blocks_share_nothing(work: Work) -> bool:
 def _fetched_again(work: Work, flows: Traffic) -> Candidate:
     """L2 is full of what DRAM delivers once: half of what L1 fetches again is found there instead."""
     times = flows.missed / flows.dram_read
-    shared = (
-        (
-            "Fetch once what neighbouring blocks share",
-            "Launch clusters whose blocks multicast their tensor copies, or use larger tiles.",
-        )
-        if _by_copies(flows)
-        else (
-            "Let a block use more of what it fetches",
-            "Larger or square tiles share more of it.",
-        )
-    )
-
+    first, then = "Let a block use more of what it fetches", "Larger or square tiles share more of it."
+    if _by_copies(flows):
+        first = "Fetch once what neighbouring blocks share"
+        then = "Launch clusters whose blocks multicast their tensor copies, or use larger tiles."
     missed = flows.missed - 0.5 * (_in_order(work, flows) - flows.dram_read)
     return Candidate(
         cause="cache_locality",
@@ -657,9 +647,7 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
                 plain=not _by_copies(flows),
             ),
         ),
-        change=(
-            f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
-        ),
+        change=f"{first}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {then}",
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", times),
             *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),

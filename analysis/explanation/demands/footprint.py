@@ -283,15 +283,8 @@ def _passes(work: Work, form: Form, own: bool) -> float:
     """How often a thread comes by the same place: the rounds of the loops around that the address does not follow,
     without those that write there, but for what is the thread's ``own``.
     """
-    return float(
-        np.prod(
-            [
-                rounds(work, loop)
-                for loop in work.code.loops_around[form.index]
-                if loop.first not in form.loops and (own or not written(work, form, loop))
-            ]
-        )
-    )
+    around = [loop for loop in work.code.loops_around[form.index] if loop.first not in form.loops]
+    return prod(rounds(work, loop) for loop in around if own or not written(work, form, loop))
 
 
 def rounds(work: Work, loop: Loop) -> float:
