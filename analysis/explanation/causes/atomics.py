@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Program, reached
-from gemmprof.analysis.explanation.demands.footprint import distinct
+from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
@@ -39,6 +40,7 @@ FEWER = 0.5
 DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on a warp adds a row of words
 FENCE = "membar"  # the warps' state
 FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
+MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -60,8 +62,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
     different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
     once a block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and
-    lanes do not meet, whoever owns a target adds up in registers and stores once. Fences that order atomics whose
-    value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
+    lanes do not meet, whoever owns a target adds up in registers and stores once, in as many fewer warps. Fences that
+    order atomics whose value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
     """
     found, fences = tuple(_fewer(work)), _ordering(work)
     if not fences.any():
@@ -260,6 +262,13 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
     of_loads = (1.0 - hit / 100.0) * read if hit is not None and read is not None else 0.0
     stays = min(max(0.0, flows.dram_read - of_loads), flows.dram_written + l2) / flows.atomics
+    first = checked_forms(work).get(int(np.flatnonzero(atomics)[0]))
+    several = enumerate(min(one, MOST_BLOCKS) for one in work.profile.launch.grid)
+    alike = [
+        1 / one for axis, one in several if first and distinct_along(work, first.form, axis, one) == 1 / one
+    ]
+    if (met := prod(alike)) < 1.0:
+        stays = max(stays, met)  # all blocks along an axis meet
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
     if stays > ALL_RANDOM or not once:
         return
@@ -269,17 +278,26 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
         for source in work.code.producers(int(at), work.sass[at].operands[-1])
     )
     made = reached(values, work.code.sources)
+    through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
+    made |= set(np.flatnonzero(through & (work.executed > 0)).tolist())
     fix = _combined(work, atomics, np.zeros_like(atomics), stays)
     keep = stays * keep_of(work)
     keep[list(made)] = 1.0
     keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
-    launching = {"l2_atomics": 0.0, "block_launch": stays}
+    launching, most = {"l2_atomics": 0.0, "block_launch": stays}, stays * work.launched_warps / work.sms
     yield Candidate(
         cause="global_atomics",
         variants=(
             Variant(
                 f"a {'warp' if rows else 'thread'} that owns the target adds in registers",
-                replace(fix, keep=keep, added={}, reasons={}, resources={**fix.resources, **launching}),
+                replace(
+                    fix,
+                    keep=keep,
+                    added={},
+                    reasons={},
+                    resources={**fix.resources, **launching},
+                    warps=min(1.0, most / (work.resident_warps or most)),
+                ),
             ),
         ),
         change=(

@@ -22,6 +22,7 @@ from gemmprof.analysis.explanation.causes.arithmetic import (
     repeated,
     turned_loops,
 )
+from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
@@ -314,6 +315,17 @@ def test_what_threads_add_to_the_same_targets_is_gathered_by_the_owner(name: str
     said = found(name, "global_atomics")
     assert 0.5 * came[fix] < said.saves < came[fix]
     assert {one.metric: one.value for one in said.evidence}["sectors of atomics"] > 4e6
+
+
+def test_parts_of_a_depth_are_added_up_by_fewer_warps() -> None:
+    """Sixteen programs add to each tile of a product: one that owns it multiplies all, and so many fewer run."""
+    launch = work(study("triton_prefill_product_in_sixteen_parts")[0])
+    (one,) = global_atomics(launch)
+    keep, resident = one.fix.keep, launch.resident_warps
+    assert keep is not None and resident is not None
+    assert keep[launch.where(lambda line: line.opcode == "HGMMA") & (launch.executed > 0)].min() == 1.0
+    whole = work(study("triton_prefill_product_in_sixteen_parts", "whole_depth")[0])
+    assert one.fix.warps * resident == pytest.approx(whole.resident_warps, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["moe_combine_atomics", "relax_edges_atomic_always"])
