@@ -81,7 +81,7 @@ test-gpu:
 
 # What is written is beside the recorded run, and README says it.
 campaign-gpu:
-	PYTHONPATH=. $(PYTHON) tests/helpers/random_products.py --sanitize 200 --output $(or $(OUT),gemmprof/recorded)/campaign.json $(ARGS)
+	PYTHONPATH=.:$$PYTHONPATH $(PYTHON) tests/helpers/random_products.py --sanitize 200 --output $(or $(OUT),gemmprof/recorded)/campaign.json $(ARGS)
 
 record:
 	for ladder in single half fp8; do \
