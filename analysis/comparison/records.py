@@ -171,16 +171,12 @@ class Code:
 def code_of(digest: str, sass: Iterable[str]) -> Code:
     """The code from its fingerprint and its lines of SASS."""
     lines = [opcode for line in sass if (opcode := opcode_of(line))]
-    opcodes = [
-        opcode for opcode in lines if opcode != "???"
-    ]  # which the disassembler writes for an older chip's code
-    return Code(digest, len(lines), dict(Counter(opcodes)), _sketch(opcodes) if opcodes else ())
-
-
-def _sketch(opcodes: Sequence[str]) -> tuple[int, ...]:
-    grams = {" ".join(opcodes[at : at + GRAM]) for at in range(max(len(opcodes) - GRAM + 1, 1))}
+    # ``???`` is what the disassembler writes for an older chip's code.
+    opcodes = [opcode for opcode in lines if opcode != "???"]
+    starts = range(max(len(opcodes) - GRAM + 1, 1)) if opcodes else ()
+    grams = {" ".join(opcodes[at : at + GRAM]) for at in starts}
     hashes = (int.from_bytes(hashlib.blake2b(gram.encode(), digest_size=6).digest(), "big") for gram in grams)
-    return tuple(sorted(hashes)[:SKETCH])
+    return Code(digest, len(lines), dict(Counter(opcodes)), tuple(sorted(hashes)[:SKETCH]))
 
 
 def likeness(first: Code | None, second: Code | None) -> float:
