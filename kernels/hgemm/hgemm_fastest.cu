@@ -39,6 +39,7 @@
 //   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
+//   fastest_dots.cuh    small products, without tensor cores
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
@@ -434,13 +435,14 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 #include "../include/hgemm.cuh"
 #include "fastest_choice.cuh"
+#include "fastest_dots.cuh"
 #include "fastest_few.cuh"
 #include "fastest_odd.cuh"
 
 namespace GEMMPROF_STAGE {
 
-// Those that compute few columns, and odd rows, come last.
-inline constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kKernels = kOdd + 8;
+// Those that compute few columns, odd rows, and small products come last.
+inline constexpr int kFew = 4 * kRows, kOdd = kFew + 4, kDots = kOdd + 8, kKernels = kDots + 4;
 
 struct Kernels {
     gemmprof::KernelFacts all[kKernels];
@@ -456,6 +458,7 @@ struct Kernels {
         all[kFew + 3] = few::kernel<__nv_bfloat16, true>(labels[1][2]);
         list_odd<__half>(all + kOdd, labels[0]);
         list_odd<__nv_bfloat16>(all + kOdd + 4, labels[1]);
+        dots::list<__half>(all + kDots, labels[0][0]), dots::list<__nv_bfloat16>(all + kDots + 2, labels[1][0]);
     }
     template <class T>
     static void list_odd(gemmprof::KernelFacts* odd_kernels, const char* const (&names)[kLayouts]) {
@@ -532,11 +535,16 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     Choice choice;
     if (gemm.m > 0 && gemm.n > 0)
         choice = remembered(question(gemm, device), [&] { return choose_schedule(gemm, places_of, memory); });
+    odd::Way way = {1, 1e300};
     if (odd::suits(gemm)) {
-        const odd::Way way = odd::best_way(gemm, sms);
-        if (way.time < choice.time + packing_time(gemm, memory))
-            return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, way.parts, stream);
+        choice.time += packing_time(gemm, memory);
+        way = odd::best_way(gemm, sms);
     }
+    const dots::Way small = dots::best_way(gemm, sms, memory);
+    if (small.time < std::min(way.time, choice.time))
+        return dots::launch(kernels + kDots + 2 * type, gemm, small, stream);
+    if (way.time < choice.time)
+        return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, way.parts, stream);
     return gemmprof::run_half(gemm, stream, {true, true}, [&](const gemmprof::Gemm& g, cudaStream_t on) {
         const int pair = tile_facts[choice.tile].pair;
         return launch_choice(g, choice, places_of(choice.far ? pair : pair * choice.splits), device, on);
