@@ -1,7 +1,5 @@
 // Documents, names, addresses of a network, tours and speech. Each kernel has one weakness and two ways out.
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "../pairs/pair.cuh"
 
