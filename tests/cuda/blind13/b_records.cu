@@ -252,7 +252,7 @@ Study latency_sketch("bytes_by_latency_few_hot_buckets", "databases", 1 << 24, "
         const float *latencies = b.copy(latency);
         const int *bytes = b.random<int>(n, 0, 200);
         int *out = b.output<int>(BUCKETS, true);
-        const unsigned grid = static_cast<unsigned>(multiprocessors()) * 7;
+        const unsigned grid = static_cast<unsigned>(multiprocessors()) * 6;
         const int vectors = static_cast<int>(n / 4);
         const float4 *l = reinterpret_cast<const float4 *>(latencies);
         const int4 *s = reinterpret_cast<const int4 *>(bytes);
