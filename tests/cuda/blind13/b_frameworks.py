@@ -49,9 +49,7 @@ def contrast(rows: int = 4096, columns: int = 16384) -> tuple[dict[str, Run], Ch
 
 
 @triton.jit
-def noised_flat_kernel(
-    latents, noises, steps, alphas, scales, out, plane, channels, block: tl.constexpr
-):
+def noised_flat_kernel(latents, noises, steps, alphas, scales, out, plane, channels, block: tl.constexpr):
     """Latents mixed with noise by the share that each picture's step has."""
     at = tl.program_id(0) * block + tl.arange(0, block)
     channel, picture = at // plane % channels, at // (plane * channels)
@@ -63,20 +61,22 @@ def noised_flat_kernel(
 
 @triton.jit
 def noised_planes_kernel(
-    latents, noises, steps, alphas, scales, out, plane, channels, block: tl.constexpr, pieces: tl.constexpr
-):
-    """The same for some pieces of one channel of one picture."""
+    latents, noises, steps, alphas, scales, out,
+    plane: tl.constexpr, channels: tl.constexpr, part: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """The same for a part of one channel of one picture."""
     channel, picture = tl.program_id(1), tl.program_id(2)
     alpha = tl.load(alphas + tl.load(steps + picture))
     signal, share = tl.sqrt(alpha) * tl.load(scales + channel), tl.sqrt(1.0 - alpha)
-    first = (picture * channels + channel) * plane + tl.program_id(0) * block * pieces
-    for piece in range(pieces):
-        at = first + piece * block + tl.arange(0, block)
-        mixed = signal * tl.load(latents + at).to(tl.float32) + share * tl.load(noises + at).to(tl.float32)
-        tl.store(out + at, mixed.to(tl.float16))
+    base = (picture * channels + channel) * plane
+    for start in range(0, part, block):
+        place = tl.program_id(0) * part + start + tl.arange(0, block)
+        latent = tl.load(latents + base + place, mask=place < plane, other=0.0).to(tl.float32)
+        other = tl.load(noises + base + place, mask=place < plane, other=0.0).to(tl.float32)
+        tl.store(out + base + place, (signal * latent + share * other).to(tl.float16), mask=place < plane)
 
 
-def noised(pictures: int = 512, channels: int = 4, plane: int = 16384) -> tuple[dict[str, Run], Check]:
+def noised(pictures: int = 1024, channels: int = 4, plane: int = 60 * 106) -> tuple[dict[str, Run], Check]:
     latents, noises = noise(2, pictures, channels, plane, dtype=torch.half)
     steps = (noise(pictures).abs() * 1000).long().clamp(max=999)
     alphas = torch.linspace(0.9999, 0.005, 1000, device="cuda")
@@ -84,17 +84,17 @@ def noised(pictures: int = 512, channels: int = 4, plane: int = 16384) -> tuple[
     out = torch.empty_like(latents)
     count = latents.numel()
 
-    def planes(block: int, pieces: int) -> Run:
-        return lambda: noised_planes_kernel[(plane // (block * pieces), channels, pictures)](
-            latents, noises, steps, alphas, scales, out, plane, channels, block, pieces, num_warps=4
+    def planes(part: int, block: int) -> Run:
+        return lambda: noised_planes_kernel[(triton.cdiv(plane, part), channels, pictures)](
+            latents, noises, steps, alphas, scales, out, plane, channels, part, block, num_warps=4
         )
 
     sides: dict[str, Run] = {
         "flawed": lambda: noised_flat_kernel[(count // 1024,)](
             latents, noises, steps, alphas, scales, out, plane, channels, 1024, num_warps=4
         ),
-        "pieces": planes(2048, 1),
-        "whole_planes": planes(1024, 16),
+        "parts": planes(2048, 2048),
+        "whole_planes": planes(6400, 1024),
     }
     return sides, lambda: out
 
@@ -274,9 +274,7 @@ def nadam(count: int = 1 << 24) -> tuple[dict[str, Run], Check]:
     firsts, seconds = old[:, 0].contiguous(), old[:, 1].contiguous()
 
     def run(kernel: triton.runtime.JITFunction) -> Run:
-        return lambda: kernel[(count // 1024,)](
-            weights, gradients, momenta, 0.01, 0.1, 1024, num_warps=4
-        )
+        return lambda: kernel[(count // 1024,)](weights, gradients, momenta, 0.01, 0.1, 1024, num_warps=4)
 
     sides: dict[str, Run] = {
         "flawed": run(nadam_pairs_kernel),
@@ -387,17 +385,17 @@ STUDIES = (
     ),
     Study(
         "triton_latents_noised_flat",
-        "512 latents of 4 x 128 x 128 half values mixed with noise by each picture's step, in Triton",
+        "1024 latents of 4 x 60 x 106 half values mixed with noise by each picture's step, in Triton",
         "each value works out its picture and channel by divisions and looks up its step, then the step's share",
         (
             (
-                "pieces",
-                "a program for 2048 values of a channel of a picture",
+                "parts",
+                "a program for 2048 values of a channel of a picture, sizes known when it is compiled",
                 ("integer_arithmetic", "redundant_loads", "memory_latency"),
             ),
             (
                 "whole_planes",
-                "a program for a channel of a picture",
+                "a program walks a channel of a picture, sizes known when it is compiled",
                 ("integer_arithmetic", "redundant_loads", "memory_latency"),
             ),
         ),
@@ -441,10 +439,14 @@ STUDIES = (
     ),
     Study(
         "triton_position_bias_hidden_again_for_each_head",
-        "bias of attention by a small network of the distance: 16 heads, 2048 x 2048 places, 32 hidden values, in Triton",
+        "bias of attention by a small network of the distance, 16 heads, 2048 x 2048 places, in Triton",
         "distance and hidden values are worked out again for each of the heads",
         (
-            ("all_heads", "a program for all heads: hidden values once", ("expensive_math", "redundant_loads")),
+            (
+                "all_heads",
+                "a program for all heads: hidden values once",
+                ("expensive_math", "redundant_loads"),
+            ),
             (
                 "product",
                 "all heads, the outer layer as a product on the tensor cores",
