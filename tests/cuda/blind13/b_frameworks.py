@@ -431,7 +431,7 @@ STUDIES = (
         "a step of Nadam for 16777216 weights, in Triton",
         "a weight's two momenta lie side by side: each is loaded and stored with every second word left out",
         (
-            ("split", "pairs loaded and stored at once", ("narrow_access",)),
+            ("split", "pairs loaded and stored at once", ("uncoalesced_access", "narrow_access")),
             ("planes", "each momentum in an array of its own", ("uncoalesced_access", "narrow_access")),
         ),
         nadam,
