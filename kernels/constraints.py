@@ -1,7 +1,7 @@
 """Which tile parameters a stage can take: read from the static_asserts of its source, their only home.
 
 A stage states every condition on its parameters as ``static_assert(condition, "sentence")`` over integer constants
-that stand at the start of a line, ``constexpr int NAME = expression;``. The compiler enforces them; here the same
+that stand at the start of a line, ``constexpr int NAME = expression, …;``. The compiler enforces them; here the same
 lines are evaluated in Python, so that a search proposes nothing that would not compile and can say why.
 """
 
@@ -24,6 +24,7 @@ _STATEMENT = re.compile(
     r'|^static_assert\((?P<condition>[^"]+?),\s*"(?P<sentence>[^"]+)"\s*\);',
     re.MULTILINE,
 )
+_AND_NAME = re.compile(r", (\w+) = ")
 _COMMENT = re.compile(r"//[^\n]*")
 
 
@@ -89,7 +90,10 @@ def _statements(file: Path, seen: set[Path]) -> Iterator[Statement]:
             yield from _statements(included_file(file, match["include"]), seen)
         else:
             text = " ".join((match["value"] or match["condition"]).split())
-            yield Statement(text, match["name"] or "", match["sentence"] or "")
+            first, *others = _AND_NAME.split(text) if match["name"] else (text,)
+            yield Statement(first, match["name"] or "", match["sentence"] or "")
+            for name, value in zip(others[::2], others[1::2], strict=True):
+                yield Statement(value, name)
 
 
 def valid_parameters(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.analysis.inputs.selection import Candidate, Selection, nothing_selected
@@ -43,8 +44,14 @@ def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
     collected = profiler.count()
     if collected.report is None:
         return Count((), collected)
-    with ReportReader(collected.report) as reader:
-        launches = tuple(
+    launches = counted_launches(collected.report, wanted, skip)
+    return Count(launches, replace(collected, report=packed(collected.report)))
+
+
+def counted_launches(report: Path, wanted: Selection, skip: int = 0) -> tuple[Launch, ...]:
+    """The launches of a count's report, and which of them are wanted: none of the first ``skip``."""
+    with ReportReader(report) as reader:
+        return tuple(
             Launch(
                 name=profile.name,
                 mangled_name=profile.mangled_name or profile.function_name,
@@ -57,7 +64,6 @@ def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
             )
             for profile in reader.profiles(instances=False, rules=False)
         )
-    return Count(launches, replace(collected, report=packed(collected.report)))
 
 
 def chosen(count: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:

@@ -12,7 +12,6 @@ from gemmprof.analysis.sections.by_line import (
     first_by_address,
     is_users,
     operation_of,
-    total,
 )
 
 
@@ -75,11 +74,6 @@ def test_operations_are_named_only_where_all_agree() -> None:
     assert operation_of(codes, (48,)) == "async_copy", "it both loads and stores"
     assert operation_of(codes, (80,)) == "", "a reduction has no code"
     assert operation_of(None, (0,)) == ""
-
-
-def test_a_sum_over_what_was_not_collected_is_none() -> None:
-    assert total(None, (0,)) is None
-    assert total({0: 3}, (0, 16)) == 3
 
 
 @pytest.mark.parametrize(

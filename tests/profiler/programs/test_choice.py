@@ -58,7 +58,7 @@ def test_the_hot_launch_of_one_of_several_processes_is_not_missed() -> None:
 
 def counted(name: str) -> tuple[Launch, ...]:
     """A count that `gemmprof profile` made."""
-    return launch_choice._launches(DATA / "processes" / f"{name}.ncu-rep.xz", EVERYTHING, 0)
+    return launch_choice.counted_launches(DATA / "processes" / f"{name}.ncu-rep.xz", EVERYTHING)
 
 
 def test_what_was_chosen_in_each_process_is_what_ncu_profiled() -> None:
@@ -200,6 +200,6 @@ def test_a_training_step_needs_few_launches_beyond_one_a_kernel() -> None:
 
 @pytest.mark.parametrize("skip", [0, 1, 3])
 def test_the_first_launches_are_skipped_and_no_more(skip: int) -> None:
-    launches = launch_choice._launches(DATA / "launches_same_kernel.ncu-rep.xz", EVERYTHING, skip)
+    launches = launch_choice.counted_launches(DATA / "launches_same_kernel.ncu-rep.xz", EVERYTHING, skip)
     assert len(launches) > 3
     assert [launch.wanted for launch in launches] == [position >= skip for position in range(len(launches))]
