@@ -39,7 +39,7 @@
 //   fastest_tiles.cuh   the list of tiles (5, 7)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
-//   fastest_dots.cuh    small products, without tensor cores
+//   fastest_dots.cuh    small products, straight from memory
 //   fastest_odd.cuh     rows that the copy engine does not take, without copying them first
 #include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"

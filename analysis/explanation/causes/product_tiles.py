@@ -41,7 +41,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     meetings, exchanges between warps. What is computed of each element of the products stays, but padding does not.
     With rows for a warp group the products are wgmma's, which reads its operands from shared memory.
     """
-    macs = work.executed * np.array([mma_macs(line) for line in work.sass])
+    macs = work.executed * mma_macs(work)
     forms = checked_forms(work) if macs.any() else {}
     for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
         known = [forms[at].form for at in np.flatnonzero(_loads(work)).tolist() if at in forms]
@@ -80,7 +80,7 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     Fixed: of each load stay the places that differ, of what is done for each tile (addresses, loops, meetings) one of
     all; products, what computes their operands and what brings these from shared memory stay.
     """
-    macs = work.executed * np.array([mma_macs(line) for line in work.sass])
+    macs = work.executed * mma_macs(work)
     forms, launch = checked_forms(work) if macs.any() else {}, work.profile.launch
     loads = np.flatnonzero(_loads(work)).tolist() if forms else ()
     for axis, blocks in enumerate(launch.grid if loads else ()):
@@ -108,7 +108,7 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
 
 
 def _sums(work: Work) -> set[str]:
-    return {line.operands[0] for at, line in enumerate(work.sass) if work.executed[at] and mma_macs(line)}
+    return {work.sass[at].operands[0] for at in np.flatnonzero(work.executed * mma_macs(work))}
 
 
 def _loads(work: Work) -> Mask:
@@ -161,7 +161,7 @@ def _joined(
         keep[work.where(lambda line: line.instruction_class in kinds or line.opcode == "LDSM")] = 1.0
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
-    passes, macs = work.data_passes, float(work.executed @ [mma_macs(line) for line in work.sass])
+    passes, macs = work.data_passes, float(work.executed @ mma_macs(work))
     left = float(passes @ keep) + (WGMMA_PASSES * macs if by_group else 0.0)
     missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
     most = work.launched_warps * part / work.sms

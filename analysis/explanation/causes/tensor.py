@@ -26,7 +26,7 @@ from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
@@ -367,7 +367,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     """
     if not work.samples or not work.elapsed:
         return
-    macs = np.array([mma_macs(line) for line in work.sass])
+    macs = mma_macs(work)
     rows = (macs > 0) & (work.executed > 0)
     before, after = tensor_rates(work, "bf16")
     if not rows.any() or after <= before or TENSOR not in work.loads:
@@ -419,7 +419,8 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     )
 
 
-def mma_macs(line: Sass) -> float:
-    """Multiply-adds of a warp's ``HMMA``, 0 of anything else."""
-    product = matrix_product(line.full) if line.opcode == "HMMA" else None
-    return 0.5 * product.operations if product is not None else 0.0
+@once
+def mma_macs(work: Work) -> Array:
+    """Multiply-adds of each instruction that is an ``HMMA``, for a warp that executes it; 0 of all others."""
+    products = (matrix_product(line.full) if line.opcode == "HMMA" else None for line in work.sass)
+    return np.array([0.5 * product.operations if product is not None else 0.0 for product in products])

@@ -130,13 +130,12 @@ def own_places(work: Work) -> dict[object, Own]:
         lines = [work.sass[form.index] for form in forms]
         stores = [form for form, line in zip(forms, lines, strict=True) if line.is_store]
         loads = [form for form, line in zip(forms, lines, strict=True) if line.is_load]
-        plain = (
-            loads and stores and all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
-        )
-        plain = (
-            plain and len({form.width for form in forms}) == 1 and all(_believed(work, one) for one in group)
-        )
-        if not plain or any(key & other and key != other for other in groups):
+        plain = all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
+        if not (plain and loads and stores and len({form.width for form in forms}) == 1):
+            continue
+        if any(key & other and key != other for other in groups) or not all(
+            _believed(work, one) for one in group
+        ):
             continue
         whole = _followed(work, forms)[0]
         apart = all(
