@@ -114,9 +114,25 @@ def crowding(work: Work) -> float:
     )
     busiest = max(busiest, lines_under_way(work) or 0.0)
     atomics = work.loads.get("l2_atomics")
-    if atomics is not None and atomics.share > ATOMICS_CROWD:
+    if (atomics is not None and atomics.share > ATOMICS_CROWD) or behind_atomics(work):
         return 1.0  # they queue at their words, while the counters of the other units stay low
     return min(1.0, max(0.0, (busiest - QUIET) / (CROWDED - QUIET)))
+
+
+@once
+def behind_atomics(work: Work) -> bool:
+    """Whether loads wait in a queue behind atomics: in a machine that is quiet otherwise they take more than twice as
+    long as DRAM does. The words that atomics meet at may change in the course of the launch, and with them the slice of
+    L2 that is full, so that no counter shows it.
+    """
+    waits, cycles = work.attributed.get(flow.LONG), work.warp_cycles
+    atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
+    loads = work.global_loads & (work.executed > 0)
+    if waits is None or not cycles or not atomics.any() or not loads.any():
+        return False
+    counted = max((load.share for key, load in work.loads.items() if key in MEMORY), default=1.0)
+    each = float(waits[loads].sum()) * cycles / float(work.executed[loads].sum())
+    return counted < QUIET and each > 2.0 * work.practice.dram_cycles
 
 
 def host_sectors(work: Work) -> float:

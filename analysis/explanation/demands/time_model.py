@@ -164,6 +164,8 @@ class TimeModel:
             if fix is not NOTHING:
                 busy = busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
             found[key] = busy / load.ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+        if latency.behind_atomics(work):
+            found["l2_atomics"] = self.inner * self.factor("l2_atomics", fix)
         lines = latency.lines_under_way(self.work)
         if lines:
             found[LINES] = lines * self.factor(LINES, fix) * imbalance

@@ -35,6 +35,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     random_passes,
 )
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
+from gemmprof.analysis.explanation.code.latency import crowding
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands import distinct
 from gemmprof.analysis.explanation.demands.distinct import (
@@ -73,6 +74,7 @@ SETS = (
     ),
     DATA / "triton" / "h100",
     DATA / "blind12" / "h100",
+    DATA / "blind13" / "h100",
 )
 
 
@@ -380,6 +382,17 @@ def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
     ]
     used = [launch.code.consumers(at) for at in reduced if launch.executed[at]]
     assert len(used) == 16 and all(used)
+
+
+def test_loads_wait_behind_atomics_whose_words_change_in_the_course_of_a_launch() -> None:
+    """No slice of L2 is busy on average, and yet each load takes five times as long as DRAM does."""
+    flawed, came = study("betweenness_passed_back_edge_by_edge")
+    launch = work(flawed)
+    assert launch.loads["l2_atomics"].share < 0.2 and crowding(launch) == 1.0
+    said = explain(flawed).findings[0]
+    assert (said.cause, said.saves) == ("global_atomics", pytest.approx(came["segments"], abs=0.15))
+    # Blocks that count in shared memory first add little at a time: nothing waits behind that.
+    assert crowding(work(study("window_bias_gradient_atomic_each_score", "shared")[0])) < 1.0
 
 
 def test_bins_at_random_do_not_meet() -> None:
