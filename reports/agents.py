@@ -144,7 +144,7 @@ def _spent(cost: Cost | None) -> str:
 
 
 def _signed(time: float | None) -> str:
-    return "" if time is None else f"{'+' if time > 0 else '-'}{nanoseconds(abs(time))}"
+    return "" if time is None else f"{'+' if time > 0 else '−'}{nanoseconds(abs(time))}"
 
 
 def _verdict(compared: Compared) -> str:

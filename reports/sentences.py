@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
+from gemmprof.base import amounts
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
@@ -23,7 +24,7 @@ def named(kernel: Compared) -> str:
 
 def percent(value: float) -> str:
     """A change: ``+2.0 %``."""
-    return f"{100 * value:+.1f} %"
+    return f"{amounts.signed(100 * value)} %"
 
 
 def shift(kernel: Compared) -> str:

@@ -56,6 +56,11 @@ def number(value: Any, digits: int = 3) -> str:
     return scaled(amount, "", digits)
 
 
+def signed(value: float, digits: int = 1) -> str:
+    """A change with its sign, a minus as long as the plus: ``+2.0``, ``−2.0``."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
 def scaled(value: Any, unit: str, digits: int = 3) -> str:
     """A value with an SI prefix before its unit: ``scaled(2.54e13, "FLOP/s")`` is ``25.4 TFLOP/s``."""
     amount = _number(value)

@@ -230,7 +230,7 @@ class RooflinePart(Part, frozen=True):
 class RooflineDocument(Document, frozen=True, tag="gemmprof.roofline/1"):
     """``gemmprof roofline``."""
 
-    kernels: tuple[RooflinePart, ...]  # in the order of the reports
+    kernels: tuple[RooflinePart, ...]  # stages in the order of the ladder, others by family, most time first
 
 
 class SpanPart(Part, frozen=True):

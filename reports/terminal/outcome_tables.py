@@ -13,6 +13,7 @@ from rich.text import Text
 from gemmprof.analysis.comparison.baseline import Baseline
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
+from gemmprof.base.amounts import signed
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
 
@@ -108,7 +109,7 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
         facts = "; ".join(filter(None, (sentences.times(kernel), ", ".join(kernel.changed))))
         change = sentences.shift(kernel)
         if judgement is not None:
-            change += f"\n{100 * judgement.low:+.1f} to {100 * judgement.high:+.1f}"
+            change += f"\n{signed(100 * judgement.low)} to {signed(100 * judgement.high)}"
         table.add_row(
             Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
             Text(f"{sentences.named(kernel)}\n  {facts}"),

@@ -52,7 +52,7 @@ class KernelRoofline:
 
 
 def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRoofline, ...]:
-    """The launches of a session, runs in the order of the ladder.
+    """The launches of a session: stages in the order of the ladder, others by their family, most time first.
 
     Args:
         shape: only stages on this problem; where none is of its type, on its size: 2048 in a run of the 16-bit ladder.
@@ -63,23 +63,21 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
         pages = tuple(exact) or tuple(
             page for page in pages if page.problem is not None and shape.is_shape_of(page.problem)
         )
-    return tuple(KernelRoofline(page, page.analysis.get(Roofline)) for page in pages)
+    rows = (KernelRoofline(page, page.analysis.get(Roofline)) for page in pages)
+    return tuple(sorted(rows, key=_family))
+
+
+def _family(row: KernelRoofline) -> int:
+    of = row.page.family
+    return of.number if row.page.record is None and of is not None else 0
 
 
 def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[RenderableType]:
     """What to print: one row a kernel and memory level, then once how to collect what is missing.
 
-    Stages in the order of the ladder, others by their family, the one with most time first.
-
     On a terminal of less than `WIDE` columns each kernel's name stands above its rows, and the columns that the others
     imply are left out, so that no name and no number is cut.
     """
-
-    def family(row: KernelRoofline) -> int:
-        of = row.page.family
-        return of.number if row.page.record is None and of is not None else 0
-
-    rows = sorted(rows, key=family)
     drawn = [row for row in rows if row.points]
     if width >= WIDE:
         if drawn:

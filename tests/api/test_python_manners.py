@@ -35,7 +35,7 @@ def report() -> gemmprof.Report:
             lambda r: r.findings[0],
             "<ReportFinding double_precision in gelu: saves ",
         ),
-        (lambda r: r.diff(EXAMPLES / "gelu_fixed.ncu-rep.xz")[0], "<Compared gelu: faster, time -20.9 %>"),
+        (lambda r: r.diff(EXAMPLES / "gelu_fixed.ncu-rep.xz")[0], "<Compared gelu: faster, time −20.9 %>"),
         (lambda r: r.compare(EXAMPLES / "gelu_fixed.ncu-rep.xz"), ": 1 faster>"),
         (lambda r: r.explain(0), "launch 0, 270 µs, double_precision saves "),
         (lambda r: r[0].profile, "launch 0 of "),

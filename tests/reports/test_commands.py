@@ -77,15 +77,19 @@ def test_roofline_prints_a_row_for_each_level(capsys: pytest.CaptureFixture[str]
 
 
 def test_roofline_has_families_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["roofline", str(ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz")]) == 0
+    report = str(ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz")
+    assert main(["roofline", report]) == 0
     ids = [int(found) for found in re.findall(r"^#(\d+) ", capsys.readouterr().out, re.MULTILINE)]
     assert len(ids) > 5 and ids == sorted(ids)
+    assert main(["roofline", report, "--json"]) == 0
+    told = [int(one["family"].strip("#")) for one in json.loads(capsys.readouterr().out)["kernels"]]
+    assert len(told) >= len(ids) and told == sorted(told)
 
 
 def test_roofline_json_holds_base_units_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", LADDER, str(DATA / "partial_two_metrics.ncu-rep.xz"), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    shared = next(item for item in answer["kernels"] if item["kernel"].startswith("gemm_shared"))
+    shared = next(item for item in answer["kernels"] if item["points"] and "gemm_shared" in item["kernel"])
     point = next(item for item in shared["points"] if item["level"] == "dram")
     assert point["attainable_flops"] == pytest.approx(
         min(point["peak_flops"], point["intensity"] * point["peak_bandwidth"])

@@ -239,7 +239,7 @@ def test_a_change_is_told_in_the_words_of_findings() -> None:
     (kernel,) = outcome(*reversed(GELU)).kernels
     assert re.match(
         r"double precision \(predicted \d+ %, \d+ to \d+\) is gone(, [a-z ]+ \(predicted [^)]+\) is gone)*"
-        r": -2\d\.\d % measured, as predicted; next: [a-z]",
+        r": −2\d\.\d % measured, as predicted; next: [a-z]",
         kernel.said,
     )
 

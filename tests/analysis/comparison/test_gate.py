@@ -262,7 +262,7 @@ class TestVerdicts:
             (one,) = compared(before, after).kernels
             return one.verdict, one.note
 
-        assert judged(1.8e9, 2e5)[0] == "same" and "SM clock (-10.0 %)" in judged(1.8e9, 2e5)[1]
+        assert judged(1.8e9, 2e5)[0] == "same" and "SM clock (−10.0 %)" in judged(1.8e9, 2e5)[1]
         # More cycles, or the same clock: then it is not the clock.
         assert judged(1.8e9, 2.1e5)[0] == judged(2e9, 2e5)[0] == "unclear"
 
@@ -275,7 +275,7 @@ class TestVerdicts:
 
         assert (
             judged(1.96e9, 2e5)[0] == "unclear"
-            and "moved with the SM clock (-2.0 %)" in judged(1.96e9, 2e5)[1]
+            and "moved with the SM clock (−2.0 %)" in judged(1.96e9, 2e5)[1]
         )
         # More cycles, or the same clock: then it is not the clock.
         assert judged(1.96e9, 2.03e5)[0] == judged(2e9, 2.04e5)[0] == judged(2e9, 2e5)[0] == "slower"

@@ -89,9 +89,9 @@ def test_a_save_profiles_again_and_says_what_the_change_was(machine: Path, start
         if (machine / "bin" / "broken").exists():
             (machine / "bin" / "broken").unlink()
             (machine / "kernel.sh").write_text("#!/bin/sh\ntrue  # again\n")
-    assert line.startswith("run 3: FASTER #1 gelu: 270 µs → 214 µs, -20.9 % (")
+    assert line.startswith("run 3: FASTER #1 gelu: 270 µs → 214 µs, −20.9 % (")
     said = r"double precision \(predicted \d+ %, \d+ to \d+\) is gone(, [a-z ]+ \(predicted [^)]+\) is gone)*"
-    said += r": -20\.9 % measured, as predicted; next: "
+    said += r": −20\.9 % measured, as predicted; next: "
     assert re.search(said, line)
     assert watching.line() == "run 3: your last prediction lay inside"
     code, left = watching.end()
