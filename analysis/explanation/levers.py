@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate
+from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
@@ -86,6 +87,8 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             said = WAYS["short programs"]  # a smaller block, which helps otherwise, makes this worse
         elif owner.key == "triton" and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
             said = WAYS["more programs"]
+        elif owner.key == "triton" and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
+            said = WAYS["side by side"]
         elif owner.key == "triton" and candidate.variants[0].of_threads:
             said = WAYS["more elements"]
         if candidate.cause == loses:

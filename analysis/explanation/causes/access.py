@@ -38,11 +38,10 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
+from gemmprof.analysis.explanation.demands.footprint import address_registers, arrays, computing, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
-from gemmprof.base.amounts import significant
 from gemmprof.gpu.arch import WARP
 
 WIDE = 16
@@ -451,6 +450,29 @@ def gathers(work: Work, rows: Mask) -> Mask:
     return found
 
 
+@once
+def piece_by_piece(work: Work) -> bool:
+    """Whether most of what lanes touch in vain lies between them because each takes several neighbouring elements of
+    one statement one by one: together a thread's accesses leave out nothing.
+    """
+    wasteful = _wasteful(work)
+    groups: dict[tuple[object, ...], list[Form]] = {}
+    apart: dict[int, int] = {}
+    for at, one in checked_forms(work).items():
+        if wasteful[at] and one.form.offsets is not None:
+            statement = one.form.base, work.code.loop_of(at), work.instructions[at].line
+            groups.setdefault((*statement, one.form.width), []).append(one.form)
+            apart[at] = int(np.median(np.abs(np.diff(one.form.offsets))))
+    pieces = np.zeros_like(wasteful)
+    for forms in groups.values():
+        width = forms[0].width
+        step = apart[forms[0].index]
+        if step > width and len({constant(form) % step for form in forms}) * width >= step:
+            pieces[[form.index for form in forms]] = True
+    sectors = work.global_sectors
+    return 2.0 * float(sectors[pieces].sum()) > float(sectors[wasteful].sum())
+
+
 def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     worst = int(np.argmax(excess))
@@ -512,8 +534,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         change=variants[0].change,
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
+            of_the_instructions(work, "instructions that go with wider ones", work.executed * (1.0 - keep)),
             derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
-            of_the_instructions(work, "narrow accesses", work.executed[rows]),
             *evidence(work, metrics.BUSY["lsu"][0]),
         ),
         attributed=np.where(rows, work.executed * (1.0 - keep), 0.0),
@@ -526,6 +548,12 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
 def _bytes_each(work: Work, rows: Mask) -> float:
     """Bytes that a thread moves with each of these accesses."""
     return share(float((_widths(work) * work.executed)[rows].sum()), float(work.executed[rows].sum()))
+
+
+def _sizes(work: Work, rows: Mask) -> str:
+    """``4``, or ``1 to 4``: bytes that a thread moves with each of these accesses."""
+    least, most = _widths(work)[rows].min(), _widths(work)[rows].max()
+    return f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
 
 
 _FROM_MEMORY = ("", "constant", "global")
@@ -543,6 +571,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
     around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
     around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
+    around &= work.code.by_data | ~_places_of_its_own(work, narrow)
     if bytes_each >= FULL_WORD:  # what is made of a word stays; of bytes several are made at once
         around &= ~work.code.by_data
     keep[around] = ratio
@@ -579,9 +608,26 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         most=within(work, stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
-            f"(float4, uint4, int4 …): its loads and stores move {significant(bytes_each, 2)} bytes each."
+            f"(float4, uint4, int4 …): its loads and stores move {_sizes(work, narrow)} bytes each."
         ),
     )
+
+
+def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
+    """What finds the places of look-ups and nothing else: each element has its own, however many a thread takes (an
+    index taken apart into digits, coordinates that are turned).
+    """
+    scattered, straight = set[int](), set[int]()
+    for at, one in checked_forms(work).items():
+        own = one.form.kind in (LOOK_UP, UNKNOWN) and not narrow[at]
+        places = {name for operand in work.sass[at].operands for name in address_registers(operand)}
+        found = (source for name in places for source in work.code.producers(at, name))
+        (scattered if own else straight).update(
+            reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
+        )
+    mask = np.zeros_like(narrow)
+    mask[sorted(scattered - straight)] = True
+    return mask
 
 
 def _down_the_rows(work: Work, narrow: Mask) -> bool:

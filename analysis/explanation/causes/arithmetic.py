@@ -466,10 +466,14 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
     fewer = (
-        "evaluated once, products with reciprocals",
-        "Evaluate what does not change once (before the loop, in a table or on the host), and multiply by the "
-        "reciprocal of what is divided by again and again",
+        "evaluated once",
+        "Evaluate what does not change once (before the loop, in a table or on the host)",
     )
+    if any("division" in name for name in found.names):
+        fewer = (
+            f"{fewer[0]}, products with reciprocals",
+            f"{fewer[1]}, and multiply by the reciprocal of what is divided by again and again",
+        )
     if cause == "expensive_math" and shared is not None and shared.fix.keep is not None:
         alike = shared.fix.keep
         if float(work.executed @ (found.once - alike)) > 0.0:

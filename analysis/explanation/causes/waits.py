@@ -198,12 +198,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         variants=(Variant(f"{in_flight:.0f} loads in flight", fix),),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
-            f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
-            + (
-                "prefetch the next iteration, or use asynchronous copies."
-                if work.has("asynchronous copies")
-                else "or prefetch the next iteration."
-            )
+            f"{each:.0f} cycles each. {_more_at_once(work, np.where(loads, waits, 0.0))}"
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -220,6 +215,15 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
+
+
+def _more_at_once(work: Work, waits: Array) -> str:
+    """How to have more loads under way where warps wait so long at each."""
+    if 2.0 * float(waits[work.code.loops_of(np.flatnonzero(waits))].sum()) < float(waits.sum()):
+        return "Let a thread take several elements, and load them all before it uses the first."
+    copies = ", prefetch the next iteration, or use asynchronous copies."
+    ahead = copies if work.has("asynchronous copies") else ", or prefetch the next iteration."
+    return f"Unroll so that several loads are issued before the first is used{ahead}"
 
 
 def _busy(work: Work, loads: Mask) -> float:

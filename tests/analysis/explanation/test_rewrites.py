@@ -75,6 +75,7 @@ SETS = (
     DATA / "triton" / "h100",
     DATA / "blind12" / "h100",
     DATA / "blind13" / "h100",
+    DATA / "blind2" / "h100",  # more of this set than its other card
 )
 
 
@@ -1187,3 +1188,32 @@ def test_what_dram_delivers_once_l2_takes_in_once(name: str) -> None:
     """Programs and frames in an order that stays in L2: L2 is busy for half as long and less, as was measured, too."""
     side = {"triton_cost_volume_shifts_last": "shifts_first", "film_mean_frame_by_frame": "order"}[name]
     assert found(name, "cache_locality").saves == pytest.approx(study(name)[1][side], abs=0.08)
+
+
+def test_what_finds_places_of_look_ups_is_no_one_s_but_an_element_s() -> None:
+    """Tours from their numbers, digit by digit: four a thread need four times the digits. Of powers by one exponent a
+    thread's four share the rounds.
+    """
+    assert all(
+        one.saves < 0.1 for one in explain(study("tour_numbers_unranked_in_local", "digits")[0]).findings
+    )
+    rounds = explain(study("power_modulo_long_division", "montgomery")[0]).findings
+    assert [one.cause for one in rounds] == ["narrow_access"]
+
+
+def test_sentences_say_what_there_is() -> None:
+    """No round to fetch ahead where nothing goes round, no reciprocal where nothing is divided, sizes as they are."""
+    said = {one.cause: one.change for one in explain(study("focal_loss_pow", "square")[0]).findings}
+    assert "load them all before it uses the first" in said["memory_latency"]
+    assert "1 to 4 bytes each" in said["narrow_access"]
+    rows = explain(study("stereo_path_minimum_by_tree", "warp")[0]).findings
+    waits = next(one for one in rows if one.cause == "memory_latency")
+    assert "prefetch the next iteration" in waits.change
+    assert "reciprocal" not in found("binomial_tree_two_barriers", "expensive_math").change
+    assert "reciprocal" in found("back_projection_sine_of_each_angle", "expensive_math").change
+
+
+def test_in_triton_elements_of_one_thread_that_lie_side_by_side_go_to_neighbours() -> None:
+    """A row of halves that begins anywhere, four elements a thread one by one: the axis has stride 1 already."""
+    change = found("triton_cost_volume_shifts_last", "uncoalesced_access").change
+    assert "neighbouring threads hold neighbouring elements" in change
