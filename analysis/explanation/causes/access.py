@@ -35,6 +35,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     leaves_gaps,
     record,
     touched,
+    warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
@@ -72,11 +73,12 @@ REDUNDANT = 1.6
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
-    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
-    no more than what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1
-    fetches; loads wait for one line instead of many. Where such stores hold their warps
-    behind the work, the sectors' share of that time is gone, too. Where lanes look up the same index in several arrays
-    or planes, one record holds all that is wanted there, and its sector is fetched in place of one an array.
+    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more than
+    what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1 fetches; loads wait for
+    one line instead of many. Where such stores hold their warps behind the work, the sectors' share of that time is
+    gone, too. Where lanes look up the same index in several arrays or planes, one record holds all that is wanted
+    there, and its sector is fetched in place of one an array. Lanes that each look up in a row of their own lie along
+    one row instead.
     """
     wasteful, records = _wasteful(work), as_records(work)
     if not wasteful.any():
@@ -446,7 +448,7 @@ def gathers(work: Work, rows: Mask) -> Mask:
     """
     found = rows & work.code.chased
     for index, one in checked_forms(work).items():
-        found[index] |= rows[index] and one.form.kind == LOOK_UP
+        found[index] |= rows[index] and one.form.kind == LOOK_UP and not _in_rows_apart(one.form)
     return found
 
 
@@ -471,6 +473,18 @@ def piece_by_piece(work: Work) -> bool:
             pieces[[form.index for form in forms]] = True
     sectors = work.global_sectors
     return 2.0 * float(sectors[pieces].sum()) > float(sectors[wasteful].sum())
+
+
+def _in_rows_apart(form: Form) -> bool:
+    """Whether lanes lie sectors apart before anything is looked up, each in a row of its own: what decides where in its
+    row a lane reads may be the same for lanes that share a row.
+    """
+    rows = (
+        warps_of(one * (LINE if factors else 1))
+        for factors, one in form.address.terms.items()
+        if not isinstance(one, int)
+    )
+    return form.space == "global" and any(bool((abs(np.diff(one, axis=1)) >= SECTOR).all()) for one in rows)
 
 
 def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:

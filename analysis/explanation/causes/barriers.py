@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    ANY_WARPS,
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+)
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.demands.distinct import evaluations
@@ -20,7 +28,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
 from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
-from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
+from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
 
 # Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
@@ -38,6 +46,7 @@ COMBINES = {
     *("FADD", "DADD", "HADD2", "IADD3", "LOP3", "FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
     *("MOV", "SEL", "SHFL", "LDS", "STS"),
 }
+ONE_OF_TWO = WARP / 2.0  # lanes that store, from which on each stores a value of its own
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
 
@@ -72,11 +81,12 @@ class _Waits:
 def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
-    Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-    meanwhile. Sums over the block that a loop only adds up are taken once, behind it. Where threads work with one
-    another's values round by round, a warp does the block's work: values in registers, a shuffle for each that another
-    thread has, and what depends on no thread once for all values. In Triton, where what warps exchange of their sums
-    meets in banks, a warp has the program: no stores, no meetings, a shuffle for a load.
+    Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
+    Sums over the block that a loop only adds up are taken once, behind it. A row that a block reduces a warp takes, as
+    long as registers hold its values. Where threads work with one another's values round by round, a warp does the
+    block's work: values in registers, a shuffle for each that another thread has, and what depends on no thread once
+    for all values. In Triton, where what warps exchange of their sums meets in banks, a warp has the program: no
+    stores, no meetings, a shuffle for a load.
     """
     found = _waits(work)
     if found is None:
@@ -89,7 +99,20 @@ def barriers(work: Work) -> Iterator[Candidate]:
     if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
         yield _meetings(work, found)
     elif (after := _after_loop(work, found)) is not None:
-        yield after  # otherwise the warps reduce by themselves, and meet for the rest
+        yield after
+    else:
+        # The warps reduce by themselves, and meet to put their sums together.
+        exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
+        for alone in _warp_for_row(work, found, (exchanges | found.bars) & (work.executed > 0)):
+            yield Candidate(
+                cause="barriers",
+                variants=(alone,),
+                change=alone.change,
+                evidence=found.evidence,
+                attributed=found.at,
+                least=0.03,
+                rank=ANY_WARPS,  # the block's work is dealt out anew; what is wrong with it comes first
+            )
 
 
 def _waits(work: Work) -> _Waits | None:
@@ -261,8 +284,14 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     ran = work.executed > 0
     lanes = work.switched_on
     stores = work.where(_writes_shared)
+    shuffles = steps & work.where(lambda line: line.opcode == "SHFL")
     met = WARP * float(work.executed[steps & waits.bars].sum())
-    if 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
+    if shuffles.any():
+        # A lane stores what its warp has summed up: others' own values are a sort, or a transpose.
+        whole = float(lanes[steps & stores].sum()) > ONE_OF_TWO * float(work.executed[steps & stores].sum())
+        if whole or (work.where(lambda line: line.instruction_class == "tensor") & ran).any():
+            return
+    elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
         return  # most threads read in every step: a sort, or a scan
     loads = work.global_loads & ran & evaluations(work).by_thread
     if not loads.any():
@@ -278,22 +307,31 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
         )
     ] = True
     for loop in code.loops:
-        if of_values[loop.first : loop.last + 1].any():
+        if loads[loop.first : loop.last + 1].any():
             of_values[loop.first : loop.last + 1] = True
     # Of one row, rounded up to whole warps.
     full = np.ceil(lanes / launch.blocks / WARP) * launch.blocks / np.maximum(work.executed, 1.0)
     keep = np.where(of_values, np.minimum(1.0, full), 1.0 / warps)
-    shuffled = 2.0 * np.log2(WARP) * launch.blocks
-    keep[steps] = min(1.0, share(shuffled, float(work.executed[steps].sum())))
+    if shuffles.any():
+        keep[steps] = 0.0
+        keep[shuffles] = 1.0 / warps
+    else:
+        shuffled = 2.0 * np.log2(WARP) * launch.blocks
+        keep[steps] = min(1.0, share(shuffled, float(work.executed[steps].sum())))
     # What a thread left for the others its lane adds to its own.
     keep[waits.bars | (of_values & stores)] = 0.0
     alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
     together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
     resident = launch.blocks / work.sms / max(1.0, work.resident_warps or 1.0)
+    words = sum(work.sass[at].access_bytes for at in map(int, np.flatnonzero(alone))) // 4
+    more = (warps - 1) * words
+    if more + (launch.registers_per_thread or 0) > REGISTERS_PER_THREAD:
+        return
     yield Variant(
         "a warp a row",
         Fix(
             keep=keep,
+            registers=more,
             latency=1.0 / together,
             reasons={flow.BARRIER: waits.leaving(0.0), "membar": 0.0},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / WARPS_OF_A_BLOCK},
@@ -398,14 +436,16 @@ def _steps(work: Work, bars: Mask) -> Mask:
     only.
     """
     found = np.zeros(len(bars), dtype=bool)
-    rounds = np.zeros(len(bars), dtype=bool)
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
-    for loop in work.code.loops:
-        inside = [at for at in places if at in loop]
-        if inside and _goes_round(work, loop, inside):
-            rounds[loop.first : loop.last + 1] = True
+    # By their own meetings: loops within may be the reductions of each round.
+    loop_of = work.code.loop_of
+    going = {
+        loop
+        for loop in filter(None, map(loop_of, places))
+        if _goes_round(work, loop, [at for at in places if loop_of(at) == loop])
+    }
     for first, last in itertools.pairwise(places):
-        if last - first <= STEP and not rounds[first : last + 1].any() and _is_step(work, first, last):
+        if last - first <= STEP and loop_of(last) not in going and _is_step(work, first, last):
             found[first : last + 1] = True
     return found
 

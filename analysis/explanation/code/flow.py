@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -187,12 +187,24 @@ class Program:
 
     @cached_property
     def chased(self) -> npt.NDArray[np.bool_]:
-        """Loads that find their place in what they loaded the round before."""
+        """Loads that find their place in what a round before loaded: of a node's successor, and of all else that is
+        kept of it.
+        """
         found = np.zeros(len(self.sass), dtype=bool)
         for loop in self.loops:
-            for at in self.carried(loop):
-                found[at] |= self.sass[at].is_load and self.sass[at].space != "constant"
+            first = {at for at in self.carried(loop) if self._fetches(at)}
+            # No further than to the loads whose places are made of it.
+            ends = [at for at, line in enumerate(self.sass) if line.is_load and at not in first]
+            places = reached(first, partial(self._onward, loop, frozenset(ends)))
+            found[[at for at in places if self._fetches(at)]] = True
         return found
+
+    def _onward(self, loop: Loop, ends: frozenset[int], at: int) -> list[int]:
+        """What reads this result within the loop, but not in one within it."""
+        return [] if at in ends else [use for use in self.readers[at] if self.loop_of(use) == loop]
+
+    def _fetches(self, at: int) -> bool:
+        return self.sass[at].is_load and self.sass[at].space != "constant"
 
     def _is_in_order(self, loop: Loop) -> bool:
         inside = range(loop.first, loop.last + 1)

@@ -164,6 +164,8 @@ def found(name: str, cause: str) -> Finding:
         # A tree over a row in shared memory, in every warp of its block: a warp a row.
         ("cross_entropy_tree", "barriers", "warp_per_row"),
         ("qk_norm_block_per_head", "barriers", "warp"),
+        # The same in every round of a loop, in which the row's values stay.
+        ("sparsemax_tree_each_halving", "barriers", "warp"),
         # Three sums over the block in each round, which only later rounds' are added to: once, behind the loop.
         ("triton_cosine_summed_each_piece", "barriers", "kept_apart"),
         # A row a thread on four warps an SM: with lanes along the row as many warps as fit.
@@ -199,6 +201,9 @@ def found(name: str, cause: str) -> Finding:
         ("hough_votes_global_atomics", "global_atomics", "pieces"),
         # Loops of compare-and-swap in shared memory, no more of the time than the warps are in them.
         ("gradient_votes_shared_float_atomics", "shared_atomics", "fixed_point"),
+        # A row for each lane, and in each a place that was computed or looked up: lanes along the rows.
+        ("moveout_lanes_across_the_traces", "uncoalesced_access", "along_time"),
+        ("lattice_polynomials_thread_each", "uncoalesced_access", "warp"),
         # Links as records: coalesced, each sector is fetched once, though threads share them.
         ("su3_links_as_records", "uncoalesced_access", "planes"),
         # Look-ups at one index in several planes: a record brings all in one sector.
@@ -487,6 +492,25 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
     """Each pass's loop is unrolled with a rest, of which this launch ran one: the row is the same for all that."""
     for one in arrays(work(study("masked_softmax_three_reads")[0])):
         assert one.asked == pytest.approx(3 * one.thread)
+
+
+def test_a_warp_does_the_row_of_a_block_whose_warps_reduce_by_themselves() -> None:
+    """20 sums over a block by shuffles, each with a barrier for eight warps' own."""
+    _, came = study("sparsemax_tree_each_halving")
+    said = explain(study("sparsemax_tree_each_halving", "one_barrier")[0]).findings[0]
+    saved = 1.0 - (1.0 - came["warp"]) / (1.0 - came["one_barrier"])
+    assert (said.cause, said.saves) == ("barriers", pytest.approx(saved, abs=0.1))
+    # No registers hold the row of a program whose threads have 255 already.
+    causes = [one.cause for one in explain(study("triton_policy_entropy_row_in_registers")[0]).findings]
+    assert "barriers" not in causes
+
+
+def test_all_that_is_read_of_a_node_is_found_where_the_last_one_said() -> None:
+    """A step down a trie: what ends there, and where it goes on. No order of the lanes brings nodes together."""
+    launch = work(study("routes_found_bit_by_bit")[0])
+    loads = [at for at in np.flatnonzero(launch.global_loads) if launch.code.loop_of(int(at))]
+    assert len(loads) == 2 and launch.code.chased[loads].all()
+    assert "uncoalesced_access" not in [one.cause for one in detect(launch)]
 
 
 def test_loads_that_leave_a_loop_take_no_look_up_beside_them_along() -> None:
