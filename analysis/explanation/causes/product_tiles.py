@@ -5,16 +5,23 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Collection, Iterator
+from itertools import product
 from math import prod
 
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant, share
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.causes.tensor import MMA_ROWS, WGMMA_PASSES, mma_macs, warp_level_mma
+from gemmprof.analysis.explanation.causes.tensor import (
+    MMA_ROWS,
+    WGMMA_PASSES,
+    mma_macs,
+    tensor_macs,
+    warp_level_mma,
+)
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import evaluations
+from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import (
     computed_places,
     distinct_along,
@@ -29,8 +36,12 @@ from gemmprof.gpu.arch import WARP
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
 SUMS_OF_A_THREAD = 4  # registers of an mma.sync's result
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
+COMPUTING = ("fp32", "fp16", "special", "conversion", "tensor")
 OPERAND_BYTES = 2.0  # of an element of an operand
 _NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
+_COLUMNS = re.compile(r"\.64x(\d+)x")  # of a wgmma
+TILE_WARPS = 8  # of a block with a large tile
+OVERHANG = 8  # tiles along an axis, of which the last may be empty in part
 SAMPLED = 32  # blocks along an axis, and rounds, that are asked whether a mask lets anything of them pass
 
 
@@ -58,6 +69,8 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
             continue
         tall = filled == rows and several * rows >= WGMMA_ROWS
         by_group = next((one.fix for one in warp_level_mma(work, taller=True)), None) if tall else None
+        if filled == rows:
+            own |= work.where(lambda line: line.instruction_class in COMPUTING or line.opcode == "LDSM")
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
             _joined(work, flows, np.where(own, 1.0, 1.0 / several), several, filled < rows, by_group),
@@ -75,40 +88,65 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
 
 
 def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
-    """A block for as many as a thread's registers have room for the sums of: what several of them load is loaded once.
+    """A block for as many as registers have room for the sums of: what several of them load is loaded once.
 
-    Fixed: of each load stay the places that differ, of what is done for each tile (addresses, loops, meetings) one of
-    all; products, what computes their operands and what brings these from shared memory stay.
+    Fixed: of each load stay the places that differ, with the stores that bring them to shared memory; of what is done
+    for each tile (addresses, loops, meetings) one of all; products, what computes their operands and what brings these
+    from shared memory stay. Up to `TILE_WARPS` a block has as many more warps as results, beyond that each thread more.
     """
-    macs = work.executed * mma_macs(work)
-    forms, launch = checked_forms(work) if macs.any() else {}, work.profile.launch
-    loads = np.flatnonzero(_loads(work)).tolist() if forms else ()
-    for axis, blocks in enumerate(launch.grid if loads else ()):
-        most = min(blocks, MOST_SUMS / (SUMS_OF_A_THREAD * len(_sums(work))), launch.blocks / work.sms)
-        several = 1 << max(0, int(most).bit_length() - 1)
-        while blocks % several:
-            several //= 2
-        keep = np.full(len(macs), 1.0 / several)
-        keep[loads] = [
-            distinct_along(work, forms[at].form, axis, several) if at in forms else 1.0 for at in loads
-        ]
-        if several < 2 or keep[loads].min() == 1.0:
-            continue
-        keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
-        yield Variant(
-            f"tiles of {several} programs along {AXES[axis]} in one",
-            _joined(work, flows, keep, several),
-            change=(
-                f"Let a program (block) compute the tiles of {several} along {AXES[axis]} (larger BLOCK_M, BLOCK_N): "
-                f"they load {100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their "
-                "sums."
-            ),
-            plain=True,
-        )
+    code, sums = work.code, _registers_of_sums(work)
+    forms = checked_forms(work) if sums else {}
+    loads = np.flatnonzero(_loads(work)).tolist() if forms else []
+    wider = 1 << max(0, (TILE_WARPS // work.warps_of_block).bit_length() - 1)
+    most = min(wider * MOST_SUMS / max(1, sums), work.profile.launch.blocks / work.sms) if loads else 0.0
+    grid = work.profile.launch.grid
+    powers = product(*([1 << one for one in range(size.bit_length())] for size in grid))
+    # The last tile along an axis may be empty in part.
+    even = (
+        way for way in powers if all(b % a == 0 or b >= OVERHANG * a for a, b in zip(way, grid, strict=True))
+    )
+    ways = [way for way in even if 1 < prod(way) <= most]
+    differ = {
+        each: np.array([distinct_along(work, forms[at].form, *each) if at in forms else 1.0 for at in loads])
+        for each in {each for way in ways for each in enumerate(way)}
+    }
+    parts = {way: np.prod([differ[each] for each in enumerate(way)], axis=0) for way in ways}
+    asked = work.global_sectors[loads]
+    way = min(ways, key=lambda one: (float(asked @ parts[one]), prod(one)), default=None)
+    if way is None or float(asked @ parts[way]) >= float(asked.sum()):
+        return
+    several, own = prod(way), dict(zip(loads, parts[way].tolist(), strict=True))
+    larger = min(several, wider)
+    each = [np.where(same_along(work, axis), 1.0 / one, 1.0) for axis, one in enumerate(way) if one > 1]
+    keep = np.maximum(larger / several, np.prod(each, axis=0))
+    keep[loads] = parts[way]
+    keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
+    # Of more rows and columns a thread each fragment serves more products.
+    keep[work.where(lambda line: line.opcode in ("LDSM", "LDS"))] = (larger / several) ** 0.5
+    for at in np.flatnonzero((work.executed > 0) & work.where(lambda line: line.opcode == "STS")).tolist():
+        data = code.producers(at, code.sass[at].operands[-1])
+        made = reached(data, lambda one: () if one in own else code.sources(one))
+        keep[at] = max((own[one] for one in made if one in own), default=keep[at])
+    along = " and ".join(f"{one} along {axis}" for one, axis in zip(way, AXES, strict=True) if one > 1)
+    yield Variant(
+        f"tiles of {several} programs in one",
+        _joined(work, flows, keep, several, larger=larger),
+        change=(
+            f"Let a program (block) compute the tiles of {along} (larger BLOCK_M, BLOCK_N): they load "
+            f"{100 * (1.0 - float(parts[way].mean())):.0f} % alike, and registers have room for their sums."
+        ),
+        plain=True,
+    )
 
 
-def _sums(work: Work) -> set[str]:
-    return {work.sass[at].operands[0] for at in np.flatnonzero(work.executed * mma_macs(work))}
+def _registers_of_sums(work: Work) -> int:
+    """Registers of a thread that hold the sums of its products on tensor cores."""
+    found = dict[str, int]()
+    for at in np.flatnonzero(work.executed * tensor_macs(work)).tolist():
+        line = work.sass[at]
+        columns = _COLUMNS.search(line.full)
+        found[line.operands[0]] = int(columns[1]) // 2 if columns else SUMS_OF_A_THREAD
+    return sum(found.values())
 
 
 def _loads(work: Work) -> Mask:
@@ -153,12 +191,16 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
 
 
 def _joined(
-    work: Work, flows: Traffic, keep: Array, several: int, padded: bool = False, by_group: Fix | None = None
+    work: Work,
+    flows: Traffic,
+    keep: Array,
+    several: int,
+    padded: bool = False,
+    by_group: Fix | None = None,
+    larger: int = 1,
 ) -> Fix:
-    part = 1.0 / several
-    if not padded:
-        kinds = ("fp32", "fp16", "special", "conversion", "tensor")
-        keep[work.where(lambda line: line.instruction_class in kinds or line.opcode == "LDSM")] = 1.0
+    """So many blocks in one of ``larger`` times the warps; what is padding now is the others' results then."""
+    part = larger / several
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
     passes, macs = work.data_passes, float(work.executed @ mma_macs(work))
@@ -172,9 +214,9 @@ def _joined(
             **(by_group.resources if by_group else {}),
             **flows.factors(missed, flows.written),
             "l1_data": share(left, float(passes.sum())),
-            "block_launch": part,
+            "block_launch": 1.0 / several,
         },
-        registers=0 if padded else (several - 1) * SUMS_OF_A_THREAD * len(_sums(work)),
+        registers=0 if padded else (several // larger - 1) * _registers_of_sums(work),
         warps=min(1.0, most / max(1.0, work.resident_warps or most)),
     )
 
@@ -184,10 +226,9 @@ def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
 
     Fixed: of all that a round does so many stay. Blocks have as many rounds each as pass, so the last may be long.
     """
-    tensor = (work.executed > 0) & work.where(lambda line: line.instruction_class == "tensor")
-    for loop in work.code.loops if tensor.any() else ():
-        inside = np.array([at in loop for at in range(len(tensor))])
-        for axis, blocks in enumerate(work.profile.launch.grid if (tensor & inside).any() else ()):
+    for loop in work.code.loops:
+        inside = np.array([at in loop for at in range(len(work.sass))])
+        for axis, blocks in enumerate(work.profile.launch.grid):
             passing = _passing(work, loop, axis) if blocks > 1 else None
             if passing is None or len(set(passing)) == 1:
                 continue

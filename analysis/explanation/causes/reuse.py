@@ -49,7 +49,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
 from gemmprof.base import amounts
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
@@ -195,22 +195,35 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         and any(symbol.blocks for symbol in forms[one.rows[0]].form.address.symbols)
     )
     left = max(flows.missed - again, min(flows.missed, once))
-    fewer = flows.factors(left, stored, dram_read=min(flows.dram_read, left))
+    fewer = flows.factors(left, stored, dram_read=min(left, _from_memory(work, known, flows, left)))
     waits = _first_waits(work, keep, left)
-    if values <= MOST_REGISTERS:
+    # Threads that share a row have less of it each the more they are, as long as an SM has registers for them.
+    launch, wider = work.profile.launch, 1
+    shared_out = all(one.block >= LOADED_AGAIN * one.thread * launch.threads_per_block for one in mine)
+    room = REGISTERS_PER_SM / max(1, launch.threads_per_block) - values
+    while (
+        shared_out
+        and values > wider * MOST_REGISTERS
+        and 2 * wider * (launch.registers_per_thread or 0) <= room
+    ):
+        wider *= 2
+    if values <= wider * MOST_REGISTERS:
+        threads = f" of {wider * work.warps_of_block} warps" if wider > 1 else ""
         yield Variant(
-            f"kept in registers, {values:.0f} a thread",
+            f"kept in registers, {values / wider:.0f} a thread{threads}",
             Fix(
                 keep=keep,
-                latency=_all_at_once(work, mine, waits),
+                latency=_all_at_once(work, mine, waits, wider),
                 resources=fewer,
-                registers=_registers_to_keep(work, rows, round(values)),
+                registers=_registers_to_keep(work, rows, round(values / wider)),
             ),
-            change=f"Load it once and keep it: {_again(values, stays)}. Registers hold them between the passes.",
+            change=(
+                f"Load it once and keep it: {_again(values, stays)}. Registers{threads} hold them between the passes."
+            ),
             plain=True,
         )
     size = sum(one.block * one.width for one in mine)
-    if values > MOST_REGISTERS and size > MOST_SHARED:
+    if values > wider * MOST_REGISTERS and size > MOST_SHARED:
         yield Variant(
             "one pass",
             Fix(keep=keep, latency=waits, resources=fewer),
@@ -267,8 +280,10 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
     return np.where(loads & (keep < 1.0), then / np.maximum(latency.load_cycles(work), 1.0), 1.0)
 
 
-def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
-    """The same where registers hold the values: their loop is unrolled then, and its loads are under way together."""
+def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array, wider: int) -> Array:
+    """The same where registers of so many times the threads hold the values: their loop is unrolled then, and its loads
+    are under way together.
+    """
     code = work.code
     found = waits.copy()
     loads = [int(at) for at in np.flatnonzero(work.global_loads)]
@@ -278,7 +293,7 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
             if loop is not None:
                 together = sum(1 for other in one.rows if other in loop)
                 for at in (at for at in loads if at in loop):
-                    found[at] = min(found[at], waits[at] * min(1.0, together / one.thread))
+                    found[at] = min(found[at], waits[at] * min(1.0, together * wider / one.thread))
     return found
 
 

@@ -152,8 +152,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     """The products of two tiles, or the squares of their differences, each formed by itself and exchanged between
     threads to be added up.
 
-    A lane takes each of some values with each of others, so that all of them are used several times; there are more
-    exchanges than products.
+    A lane takes each of some values with each of others, so that all of them are used several times.
     """
     running = work.executed > 0
     rows = np.zeros(len(work.sass), dtype=bool)
@@ -175,7 +174,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
         return
     sums = _sums(work, rows, values)
     products = sum(pairs.values())
-    if float(work.executed[sums & work.where(lambda line: line.opcode == "SHFL")].sum()) < products:
+    if not (sums & work.where(lambda line: line.opcode == "SHFL")).any():
         return
     converts = running & work.where(_widens)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
@@ -422,5 +421,12 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
 @once
 def mma_macs(work: Work) -> Array:
     """Multiply-adds of each instruction that is an ``HMMA``, for a warp that executes it; 0 of all others."""
-    products = (matrix_product(line.full) if line.opcode == "HMMA" else None for line in work.sass)
+    by_warp = work.where(lambda line: line.opcode == "HMMA")
+    return np.where(by_warp, tensor_macs(work), 0.0)
+
+
+@once
+def tensor_macs(work: Work) -> Array:
+    """The same of any tensor-core instruction, of a warp group's a quarter for each warp."""
+    products = (matrix_product(line.full) for line in work.sass)
     return np.array([0.5 * product.operations if product is not None else 0.0 for product in products])
