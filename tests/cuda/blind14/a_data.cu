@@ -364,13 +364,13 @@ __global__ void __launch_bounds__(1024) profits_columns(Desks d, float *__restri
     if (lane == 0) out[desk * SCENARIOS + blockIdx.y * 32 + warp] = sum;
 }
 
-Study desk_profits("profits_of_24_desks_a_block_each", "finance", 24, "profits of 24 desks of about 2000 positions each in 512 scenarios of 4000 shares",
+Study desk_profits("profits_of_24_desks_a_block_each", "finance", 24, "profits of 24 desks of about 5600 positions each in 512 scenarios of 4000 shares",
     "a block for each desk: 24 of them",
     {{"split", "each desk's positions split among 32 blocks, added by atomics", {"small_grid"}}, {"columns", "a block for 32 scenarios of a desk, its warps share the positions", {"small_grid"}}},
     [](Buffers &b, long n) -> Sides {
         const int shares = 4000;
         std::vector<int> begin(n + 1);
-        for (long i = 0; i < n; i++) begin[i + 1] = begin[i] + 1800 + static_cast<int>(hash(static_cast<unsigned>(i)) % 400);
+        for (long i = 0; i < n; i++) begin[i + 1] = begin[i] + 5000 + static_cast<int>(hash(static_cast<unsigned>(i)) % 1200);
         const Desks d{b.copy(begin), b.random<int>(begin[n], 0, shares), b.random<float>(begin[n], -1000, 1000), b.random<float>(static_cast<size_t>(shares) * SCENARIOS, -0.05, 0.05)};
         float *out = b.output<float>(n * SCENARIOS, true);
         const unsigned desks = static_cast<unsigned>(n);

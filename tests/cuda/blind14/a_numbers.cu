@@ -9,9 +9,10 @@ namespace {
 // --- quasi-random points: the digits of a number in a prime base, behind the point in the opposite order ---
 
 constexpr int BASES = 16;
+constexpr unsigned PRIMES[BASES] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59};
 
 struct Bases {
-    unsigned base[BASES], magic[BASES];  // magic: 2^32 / base, rounded up
+    const unsigned *base, *magic;  // magic: 2^32 / base, rounded up
 };
 
 __global__ void __launch_bounds__(256) halton(Bases b, float *__restrict__ out, unsigned first, int n) {
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(256) halton(Bases b, float *__restrict__ out, 
     }
     out[static_cast<size_t>(dimension) * n + i] = value;
 }
-// Below 2^24 or so, a quotient is the upper half of a product.
+// Below 2^26 a quotient is the upper half of a product.
 __global__ void __launch_bounds__(256) halton_products(Bases b, float *__restrict__ out, unsigned first, int n) {
     const int i = blockIdx.x * 256 + threadIdx.x, dimension = blockIdx.y;
     if (i >= n) return;
@@ -41,46 +42,37 @@ __global__ void __launch_bounds__(256) halton_products(Bases b, float *__restric
     }
     out[static_cast<size_t>(dimension) * n + i] = value;
 }
-// A thread takes 16 numbers in a row: digits above the lowest change at most once or twice.
-template <int IN_A_ROW>
-__global__ void __launch_bounds__(256) halton_counted(Bases b, float *__restrict__ out, unsigned first, int n) {
-    __shared__ float turned[256 * (IN_A_ROW + 1)];
-    const int start = blockIdx.x * 256 * IN_A_ROW, dimension = blockIdx.y;
-    const unsigned base = b.base[dimension];
-    const float one_over_base = 1.f / base;
-    unsigned upper = (first + start + threadIdx.x * IN_A_ROW) / base, digit = first + start + threadIdx.x * IN_A_ROW - upper * base;
-    float above = 0.f;
-    bool stale = true;
-    for (int k = 0; k < IN_A_ROW; k++) {
-        if (digit == base) digit = 0, upper++, stale = true;
-        if (stale) {
-            above = 0.f;
-            float weight = one_over_base * one_over_base;
-            for (unsigned left = upper; left > 0; left /= base) {
-                above += weight * (left % base);
-                weight *= one_over_base;
-            }
-            stale = false;
+// Each base is known to the compiler; a block looks for its own.
+template <int K>
+__device__ __forceinline__ float turned_digits(int dimension, unsigned left) {
+    if (dimension == K || K == BASES - 1) {
+        constexpr unsigned BASE = PRIMES[K];
+        float value = 0.f, weight = 1.f / BASE;
+        for (; left > 0; left /= BASE) {
+            value += weight * (left % BASE);
+            weight *= 1.f / BASE;
         }
-        turned[threadIdx.x * (IN_A_ROW + 1) + k] = above + one_over_base * digit;
-        digit++;
+        return value;
     }
-    __syncthreads();
-    for (int k = threadIdx.x; k < 256 * IN_A_ROW; k += 256)
-        if (start + k < n) out[static_cast<size_t>(dimension) * n + start + k] = turned[k / IN_A_ROW * (IN_A_ROW + 1) + k % IN_A_ROW];
+    return turned_digits<(K + 1) % BASES>(dimension, left);
+}
+__global__ void __launch_bounds__(256) halton_constant(float *__restrict__ out, unsigned first, int n) {
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) out[static_cast<size_t>(blockIdx.y) * n + i] = turned_digits<0>(blockIdx.y, first + i);
 }
 
-Study quasi_random("halton_digits_by_division", "finance", 1 << 20, "1048576 quasi-random points of 16 coordinates, each from the digits in a prime base",
+Study quasi_random("halton_digits_by_division", "finance", 1 << 21, "2097152 quasi-random points of 16 coordinates, each from the digits in a prime base",
     "each digit costs a division by a base that is known at run time",
-    {{"products", "quotients as upper halves of products", {"integer_arithmetic"}}, {"counted", "sixteen numbers a thread, whose upper digits are seldom taken anew", {"integer_arithmetic"}}},
+    {{"products", "quotients as upper halves of products", {"integer_arithmetic"}}, {"constant", "bases as parameters of a template", {"integer_arithmetic"}}},
     [](Buffers &b, long n) -> Sides {
-        Bases bases{{3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59}, {}};
-        for (int k = 0; k < BASES; k++) bases.magic[k] = static_cast<unsigned>((1ull << 32) / bases.base[k] + 1);
+        std::vector<unsigned> base(PRIMES, PRIMES + BASES), magic;
+        for (unsigned p : base) magic.push_back(static_cast<unsigned>((1ull << 32) / p + 1));
+        const Bases bases{b.copy(base), b.copy(magic)};
         float *out = b.output<float>(n * BASES);
         const int count = static_cast<int>(n);
         const unsigned first = 409;
-        return {{"flawed", launch(halton, dim3(blocks(n, 256), BASES), 256, 0, bases, out, first, count)}, {"products", launch(halton_products, dim3(blocks(n, 256), BASES), 256, 0, bases, out, first, count)},
-            {"counted", launch(halton_counted<16>, dim3(blocks(n, 4096), BASES), 256, 0, bases, out, first, count)}};
+        const dim3 grid(blocks(n, 256), BASES);
+        return {{"flawed", launch(halton, grid, 256, 0, bases, out, first, count)}, {"products", launch(halton_products, grid, 256, 0, bases, out, first, count)}, {"constant", launch(halton_constant, grid, 256, 0, out, first, count)}};
     });
 
 // --- a mask of voxels grows by one voxel to all six sides ---
