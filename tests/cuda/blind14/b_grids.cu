@@ -173,4 +173,93 @@ Study splats("splat_colours_records_of_a_line", "rendering", 2000000, "colours o
             {"staged", launch(splat_colours_staged, blocks(n, 128), 128, 0, records, to, eye, count)}};
     });
 
+// --- which of five predictions suits a row of a picture: sums of what each leaves over ---
+
+enum { NONE, LEFT, ABOVE, MEAN, NEAREST, FILTERS };
+
+__device__ __forceinline__ int nearest_of(int left, int above, int corner) {
+    const int to_left = abs(above - corner), to_above = abs(left - corner), to_corner = abs(left + above - 2 * corner);
+    return to_left <= to_above && to_left <= to_corner ? left : to_above <= to_corner ? above : corner;
+}
+// Left over, as a byte with sign; its size.
+__device__ __forceinline__ int left_over(int value, int predicted) { return abs(static_cast<int>(static_cast<signed char>(value - predicted))); }
+__device__ __forceinline__ int predicted(int filter, int left, int above, int corner) {
+    switch (filter) {
+    case LEFT: return left;
+    case ABOVE: return above;
+    case MEAN: return (left + above) >> 1;
+    case NEAREST: return nearest_of(left, above, corner);
+    default: return 0;
+    }
+}
+__device__ __forceinline__ int block_sum(int x, int *warps) {
+    for (int offset = 16; offset; offset /= 2) x += __shfl_down_sync(~0u, x, offset);
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+    __syncthreads();
+    int sum = 0;
+    for (int warp = 0; warp < 8; ++warp) sum += warps[warp];
+    __syncthreads();
+    return sum;
+}
+// Rows of `pitch` bytes, four a pixel, with a pixel of zeros before each and a row of zeros above the first.
+__global__ void __launch_bounds__(256) filter_sums(const unsigned char *__restrict__ picture, int *__restrict__ sums, int bytes, int pitch) {
+    __shared__ int warps[8];
+    const unsigned char *row = picture + static_cast<size_t>(blockIdx.x + 1) * pitch + 4, *above = row - pitch;
+    for (int filter = 0; filter < FILTERS; ++filter) {
+        int sum = 0;
+        for (int i = threadIdx.x; i < bytes; i += 256) sum += left_over(row[i], predicted(filter, row[i - 4], above[i], above[i - 4]));
+        sum = block_sum(sum, warps);
+        if (threadIdx.x == 0) sums[blockIdx.x * FILTERS + filter] = sum;
+    }
+}
+__global__ void __launch_bounds__(256) filter_sums_at_once(const unsigned char *__restrict__ picture, int *__restrict__ sums, int bytes, int pitch) {
+    __shared__ int warps[8];
+    const unsigned char *row = picture + static_cast<size_t>(blockIdx.x + 1) * pitch + 4, *above = row - pitch;
+    int sum[FILTERS] = {};
+    for (int i = threadIdx.x; i < bytes; i += 256) {
+        const int value = row[i], left = row[i - 4], up = above[i], corner = above[i - 4];
+#pragma unroll
+        for (int filter = 0; filter < FILTERS; ++filter) sum[filter] += left_over(value, predicted(filter, left, up, corner));
+    }
+#pragma unroll
+    for (int filter = 0; filter < FILTERS; ++filter) {
+        const int all = block_sum(sum[filter], warps);
+        if (threadIdx.x == 0) sums[blockIdx.x * FILTERS + filter] = all;
+    }
+}
+// A pixel's four bytes in a word.
+__global__ void __launch_bounds__(256) filter_sums_of_pixels(const unsigned *__restrict__ picture, int *__restrict__ sums, int pixels, int pitch) {
+    __shared__ int warps[8];
+    const unsigned *row = picture + static_cast<size_t>(blockIdx.x + 1) * pitch + 1, *above = row - pitch;
+    int sum[FILTERS] = {};
+    for (int i = threadIdx.x; i < pixels; i += 256) {
+        const unsigned value = row[i], left = row[i - 1], up = above[i], corner = above[i - 1];
+#pragma unroll
+        for (int shift = 0; shift < 32; shift += 8)
+#pragma unroll
+            for (int filter = 0; filter < FILTERS; ++filter)
+                sum[filter] += left_over(value >> shift & 255, predicted(filter, left >> shift & 255, up >> shift & 255, corner >> shift & 255));
+    }
+#pragma unroll
+    for (int filter = 0; filter < FILTERS; ++filter) {
+        const int all = block_sum(sum[filter], warps);
+        if (threadIdx.x == 0) sums[blockIdx.x * FILTERS + filter] = all;
+    }
+}
+
+Study filters("row_filters_tried_one_after_the_other", "images", 4096, "what five predictions leave over of each of 4096 rows of 4096 pixels of four bytes",
+    "the row and the one above are read byte by byte, and again for each prediction",
+    {{"at_once", "all five predictions of a byte at once", {"redundant_loads"}}, {"pixels", "all five at once, a pixel's four bytes in a word", {"redundant_loads", "narrow_access"}}},
+    [](Buffers &b, long n) -> Sides {
+        const int pixels = 4096, pitch = 4 * pixels + 16;
+        std::vector<unsigned char> picture((n + 1) * pitch);
+        for (long row = 1; row <= n; ++row)
+            for (int i = 4; i < 4 + 4 * pixels; ++i) picture[row * pitch + i] = static_cast<unsigned char>((row + i / 4) / 3 + (i % 4) * 40 + hash(static_cast<unsigned>(row * pitch + i)) % 12);
+        const unsigned char *bytes = b.copy(picture);
+        int *sums = b.output<int>(n * FILTERS);
+        b.tolerance = 0.0;
+        return {{"flawed", launch(filter_sums, n, 256, 0, bytes, sums, 4 * pixels, pitch)}, {"at_once", launch(filter_sums_at_once, n, 256, 0, bytes, sums, 4 * pixels, pitch)},
+            {"pixels", launch(filter_sums_of_pixels, n, 256, 0, reinterpret_cast<const unsigned *>(bytes), sums, pixels, pitch / 4)}};
+    });
+
 }  // namespace
