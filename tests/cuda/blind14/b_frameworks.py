@@ -280,6 +280,35 @@ def modulated(pictures: int = 64, tokens: int = 1024, width: int = 1152) -> tupl
 
 
 @triton.jit
+def channel_norm_kernel(
+    x, weights, out, places, channels: tl.constexpr, padded: tl.constexpr, tile: tl.constexpr
+):
+    """Each place's channels made of mean zero and variance one; planes lie channel by channel."""
+    channel, place = tl.arange(0, padded), tl.program_id(0) * tile + tl.arange(0, tile)
+    inside = (channel < channels)[:, None] & (place < places)[None, :]
+    at = (tl.program_id(1) * channels + channel)[:, None] * places + place[None, :]
+    value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    mean = tl.sum(value, 0) / channels
+    off = tl.where(inside, value - mean[None, :], 0.0)
+    scale = tl.rsqrt(tl.sum(off * off, 0) / channels + 1e-6)
+    weight = tl.load(weights + channel, mask=channel < channels, other=0.0)
+    tl.store(out + at, (off * scale[None, :] * weight[:, None]).to(tl.float16), mask=inside)
+
+
+def channel_norm(pictures: int = 32, channels: int = 192, side: int = 56) -> tuple[dict[str, Run], Check]:
+    places = side * side
+    x, weights = noise(pictures, channels, places, dtype=torch.half), noise(channels)
+    out = torch.empty_like(x)
+
+    def run(tile: int, warps: int) -> Run:
+        return lambda: channel_norm_kernel[(triton.cdiv(places, tile), pictures)](
+            x, weights, out, places, channels, 256, tile, num_warps=warps
+        )
+
+    return {"flawed": run(2, 4), "sixteen": run(16, 4), "sixty_four": run(64, 16)}, lambda: out
+
+
+@triton.jit
 def quantile_clip_kernel(back, lower, upper, out, block: tl.constexpr):
     """Gradients kept between two bounds for each block of 4096."""
     at = tl.program_id(0) * block + tl.arange(0, block)
@@ -377,6 +406,17 @@ STUDIES = (
             ),
         ),
         modulated,
+        domain="images",
+    ),
+    Study(
+        "triton_channel_norm_two_places_a_program",
+        "norm over 192 channels at 3136 places of 32 pictures, planes of half values, in Triton",
+        "a program takes two places: each channel's two values lie 6 KB from the next channel's",
+        (
+            ("sixteen", "sixteen places a program: whole sectors", ("uncoalesced_access",)),
+            ("sixty_four", "64 places by sixteen warps: whole lines", ("uncoalesced_access",)),
+        ),
+        channel_norm,
         domain="images",
     ),
     Study(
