@@ -1,79 +1,10 @@
-// Numbers: quasi-random points, voxels, tensors of three ways, long sums, permutations of words. Each kernel but the sound one has one weakness and two ways out.
+// Numbers: voxels, tensors of three ways, long sums, permutations of words. Each kernel but the sound one has one weakness and two ways out.
 #include <algorithm>
 #include <cmath>
 
 #include "../pairs/pair.cuh"
 
 namespace {
-
-// --- quasi-random points: the digits of a number in a prime base, behind the point in the opposite order ---
-
-constexpr int BASES = 16;
-constexpr unsigned PRIMES[BASES] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59};
-
-struct Bases {
-    const unsigned *base, *magic;  // magic: 2^32 / base, rounded up
-};
-
-__global__ void __launch_bounds__(256) halton(Bases b, float *__restrict__ out, unsigned first, int n) {
-    const int i = blockIdx.x * 256 + threadIdx.x, dimension = blockIdx.y;
-    if (i >= n) return;
-    const unsigned base = b.base[dimension];
-    const float one_over_base = 1.f / base;
-    float value = 0.f, weight = one_over_base;
-    for (unsigned left = first + i; left > 0; left /= base) {
-        value += weight * (left % base);
-        weight *= one_over_base;
-    }
-    out[static_cast<size_t>(dimension) * n + i] = value;
-}
-// Below 2^26 a quotient is the upper half of a product.
-__global__ void __launch_bounds__(256) halton_products(Bases b, float *__restrict__ out, unsigned first, int n) {
-    const int i = blockIdx.x * 256 + threadIdx.x, dimension = blockIdx.y;
-    if (i >= n) return;
-    const unsigned base = b.base[dimension], magic = b.magic[dimension];
-    const float one_over_base = 1.f / base;
-    float value = 0.f, weight = one_over_base;
-    for (unsigned left = first + i; left > 0;) {
-        const unsigned quotient = __umulhi(left, magic);
-        value += weight * (left - quotient * base);
-        weight *= one_over_base;
-        left = quotient;
-    }
-    out[static_cast<size_t>(dimension) * n + i] = value;
-}
-// Each base is known to the compiler; a block looks for its own.
-template <int K>
-__device__ __forceinline__ float turned_digits(int dimension, unsigned left) {
-    if (dimension == K || K == BASES - 1) {
-        constexpr unsigned BASE = PRIMES[K];
-        float value = 0.f, weight = 1.f / BASE;
-        for (; left > 0; left /= BASE) {
-            value += weight * (left % BASE);
-            weight *= 1.f / BASE;
-        }
-        return value;
-    }
-    return turned_digits<(K + 1) % BASES>(dimension, left);
-}
-__global__ void __launch_bounds__(256) halton_constant(float *__restrict__ out, unsigned first, int n) {
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < n) out[static_cast<size_t>(blockIdx.y) * n + i] = turned_digits<0>(blockIdx.y, first + i);
-}
-
-Study quasi_random("halton_digits_by_division", "finance", 1 << 21, "2097152 quasi-random points of 16 coordinates, each from the digits in a prime base",
-    "each digit costs a division by a base that is known at run time",
-    {{"products", "quotients as upper halves of products", {"integer_arithmetic"}}, {"constant", "bases as parameters of a template", {"integer_arithmetic"}}},
-    [](Buffers &b, long n) -> Sides {
-        std::vector<unsigned> base(PRIMES, PRIMES + BASES), magic;
-        for (unsigned p : base) magic.push_back(static_cast<unsigned>((1ull << 32) / p + 1));
-        const Bases bases{b.copy(base), b.copy(magic)};
-        float *out = b.output<float>(n * BASES);
-        const int count = static_cast<int>(n);
-        const unsigned first = 409;
-        const dim3 grid(blocks(n, 256), BASES);
-        return {{"flawed", launch(halton, grid, 256, 0, bases, out, first, count)}, {"products", launch(halton_products, grid, 256, 0, bases, out, first, count)}, {"constant", launch(halton_constant, grid, 256, 0, out, first, count)}};
-    });
 
 // --- a mask of voxels grows by one voxel to all six sides ---
 
