@@ -270,7 +270,7 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     if (met := prod(alike)) < 1.0:
         stays = max(stays, met)  # all blocks along an axis meet
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
-    if stays > ALL_RANDOM or not once:
+    if not 0 < stays <= ALL_RANDOM or not once:
         return
     values = (
         source

@@ -76,6 +76,7 @@ SETS = (
     DATA / "blind12" / "h100",
     DATA / "blind13" / "h100",
     DATA / "blind2" / "h100",  # more of this set than its other card
+    DATA / "blind14" / "h100",
 )
 
 
@@ -340,6 +341,12 @@ def test_parts_of_a_depth_are_added_up_by_fewer_warps() -> None:
 def test_nothing_is_owned_where_targets_may_be_as_many_or_scattered(name: str) -> None:
     """Two rows a target cannot be told from one; who adds to a word that was looked up, no target knows."""
     assert "global_atomics" not in [one.cause for one in detect(work(study(name)[0]))]
+
+
+def test_targets_that_l2_keeps_are_nobodys() -> None:
+    """Nothing of them reaches memory, so that nothing tells how many they are (and who owned none ran no warp)."""
+    launch = work(study("triton_style_matrices_32_programs", "parts")[0])
+    assert all(one.fix.warps > 0 for one in detect(launch))
 
 
 @pytest.mark.parametrize(
