@@ -814,8 +814,7 @@ def _side_by_side(work: Work) -> Mask:
     asked = _widths(work) * work.threads / executed / SECTOR
     found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
     found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & (work.executed > 0)
-    found &= work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
-    return found & (work.global_sectors >= 0.6 * executed * asked)  # else lanes share places
+    return found & (work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed)
 
 
 @once

@@ -583,7 +583,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
             continue
         other = work.sass[used[0]]
         alike = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
-        if other.opcode in sums and alike and "SAT" not in line.modifiers and _is_one_summand(line, other):
+        if other.opcode in sums and alike and _is_one_summand(line, other):
             gone[used[0]] = True
     keep = keep_of(work)
     keep[gone] = 0.0

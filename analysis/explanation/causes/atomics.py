@@ -50,8 +50,7 @@ def retries_of(work: Work, atomics: Mask) -> Mask:
     return code.loops_of(
         at
         for at in map(int, np.flatnonzero(atomics))
-        if len(code.loop_of(at) or ()) < 48
-        and any(word.startswith("CAS") for word in code.sass[at].modifiers)
+        if any(word.startswith("CAS") for word in code.sass[at].modifiers)
     )
 
 
@@ -71,17 +70,6 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return
     relaxed = _relaxed(work, fences)
     yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
-    if not found:
-        yield Candidate(
-            cause="global_atomics",
-            variants=(relaxed,),
-            change=relaxed.change,
-            evidence=(
-                of_the_instructions(work, "fences around atomics", float(work.executed[fences].sum())),
-                *evidence(work, metrics.stalled_per_issue(FENCE)),
-            ),
-            attributed=np.where(fences, work.executed, 0.0),
-        )
 
 
 def _fewer(work: Work) -> Iterator[Candidate]:
@@ -195,8 +183,6 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
     blocks = min(held * work.sms, float(work.profile.launch.blocks))
     moved = blocks * words / SECTOR
     stays = share(moved, flows.atomics)
-    if stays > ALL_RANDOM:
-        return
     fix = _combined(work, atomics, retries, stays)
     executed = float(work.executed[atomics].sum())
     passes = random_passes(round(float(work.threads[atomics].sum()) / executed)) * executed
@@ -374,15 +360,6 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
     return Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3}, idle=idle)
 
 
-def _apart(work: Work, atomics: Mask) -> bool:
-    """Whether no two lanes of a warp update the same word, as far as is known where these go."""
-    forms = [one.form for at, one in checked_forms(work).items() if atomics[at]]
-    return bool(forms) and all(
-        form.offsets is not None and len(distinct(form.offsets[:WARP])) == len(form.offsets[:WARP])
-        for form in forms
-    )
-
-
 def shared_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on shared memory combined in the warp first.
 
@@ -423,10 +400,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
             ),
         ),
         change=(
-            "Keep sums in registers over a thread's rounds and add them once: its lanes update different words, where "
-            "warps meet, and its compare-and-swap loop retries until each has had its turn."
-            if retries.any() and _apart(work, atomics)
-            else "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
+            "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
             "every thread has had its turn."
             if retries.any()
             else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet "

@@ -27,7 +27,7 @@ from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
-from gemmprof.analysis.opcodes import MATH_CLASSES, Sass
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
 
@@ -181,7 +181,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     answers = work.attributed.get(flow.SHORT, np.zeros(len(keep)))
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
-    latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
+    latency = np.where(steps & ~waits.bars, answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(float(waits.at[steps].sum()), waits.part)
     stays = met * at_steps + one_of_two * (1.0 - at_steps)
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
@@ -228,7 +228,7 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
         exchange = _only_summed(code, loop, inside)
-        if exchange and not exchanges[inside].any():
+        if exchange:
             mine = sorted(exchange - set(code.carried(loop)))
             exchanges[mine] = True
             keep[mine] = min(1.0, 1.0 / rounds(work, loop))
@@ -347,16 +347,13 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
 def exchanged(work: Work) -> Variant | None:
     """A warp for a program, where what meets in banks is mostly what warps hand one another of what they computed (a
     reduction, a sort): values that come from another warp come by a shuffle then, stores and meetings are gone. None
-    where it is anything else, or may be: operands of tensor cores, tiles of what was loaded.
+    where it may be operands of tensor cores.
     """
-    code, ran = work.code, work.executed > 0
+    ran = work.executed > 0
     tensor = work.where(lambda line: line.instruction_class == "tensor")
     if work.warps_of_block == 1 or (tensor & ran).any():
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
-    loaded = [at for at in map(int, np.flatnonzero(stores)) if not _computed(code, at)]
-    if float(work.executed[loaded].sum()) > 0.5 * float(work.executed[stores].sum()):
-        return None
     keep = keep_of(work)
     keep[stores | work.barriers] = 0.0
     passes = work.data_passes
@@ -371,14 +368,6 @@ def exchanged(work: Work) -> Variant | None:
                 "l1_data": share(float(then.sum()), float(passes.sum())),
             },
         ),
-    )
-
-
-def _computed(code: Program, at: int) -> bool:
-    """Whether a store's value is another than what was loaded."""
-    made = code.producers(at, code.sass[at].operands[-1])
-    return any(
-        code.sass[one].instruction_class in MATH_CLASSES or code.sass[one].opcode in COMBINES for one in made
     )
 
 

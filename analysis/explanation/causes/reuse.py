@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     of_the_instructions,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share, multiplies_on
+from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.code import latency
@@ -59,7 +59,6 @@ MOST_LOADS = 0.5
 MOST_SHARED, TILE = 96 * 1024, 16 * 1024
 NO_LOADS = 1e-6  # share of loads that stays where none does, for what takes their place
 OWN_RESULTS = 0.5  # share of the lanes that store, below which a warp's lanes have results together
-SUMS = frozenset({"FADD", "FFMA"})
 # Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
 FULL_L2 = 0.75  # busy share of L2 from which on that matters
@@ -85,8 +84,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
     loads &= ~work.code.chased  # a list's next place is nowhere else
-    # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
-    loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     if not flows.missed:
         return
     keep = np.where(loads, evaluations(work).hoisted, 1.0)
@@ -423,26 +420,15 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
 
 
 def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[Reuse], axis: str) -> bool:
-    """Whether a loop's round sums up what a neighbour along an axis does in its next one, but for a factor that is a
-    number of the round: all that it loads moves along, and the round decides nothing else.
-    """
+    """Whether a loop's round sums up what a neighbour along an axis does in its next one: all it loads moves along."""
     code = work.code
     inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
     loaded = {at for at in inside if work.sass[at].is_load and work.sass[at].space != "constant"}
     along = {row for one in known if (axis, loop.first) in one.along for row in one.rows}
-    others = any(work.sass[at].is_store or work.sass[at].opcode in ("BAR", "SHFL") for at in inside)
-    if not loaded or not loaded <= along or others:
+    if not loaded or not loaded <= along:
         return False
     of_data = reached(loaded, lambda at: [use for use in code.readers[at] if use in loop])
-    carried = [at for at in code.carried(loop) if at in of_data]
-    kinds = {work.sass[at].opcode for at in carried}
-    if not kinds or not kinds <= {*SUMS, "FMNMX", "VIMNMX", "IADD3"} or multiplies_on(work, loop):
-        return False
-    numbers = set(code.carried(loop)) - of_data
-    of_round = reached(numbers, lambda at: [use for use in code.readers[at] if use in loop]) - of_data
-    weights = {one for at in of_data - loaded for one in code.sources(at) & of_round}
-    # A weight that the round tells is a factor of another one, which all results have in common.
-    return not weights or (kinds <= SUMS and all(work.sass[one].opcode == "FMUL" for one in weights))
+    return not of_data.isdisjoint(code.carried(loop))
 
 
 def _carried_values(work: Work, known: Sequence[Reuse]) -> int:

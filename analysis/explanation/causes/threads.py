@@ -30,7 +30,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     row_granule,
 )
-from gemmprof.analysis.explanation.code.flow import BARRIER, EXCHANGES, Loop, reached
+from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
@@ -183,7 +183,6 @@ def _in_halves(work: Work) -> Variant | None:
         if entries and keys and not any(loop is not None and one in loop for one in keys[0]):
             walks.setdefault((keys[0], loop), []).append(at)
     keep = np.ones(len(ran))
-    others = work.where(lambda line: line.is_store or line.is_atomic or line.opcode in ("BAR", *EXCHANGES))
     for (_, loop), compared in walks.items():
         first, last = (loop.first, loop.last) if loop else (compared[0], compared[-1])
         uses = [use for at in compared for use in code.readers[at] if work.sass[use].opcode == "BRA"]
@@ -193,7 +192,7 @@ def _in_halves(work: Work) -> Variant | None:
         inside[first : last + 1] = ran[first : last + 1]
         entered = float(work.executed[first]) / (rounds(work, loop) if loop else 1.0)
         length = float(work.executed[compared].sum()) / entered
-        if len(behind) < max(1, len(compared) - 1) or (inside & others).any() or length < 2.0:
+        if len(behind) < max(1, len(compared) - 1) or length < 2.0:
             continue
         keep[inside] = np.minimum(keep[inside], (1.0 + np.log2(length)) / length)
         # Threads that left one after another meet again.
@@ -610,12 +609,7 @@ def _value_by_value(work: Work) -> Candidate | None:
             handed_on = [at for at in code.carried(loop) if code.sass[at].instruction_class in MATH_CLASSES]
             carried[handed_on] = True
     stores, loads = stores & inside, work.global_loads & ran & inside
-    single = bool((work.switched_on[stores] <= ALMOST_ALONE * work.executed[stores]).all())
-    if (
-        2.0 * float(work.executed[inside].sum()) < work.total_executed
-        or found.alike[loads].all()
-        or not single
-    ):
+    if 2.0 * float(work.executed[inside].sum()) < work.total_executed or found.alike[loads].all():
         return None
     of_block = not found.by_thread[inside & ran & ~stores].any()
     part = 1.0 / (work.warps_of_block * WARP if of_block else WARP)
@@ -654,12 +648,10 @@ def _walked(work: Work) -> Mask:
     for at, one in checked_forms(work).items():
         loop = work.code.loop_of(at)
         if loop is not None:
-            groups.setdefault((loop, one.form.parameters or one.form.base, one.form.width), []).append(
-                one.form
-            )
+            groups.setdefault((loop, one.form.parameters, one.form.width), []).append(one.form)
     for (loop, _, width), forms in groups.items():
         steps = {form.step(loop) for form in forms}
-        if steps == {width * len(forms)} or steps == {-width * len(forms)}:
+        if steps == {width * len(forms)}:
             found[[form.index for form in forms]] = True
     return found
 

@@ -62,7 +62,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     # Instructions that wait for the very one before them make a chain; others wait for the pipe's turn.
     chained = _chained(work)
     in_chains = share(float(wait[chained].sum()), waited)
-    if (in_chains * cycles < 1.0 or in_chains < 0.3) and of_chains < 0.08:
+    if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
     shuffles = work.where(lambda line: line.opcode == "SHFL")
     of_shuffles = float(short[shuffles].sum()) if short is not None else 0.0
