@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "clusters.cuh"
+#include "fastest_dots.cuh"
 #include "fastest_shared.cuh"
 #include "fastest_tiles.cuh"
 #include "staged_store.cuh"
@@ -17,50 +18,35 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to 7,420 shapes of an H200 and 3,719 of an H100
-// (docs/fastest_hgemm.md). So are all constants below: what hides behind other times counts for less, which is why some
-// bandwidths are above what a card has.
+// What the model needs to know of a tile.
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn, swapped, kept, cuttable;  // as Tile's
     bool far;                               // `shareable`
     int slots, part_bytes;                  // of the sums that a block may leave to another
-    double step;                            // BK along K, of a block that waits for nobody
-    double block;                           // start and end of a tile; of all tiles together where they overlap
-    double hot;                             // part of its time that a step takes more at the card's power limit
-    double bandwidth;                       // share of the device memory's bandwidth that its copies reach
-    double wasted;                          // the power of what tiles cover over C that all but sharing takes longer
-    double sharing = 1.0;                   // factor of what the exchange of sums within a cluster takes
 };
 
 template <class TILE>
-constexpr TileFacts facts(double step, double block, double hot, double bandwidth, double wasted,
-                          double sharing = 1.0) {
+constexpr TileFacts facts() {
     return {TILE::bm,       TILE::bn,        TILE::pair,  TILE::in_turn,         TILE::swapped, TILE::kept,
-            TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4, step,          block,
-            hot,            bandwidth,       wasted,      sharing};
+            TILE::cuttable, shareable<TILE>, TILE::slots, TILE::part_floats * 4};
 }
 
-constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.574, 3.21, 0.016, 1.063, 0.025),
-    facts<LargePair>(0.599, 4.68, 0.020, 1.555, 0.073),
-    facts<Turn160>(0.398, 6.92, 0.017, 1.416, 0.317),
-    facts<Turn192>(0.435, 6.11, 0.066, 1.100, 0.180),
-    facts<Medium>(0.292, 0.79, 0.187, 0.878, 0.071, 1.239),
-    facts<Small>(0.172, 0.42, 0.052, 0.911, 0.083, 1.122),
-    facts<Tiny>(0.117, 0.28, 0.118, 0.872, 0.105, 0.847),
-    facts<Lone128>(0.276, 1.93, 0.001, 0.667, 0.050),
-    facts<Lone64>(0.157, 0.93, 0.131, 0.844, 0.098),
-    facts<Lone16>(0.116, 1.04, 0.120, 0.736, 0.079),
-    facts<Narrow>(0.187, 0.48, 0.130, 0.830, 0.100, 1.161),
-    facts<MediumPair>(0.317, 1.53, 0.043, 0.948, 0.157, 0.924),
-    facts<Tall96>(0.221, 0.71, 0.253, 0.814, 0.090, 1.241),
-    facts<Slim32>(0.100, 0.24, 0.117, 0.772, 0.081, 1.129),
-    facts<TallPair192>(0.448, 2.73, 0.033, 0.976, 0.066, 0.662),
-    facts<SmallQuad>(0.212, 0.62, 0.049, 1.235, 0.069, 0.907),
-    facts<MediumQuad>(0.336, 0.92, 0.026, 1.229, 0.084, 0.860),
-    facts<TallQuad160>(0.374, 2.29, 0.027, 1.156, 0.077, 0.874),
-    facts<SlimQuad160>(0.226, 1.30, 0.050, 1.081, 0.066, 0.989),
+#define GEMMPROF_TILE(NAME, ...) facts<NAME>(),
+constexpr TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
+#undef GEMMPROF_TILE
+
+// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200, and to 14,807 of an H100
+// (docs/fastest_hgemm.md). So are all constants below: what hides behind other times counts for less, which is why some
+// bandwidths are above what a card has.
+struct TileTimes {
+    double step;       // BK along K, of a block that waits for nobody
+    double block;      // start and end of a block's tiles
+    double later;      // of a block's second tile and each that follows; behind steps, where storing hides there
+    double hot;        // part of its time that a step takes more at the card's power limit
+    double bandwidth;  // share of the device memory's bandwidth that its copies reach
+    double wasted;     // the power of what tiles cover over C that all but sharing takes longer
+    double sharing;    // factor of what the exchange of sums within a cluster takes
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -70,15 +56,67 @@ constexpr double WARM = 59e9, HOT = 396e9;
 // What differs between cards. Bytes a microsecond, microseconds a byte.
 struct Card {
     double memory;                     // how fast its memory is (gemmprof::memory_speed)
+    double launch;                     // microseconds
     double bandwidth, bandwidth_once;  // of device memory, and where B is read once, by a tile of bandwidth 1
     double from_l2;                    // that L2 hands out to all SMs
     double store;                      // of C
     double write_back;                 // of what others have written to L2 and operands drive out, up to WRITTEN_BYTES
+    // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
+    // time more, where all tiles are cut, and where one row of tiles reads B anyway.
+    double cut, cut_all, cut_one_row;
+    dots::Costs small;                 // of products straight from memory
+    TileTimes tiles[kTiles];
 };
-constexpr Card H200 = {1.0, 6.43e+06, 8.63e+06, 1.88e+07, 9.78e-08, 1.74e-08};
-constexpr Card H100 = {0.682, 5.15e+06, 6.15e+06, 1.62e+07, 1.19e-07, 2.91e-08};
+constexpr Card H200 = {
+    1.0, 5.04, 6.43e+06, 8.63e+06, 1.88e+07, 9.78e-08, 1.74e-08, 0.482, 0.398, 0.158,
+    {4.2, 0.75, 0.25, 0.02, 1.0 / 1700, 2.0, 0.2, 24.0, 2.5e6},
+    {
+        {0.574, 3.21, 0.0, 0.016, 1.063, 0.025, 1.0},               // Large
+        {0.599, 4.68, 0.0, 0.02, 1.555, 0.073, 1.0},                // LargePair
+        {0.398, 6.92, 0.0, 0.017, 1.416, 0.317, 1.0},               // Turn160
+        {0.435, 6.11, 0.0, 0.066, 1.1, 0.18, 1.0},                  // Turn192
+        {0.292, 0.79, 0.79, 0.187, 0.878, 0.071, 1.239},            // Medium
+        {0.172, 0.42, 0.42, 0.052, 0.911, 0.083, 1.122},            // Small
+        {0.117, 0.28, 0.28, 0.118, 0.872, 0.105, 0.847},            // Tiny
+        {0.276, 1.93, 0.0, 0.001, 0.667, 0.05, 1.0},                // Lone128
+        {0.157, 0.93, 0.0, 0.131, 0.844, 0.098, 1.0},               // Lone64
+        {0.116, 1.04, 0.0, 0.12, 0.736, 0.079, 1.0},                // Lone16
+        {0.187, 0.48, 0.48, 0.13, 0.83, 0.1, 1.161},                // Narrow
+        {0.317, 1.53, 1.53, 0.043, 0.948, 0.157, 0.924},            // MediumPair
+        {0.221, 0.71, 0.71, 0.253, 0.814, 0.09, 1.241},             // Tall96
+        {0.1, 0.24, 0.24, 0.117, 0.772, 0.081, 1.129},              // Slim32
+        {0.448, 2.73, 2.73, 0.033, 0.976, 0.066, 0.662},            // TallPair192
+        {0.212, 0.62, 0.62, 0.049, 1.235, 0.069, 0.907},            // SmallQuad
+        {0.336, 0.92, 0.92, 0.026, 1.229, 0.084, 0.86},             // MediumQuad
+        {0.374, 2.29, 2.29, 0.027, 1.156, 0.077, 0.874},            // TallQuad160
+        {0.226, 1.3, 1.3, 0.05, 1.081, 0.066, 0.989}                // SlimQuad160
+    }};
+constexpr Card H100 = {
+    0.682, 4.72, 4.70e+06, 4.60e+06, 1.80e+07, 1.39e-07, 6.63e-08, 0.721, 0.568, 0.5,
+    {3.18, 0.709, 0.236, 0.0588, 0.000795, 4.44, 0.0652, 1.15, 1.59e+06},
+    {
+        {0.504, 2.3, 1.64, 0.02, 1.05, 0.0229, 1.0},                // Large
+        {0.546, 3.95, 0.361, 0.014, 1.26, 0.0609, 1.0},             // LargePair
+        {0.39, 3.88, 1.23, 0.0174, 1.15, 0.255, 1.0},               // Turn160
+        {0.385, 3.13, 1.19, 0.0614, 1.24, 0.361, 1.0},              // Turn192
+        {0.255, 1.31, 0.523, 0.152, 0.81, 0.0432, 1.08},            // Medium
+        {0.162, 0.429, 0.481, 0.0523, 0.922, 0.0508, 1.12},         // Small
+        {0.107, 0.244, 0.511, 0.118, 0.814, 0.0836, 0.793},         // Tiny
+        {0.251, 1.42, 0.489, 0.001, 0.62, 0.0476, 1.0},             // Lone128
+        {0.148, 0.638, 0.0969, 0.136, 0.815, 0.0983, 1.0},          // Lone64
+        {0.0885, 1.52, 0.38, 0.12, 0.863, 0.0503, 1.0},             // Lone16
+        {0.174, 0.685, 0.297, 0.132, 0.843, 0.0437, 1.11},          // Narrow
+        {0.303, 2.0, 0.567, 0.04, 1.06, 0.166, 0.695},              // MediumPair
+        {0.219, 0.945, 0.608, 0.266, 0.799, 0.0812, 1.07},          // Tall96
+        {0.0916, 0.205, 0.677, 0.117, 0.767, 0.0432, 1.11},         // Slim32
+        {0.391, 3.1, 1.77, 0.0436, 1.1, 0.128, 0.538},              // TallPair192
+        {0.195, 0.873, 0.266, 0.0483, 1.24, 0.0518, 0.868},         // SmallQuad
+        {0.309, 1.59, 0.272, 0.0257, 1.28, 0.0672, 0.815},          // MediumQuad
+        {0.325, 2.95, 1.94, 0.0273, 1.13, 0.0776, 0.899},           // TallQuad160
+        {0.214, 1.76, 1.02, 0.0493, 1.25, 0.0749, 0.794}            // SlimQuad160
+    }};
 
-constexpr double LAUNCH = 5.04, WRITTEN_BYTES = 5e7;
+constexpr double WRITTEN_BYTES = 5e7;
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
@@ -92,11 +130,9 @@ constexpr double FAR = 3.68, FAR_BLOCK = 0.109, FAR_BYTE = 4.34e-07;
 // Of the bandwidth that a tile's copies reach: what blocks that share it do, as a cluster and far from each other.
 constexpr double NEAR_BANDWIDTH = 0.975, FAR_BANDWIDTH = 0.751;
 constexpr int MOST_FAR = 31;  // a lane each asks whether another's are there
-// Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
-// time more, where all tiles are cut, and little where one row of tiles reads B anyway. Then the sums that they leave
-// are fetched: microseconds, and more for each 64 KiB.
-constexpr double CUT = 0.482, CUT_ALL = 0.398, CUT_ONE_ROW = 0.158, FETCH = 3.05, FETCH_PER_PART = 1.75;
-// So do clusters that share a tile: each row of tiles but the first reads a part of B again.
+// The sums that pieces of tiles leave are fetched: microseconds, and more for each 64 KiB.
+constexpr double FETCH = 3.05, FETCH_PER_PART = 1.75;
+// Clusters that share a tile are at different places of K, too: each row of tiles but the first reads a part of B again.
 constexpr double READ_AGAIN = 0.342;
 // A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
 // requests are for the same at the same time: what L2 takes more, times the largest part of a tile beyond C.
@@ -164,12 +200,13 @@ inline double beyond_edge(int extent, int tile) {
 inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, const Card& card,
                             double bound) {
     const TileFacts& tile = tile_facts[choice.tile];
+    const TileTimes& times = card.tiles[choice.tile];
     const gemmprof::Gemm g = seen_by(tile, problem);
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double rounds = double(full + (rest > 0)), filled = double(count) / places;
     const int parts = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits);
-    if (LAUNCH + filled * parts * tile.step >= bound) return 1e300;
+    if (card.launch + filled * parts * times.step >= bound) return 1e300;
     const double at_once = choice.cut ? double(places) : std::ceil(double(count) / rounds);
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double split = split_rows(tile.bm, !g.a_transposed, g.a, g.lda) +
@@ -180,7 +217,10 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
     const double edge = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
     const double l2 = asked * (1.0 + EDGE * edge) / card.from_l2;
-    const double steps = parts * all(tile.step * (1.0 + heat * tile.hot), SPLIT_ROW * split, l2);
+    const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
+    // So many tiles of a block, one after the other.
+    const double next = tile.in_turn || tile.kept ? both(steps, times.later) : steps + times.later;
+    const auto work = [&](double tiles) { return std::min(tiles, 1.0) * steps + std::max(tiles - 1.0, 0.0) * next; };
     const bool once = rows == 1 || columns == 1;  // the larger operand is
     const bool near = choice.splits > 1 && !choice.far;
     const double high = std::min(rows, GROUP), again = near ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
@@ -191,34 +231,33 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
                 std::min<double>(g.n, wide * tile.bn) * b_cost * again) * 2.0 * g.k;
     };
     const double operands = 2.0 * g.k * (double(g.m) + g.n), each_once = 2.0 * g.k * (g.m * a_cost + g.n * b_cost);
-    const double reached = tile.bandwidth * (choice.far ? FAR_BANDWIDTH : near ? NEAR_BANDWIDTH : 1.0);
+    const double reached = times.bandwidth * (choice.far ? FAR_BANDWIDTH : near ? NEAR_BANDWIDTH : 1.0);
     double read = choice.cut ? double(full) * bytes(places) + bytes(double(rest)) : rounds * bytes(at_once);
     read -= std::clamp(2.0 - operands / L2_HOLDS, 0.0, 1.0) * std::max(0.0, read - each_once);
     read /= (once ? card.bandwidth_once : card.bandwidth) * reached;
-    double time = LAUNCH + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
+    double time = card.launch + card.store * 2.0 * g.m * g.n * (problem.ldc % 16 != 0 ? 1.0 + STORE_ODD : 1.0);
     if (choice.cut && tile.kept) {
         const double apart = std::clamp(bytes(double(rest)) / L2_BYTES - 1.0, 0.0, 1.0);
-        time += both((filled + apart * double(rest) / places) * steps, read);
+        time += both(work(filled + apart * double(rest) / places), read);
         time += KEPT_FETCH + KEPT_FETCH_PER_PART * double((places + rest - 1) / rest);
     } else if (choice.cut) {
         const double pieces = filled - double(std::max<std::int64_t>(0, full - 1));
-        const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : CUT;
-        time += both((filled + more * pieces) * steps, read);
+        const double more = rows == 1 ? card.cut_one_row : full == 0 ? card.cut_all : card.cut;
+        time += both(work(filled + more * pieces), read);
         time += FETCH + FETCH_PER_PART * tile.part_bytes / 65536.0 * (full == 0 ? std::ceil(1.0 / filled) : 1.0);
     } else {
-        time += both(rounds * steps, read);
+        time += both(work(rounds), read);
     }
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
-    time += tile.block * (tile.in_turn || tile.kept ? 1.0 : rounds);
-    if (tile.kept) time += KEEP * rounds;
+    time += times.block + (tile.kept ? KEEP * rounds : 0.0);
     const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
-    if (covered > 1.0) time *= std::pow(covered, tile.wasted);
+    if (covered > 1.0) time *= std::pow(covered, times.wasted);
     if (choice.far)
         return time + FAR + choice.splits * (FAR_BLOCK + FAR_BYTE * 4.0 * at_once * tile.bm * tile.pair * tile.bn);
     const int quads = tile.bm * tile.bn / 1024;  // times four sums that a thread has
     const double sums = 4096.0 * choice.splits * gemmprof::ceil_div(quads, choice.splits);
     const double byte = (tile.far ? COPIED_BYTE : EXCHANGE_BYTE) * (1.0 + EXCHANGE_BUSY * at_once / places);
-    return choice.splits == 1 ? time : time + tile.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
+    return choice.splits == 1 ? time : time + times.sharing * rounds * ((tile.far ? COPIED : EXCHANGE) + byte * sums);
 }
 
 // How many tiles, or pairs of them, C has.
@@ -233,13 +272,19 @@ inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int pl
     return tile.cuttable && count % places != 0 && count * steps >= 4 * places && 2.0 * places * steps < 2147483647.0;
 }
 
+// The constants of a card whose memory is so fast: those of the measured one whose memory is nearer.
+inline Card card_of(double memory) {
+    Card card = memory > 0.84 ? H200 : H100;
+    const double faster = memory / card.memory;
+    card.bandwidth *= faster, card.bandwidth_once *= faster, card.small.bandwidth *= faster;
+    return card;
+}
+
 // The choice with the shortest expected time. A transposed A has few tiles. `places_of` says how many clusters of
-// a size the device holds, `memory` how fast its memory is.
+// a size the device holds.
 template <class Places>
-Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double memory) {
+Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, const Card& card) {
     Choice best;
-    Card card = memory > 0.84 ? H200 : H100;  // the nearer
-    card.bandwidth *= memory / card.memory, card.bandwidth_once *= memory / card.memory;
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && transposed_row(tile) < 0) continue;
         const TileFacts& facts = tile_facts[tile];
@@ -266,7 +311,7 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
     return best;
 }
 
-// All that a choice depends on. Of operands' addresses, where in a line of L2 they lie.
+// All that a launch's plan depends on. Of operands' addresses, where in a line of L2 they lie.
 using Question = std::array<std::int64_t, 7>;
 
 inline Question question(const gemmprof::Gemm& g, int device) {
@@ -276,13 +321,13 @@ inline Question question(const gemmprof::Gemm& g, int device) {
             g.m, g.n, g.k, g.lda, g.ldb, g.ldc};
 }
 
-// The answer to a question of a problem with elements, remembered while this thread asks few others: to expect the time
-// of every way takes longer than all else that a launch needs.
+// The answer to a question, remembered while this thread asks few others: to expect the time of every way takes longer
+// than all else that a launch needs.
 template <class Answer>
-Choice remembered(const Question& question, const Answer& answer) {
+auto remembered(const Question& question, const Answer& answer) {
     struct Known {
         Question question;
-        Choice choice;
+        decltype(answer()) plan;
     };
     constexpr int BITS = 6;
     thread_local Known known[1 << BITS] = {};
@@ -290,7 +335,7 @@ Choice remembered(const Question& question, const Answer& answer) {
     for (const std::int64_t number : question) hash = (hash ^ std::uint64_t(number)) * 0x9E3779B97F4A7C15ull;
     Known& entry = known[hash >> (64 - BITS)];
     if (entry.question != question) entry = {question, answer()};
-    return entry.choice;
+    return entry.plan;
 }
 
 // What it takes to copy the operands that lie as the copy engine does not take them, each read and written once.

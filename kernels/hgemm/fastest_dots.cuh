@@ -22,12 +22,16 @@ constexpr int MOST_THREADS = 1024, LEAST_THREADS = 256;  // of a block: those th
 constexpr int AT_ONCE = 4;                               // products of a thread whose loads are on their way together
 constexpr int SM_THREADS = 2048;
 constexpr double MOST_PRODUCTS = 1 << 28;                // M * N * K: what is beyond takes tiles anyway
-// Microseconds: of a launch of these instructions, of loads that wait for memory, of each round of blocks, of adding up
-// what each warp has, and of a line of L1 that a warp asks for.
-constexpr double START = 4.2, WAIT = 0.75, BLOCK = 0.25, ADDING = 0.02, LINE_TIME = 1.0 / 1700;
-constexpr double INSTRUCTIONS = 2.0;                     // as lines, that a product costs a warp beside its loads
-constexpr double TILE_START = 0.2, TILE_INSTRUCTIONS = 24.0;  // what a warp's tile takes more, and a step of it
-constexpr double BANDWIDTH = 2.5e6;                      // bytes a microsecond, of the card of the faster memory
+
+// Microseconds that a card takes.
+struct Costs {
+    double start, wait, block;             // a launch of these instructions, loads that wait, a round of blocks
+    double adding;                         // up what each warp has
+    double line;                           // of L1 that a warp asks for
+    double instructions;                   // as lines, that a product costs a warp beside its loads
+    double tile_start, tile_instructions;  // what a warp's tile takes more, and a step of it
+    double bandwidth;                      // of its memory, bytes a microsecond
+};
 
 constexpr int ROWS = 16, COLUMNS = 8, STEP = 16;          // of a warp's tile: mma's
 constexpr int TILE_SM_THREADS = 1024;                    // as many of its registers as fit
@@ -146,39 +150,43 @@ struct Way {
 
 // Rounds of warps whose loads wait for memory in so many turns, in each of which a warp asks L1 for so many lines, and
 // the bytes that memory hands out. They hide each other in part, as in the choice of tiles.
-inline double expected(double warps, double places, int sms, double turns, double asked, double read, int sharers) {
-    const double waiting = std::ceil(warps / (places * sms)) * (turns * WAIT + BLOCK) + ADDING * sharers;
-    const double asking = std::max(1.0, warps / sms) * turns * asked * LINE_TIME;
-    return START + std::cbrt(waiting * waiting * waiting + asking * asking * asking + read * read * read);
+inline double expected(const Costs& costs, double warps, double places, int sms, double turns, double asked, double read,
+                       int sharers) {
+    const double rounds = std::ceil(warps / (places * sms));
+    const double waiting = rounds * (turns * costs.wait + costs.block) + costs.adding * sharers;
+    const double asking = std::max(1.0, warps / sms) * turns * asked * costs.line;
+    return costs.start + std::cbrt(waiting * waiting * waiting + asking * asking * asking + read * read * read);
 }
 
-inline Way best_way(const gemmprof::Gemm& g, int sms, double memory) {
+inline Way best_way(const gemmprof::Gemm& g, int sms, const Costs& costs) {
     Way best = {false, 0, 0, 1e300};
     const double count = double(g.m) * g.n;
     const auto elements = [](const gemmprof::Stored& s) { return double(s.rows) * double(s.ld); };
     const double reach = std::max(elements(gemmprof::stored(g.a, g.m, g.k, g.lda, g.a_transposed)),
                                   elements(gemmprof::stored(g.b, g.k, g.n, g.ldb, g.b_transposed)));
     if (count == 0.0 || g.k == 0 || count * g.k > MOST_PRODUCTS || reach > 1u << 31) return best;
-    const double read = 2.0 * g.k * (double(g.m) + g.n) / (BANDWIDTH * memory);
+    const double read = 2.0 * g.k * (double(g.m) + g.n) / costs.bandwidth;
     const double a_row = double(g.a_transposed ? 1 : g.lda), a_k = double(g.a_transposed ? g.lda : 1);
     const double b_column = double(g.b_transposed ? g.ldb : 1), b_k = double(g.b_transposed ? 1 : g.ldb);
     for (int lanes = 0; lanes <= 5; ++lanes) {
         // What a warp asks for: elements that are neighbours in C, some k of each.
         const double ks = 1 << lanes, side = 32.0 / ks, wide = std::min<double>(side, g.n);
         const double high = std::min<double>(g.m, std::ceil(side / g.n));
-        const double asked = lines(high, a_row, ks, a_k) + lines(wide, b_column, ks, b_k) + INSTRUCTIONS;
+        const double asked = lines(high, a_row, ks, a_k) + lines(wide, b_column, ks, b_k) + costs.instructions;
         for (int warps = 0; warps <= 5 && ks * (1 << warps) < 2.0 * g.k; ++warps) {
             const double all = std::ceil(count / side) * (1 << warps), turns = std::ceil(g.k / (ks * (AT_ONCE << warps)));
-            const double time = expected(all, SM_THREADS / 32, sms, turns, AT_ONCE * asked, read, 1 << warps);
+            const double time =
+                expected(costs, all, SM_THREADS / 32, sms, turns, AT_ONCE * asked, read, 1 << warps);
             if (time < best.time && all < 1 << 25) best = {false, lanes, warps, time};
         }
     }
     const double tiles = double(gemmprof::ceil_div(g.m, ROWS)) * gemmprof::ceil_div(g.n, COLUMNS);
     const double asked = 8.0 * lines(std::min(g.m, 8), a_row, 4, a_k) + 4.0 * lines(std::min(g.n, 8), b_column, 4, b_k) +
-                         TILE_INSTRUCTIONS;
+                         costs.tile_instructions;
     for (int warps = 0; warps <= 5 && STEP << warps < 2 * g.k; ++warps) {
-        const double time = TILE_START + expected(tiles * (1 << warps), TILE_SM_THREADS / 32, sms,
-                                                  gemmprof::ceil_div(g.k, STEP << warps), asked, read, 1 << warps);
+        const double time =
+            costs.tile_start + expected(costs, tiles * (1 << warps), TILE_SM_THREADS / 32, sms,
+                                        gemmprof::ceil_div(g.k, STEP << warps), asked, read, 1 << warps);
         if (time < best.time) best = {true, 0, warps, time};
     }
     return best;

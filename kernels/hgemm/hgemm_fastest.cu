@@ -435,7 +435,6 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 #include "../include/hgemm.cuh"
 #include "fastest_choice.cuh"
-#include "fastest_dots.cuh"
 #include "fastest_few.cuh"
 #include "fastest_odd.cuh"
 
@@ -524,30 +523,44 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
                                    maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
+// The way that is expected to take least: few columns where `few` blocks share rows, else the shortest of three times.
+struct Plan {
+    int few;
+    dots::Way dots;
+    odd::Way odd;
+    Choice tiles;
+    int places;  // of such clusters
+};
+
+Plan planned(const gemmprof::Gemm& g, int device, int sms) {
+    const double memory = gemmprof::memory_speed(device);
+    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
+    const Card card = card_of(memory);
+    Plan plan = {few::parts_of(g, sms), dots::best_way(g, sms, card.small), {1, 1e300}, {}, 0};
+    plan.tiles = choose_schedule(g, places_of, card);
+    if (odd::suits(g)) {
+        plan.tiles.time += packing_time(g, memory);
+        plan.odd = odd::best_way(g, sms);
+    }
+    const int pair = tile_facts[plan.tiles.tile].pair;
+    plan.places = places_of(plan.tiles.far ? pair : pair * plan.tiles.splits);
+    return plan;
+}
+
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
     int device = 0, sms = 0;
     if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
     const int type = gemmprof::half_index(gemm);
-    if (const int parts = few::parts_of(gemm, sms))
-        return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, parts, stream);
-    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(gemm, kSmall)); };
-    const double memory = gemmprof::memory_speed(device);
-    Choice choice;
-    if (gemm.m > 0 && gemm.n > 0)
-        choice = remembered(question(gemm, device), [&] { return choose_schedule(gemm, places_of, memory); });
-    odd::Way way = {1, 1e300};
-    if (odd::suits(gemm)) {
-        choice.time += packing_time(gemm, memory);
-        way = odd::best_way(gemm, sms);
-    }
-    const dots::Way small = dots::best_way(gemm, sms, memory);
-    if (small.time < std::min(way.time, choice.time))
-        return dots::launch(kernels + kDots + 2 * type, gemm, small, stream);
-    if (way.time < choice.time)
-        return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, way.parts, stream);
+    const Plan plan = remembered(question(gemm, device), [&] { return planned(gemm, device, sms); });
+    if (plan.few > 0)
+        return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, plan.few, stream);
+    if (plan.dots.time < std::min(plan.odd.time, plan.tiles.time))
+        return dots::launch(kernels + kDots + 2 * type, gemm, plan.dots, stream);
+    if (plan.odd.time < plan.tiles.time)
+        return odd::launch(kernels[kOdd + type * 4 + layout_of(gemm)], gemm, plan.odd.parts, stream);
     return gemmprof::run_half(gemm, stream, {true, true}, [&](const gemmprof::Gemm& g, cudaStream_t on) {
-        const int pair = tile_facts[choice.tile].pair;
-        return launch_choice(g, choice, places_of(choice.far ? pair : pair * choice.splits), device, on);
+        return launch_choice(g, plan.tiles, plan.places, device, on);
     });
 }
 
