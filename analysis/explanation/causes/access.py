@@ -270,10 +270,11 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them. So many
     times the warps are resident, as far as an SM holds them.
     """
+    fragments = _fragments(work)
     forms = {
         at: one.form
         for at, one in checked_forms(work).items()
-        if one.form.space == "global" and not work.sass[at].is_atomic
+        if one.form.space == "global" and not work.sass[at].is_atomic and not fragments[at]
     }
     walked = [
         loop
@@ -780,12 +781,16 @@ def _narrow(work: Work) -> Mask:
     # A thread that took four columns of a loop whose rounds cannot change places would take them from three others.
     narrow &= ~work.code.in_order & ~_not_aligned(work)
     narrow &= _with_siblings(work) < WIDE
-    # Fragments of tensor cores have the width that the instruction reads.
-    narrow &= ~np.array(
-        [any(work.sass[use].instruction_class == "tensor" for use in uses) for uses in work.code.readers]
-    )
+    narrow &= ~_fragments(work)
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
+
+
+def _fragments(work: Work) -> Mask:
+    """What tensor cores read as it is: instructions tell which lane has which part, and how wide it is."""
+    return np.array(
+        [any(work.sass[use].instruction_class == "tensor" for use in uses) for uses in work.code.readers]
+    )
 
 
 def _overlapping(work: Work, narrow: Mask) -> Mask:

@@ -4,6 +4,7 @@ sums apart.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,7 +43,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
 )
 from gemmprof.analysis.explanation.demands.places import AXES
-from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, pipe
+from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, is_float, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -313,20 +314,23 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     less = work.executed * (1.0 - keep)
     if float(less.sum()) < LITTLE * work.total_executed:
         return None
-    number = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
+    fewer = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
+    number = 1 << round(math.log2(fewer))
     variant = Variant(
-        f"once for {number:.0f} neighbouring results",
+        f"once for {number} neighbouring results",
         Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
         of_threads=True,
         change=(
-            f"Compute it once for {number:.0f} results: as many neighbouring threads load and compute the same. Let a "
+            f"Compute it once for {number} results: as many neighbouring threads load and compute the same. Let a "
             "thread compute that many results, or exchange them (__shfl_sync)."
         ),
     )
     if float(less[loads].sum()) > LITTLE * work.total_executed:
         return "redundant_loads", variant
     # What no thread decides runs on the uniform datapath, which knows whole numbers alone.
-    return _kind(work, less), variant
+    cause = _kind(work, less)
+    only_loaded = not float(less[work.where(is_float)].sum()) and float(less[loads].sum()) > 0.0
+    return ("redundant_loads" if cause == "expensive_math" and only_loaded else cause), variant
 
 
 @once

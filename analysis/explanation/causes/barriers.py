@@ -434,7 +434,9 @@ def _steps(work: Work, bars: Mask) -> Mask:
         if _goes_round(work, loop, [at for at in places if loop_of(at) == loop])
     }
     for first, last in itertools.pairwise(places):
-        if last - first <= STEP and loop_of(last) not in going and _is_step(work, first, last):
+        # A loop between two meetings (a search) does more than take another thread's value.
+        whole = not any(first < loop.first and loop.last < last for loop in work.code.loops)
+        if last - first <= STEP and whole and loop_of(last) not in going and _is_step(work, first, last):
             found[first : last + 1] = True
     return found
 

@@ -32,7 +32,12 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
-from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along, walked_again
+from gemmprof.analysis.explanation.demands.distinct import (
+    evaluations,
+    neighbours_alike,
+    same_along,
+    walked_again,
+)
 from gemmprof.analysis.explanation.demands.footprint import (
     BLOCKS,
     MOST_REGISTERS,
@@ -364,6 +369,8 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     keep = keep_of(work)
     plain = work.executed > 0
     plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
+    # What each result's own values decide (a slow way, an early end) is decided for each.
+    plain &= ~work.code.by_data | (neighbours_alike(work) >= OUTPUTS)
     keep[plain] = 1.0 / OUTPUTS
     rows = {row for one in known for row in one.rows}
     keep[list(serving(work, rows))] = needed
@@ -392,14 +399,17 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         registers=(OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )
+    # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
+    of_blocks = launch.block[AXES.index(axis)] == 1
     yield Variant(
         f"registers, {OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
-            f"{100 * share(needed * there + more, there + more):.0f} % of the loads that as many threads do now. Keep "
-            "what they share in registers."
+            f"Let a thread{' (program)' if of_blocks else ''} compute {OUTPUTS} neighbouring results along {axis}: "
+            f"they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as many "
+            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
         ),
+        plain=of_blocks,
     )
     for loop in walked:
         often = rounds(work, loop)

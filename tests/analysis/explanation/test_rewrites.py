@@ -1272,3 +1272,30 @@ def test_in_triton_elements_of_one_thread_that_lie_side_by_side_go_to_neighbours
     """A row of halves that begins anywhere, four elements a thread one by one: the axis has stride 1 already."""
     change = found("triton_cost_volume_shifts_last", "uncoalesced_access").change
     assert "neighbouring threads hold neighbouring elements" in change
+
+
+def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
+    """Ranks found by halves in shared memory, once between the block's two meetings."""
+    said = {one.cause for one in explain(study("merge_runs_thread_each", "ranks")[0]).findings}
+    assert "barriers" not in said
+
+
+def test_what_is_only_loaded_alike_is_no_arithmetic() -> None:
+    """Eight lanes load the ends of their string: no function is computed there."""
+    said = {
+        one.cause for one in explain(study("names_capitalised_string_a_thread", "eight_lanes")[0]).findings
+    }
+    assert "expensive_math" not in said
+
+
+def test_lanes_of_a_fragment_are_not_told_to_share_a_row() -> None:
+    """Operands of WMMA straight from memory: which lane has what is the instruction's; shared memory helps."""
+    wmma = one_launch(DATA / "flaws_tensor.ncu-rep.xz", lambda one: "wmma_half" in one.name)
+    change = next(one.change for one in explain(wmma).findings if one.cause == "uncoalesced_access")
+    assert "through shared memory" in change
+
+
+def test_results_of_other_programs_are_told_to_a_program() -> None:
+    """Shifts of an image, a program each: along y of the grid four of them load 40 % of what they load now."""
+    change = found("triton_cost_volume_shifts_last", "redundant_loads").change
+    assert "Let a thread (program) compute 4 neighbouring results along y: they need 40 %" in change
