@@ -149,9 +149,21 @@ def _wasteful(work: Work) -> Mask:
     wasteful = (excess / executed > MISALIGNED_SECTORS) & (work.global_sectors >= APART * work.global_ideal)
     wasteful &= ~work.where(lambda line: line.is_atomic)
     for index, one in checked_forms(work).items():
-        if wasteful[index] and (one.verdict in ("exact", "agrees") or _out_of_step(work, one.form)):
+        sure = one.verdict in ("exact", "agrees") or _nearly(work, one.form)
+        if wasteful[index] and (sure or _out_of_step(work, one.form)):
             wasteful[index] = not (_begins_off_a_border(one.form) or _shares_its_sectors(work, one.form))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
+
+
+def _nearly(work: Work, form: Form) -> bool:
+    """Whether a load or store touches hardly more sectors than its lanes may, wherever their row begins: of some warps
+    a few lanes are rounds ahead.
+    """
+    most = touched(form, int(SECTOR))
+    return (
+        most is not None
+        and GAPLESS * work.global_sectors[form.index] <= most.most * work.executed[form.index]
+    )
 
 
 def _out_of_step(work: Work, form: Form) -> bool:
@@ -505,9 +517,14 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     # Of a narrow block a warp has threads of several rows, and touches no more sectors than they lie in.
     by_rows = along < WARP and each <= WARP / along * (along * line.access_bytes / SECTOR + 1.0)
     turned = f"Give blocks more threads along x ({along} now), swap" if by_rows else "Swap"
+    first = (
+        "Move what a thread takes side by side with one vector"
+        if piece_by_piece(work)
+        else f"{turned} the loop order"
+    )
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
-        f"sectors where {max(1.0, ideal):.0f} would hold the bytes{_apart(work, worst)}. {turned} the loop order, "
+        f"sectors where {max(1.0, ideal):.0f} would hold the bytes{_apart(work, worst)}. {first}, "
         "store structures as arrays, or go through shared memory."
     )
 
@@ -566,9 +583,10 @@ def _bytes_each(work: Work, rows: Mask) -> float:
 
 
 def _sizes(work: Work, rows: Mask) -> str:
-    """``4``, or ``1 to 4``: bytes that a thread moves with each of these accesses."""
+    """``4 bytes``, or ``1 to 4 bytes``: what a thread moves with each of these accesses."""
     least, most = _widths(work)[rows].min(), _widths(work)[rows].max()
-    return f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
+    each = f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
+    return f"{each} byte{'' if most == 1 else 's'}"
 
 
 _FROM_MEMORY = ("", "constant", "global")
@@ -623,7 +641,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         most=within(work, stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
-            f"(float4, uint4, int4 …): its loads and stores move {_sizes(work, narrow)} bytes each."
+            f"(float4, uint4, int4 …): its loads and stores move {_sizes(work, narrow)} each."
         ),
     )
 

@@ -226,12 +226,18 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         )
     size = sum(one.block * one.width for one in mine)
     if values > wider * MOST_REGISTERS and size > MOST_SHARED:
+        scan = (work.executed > 0) & work.code.in_order
+        at_once = (
+            "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
+            if any(scan[at] for at in rows)
+            else "Sums and largest values can be had in one pass (online)."
+        )
         yield Variant(
             "one pass",
             Fix(keep=keep, latency=waits, resources=fewer),
             change=(
                 f"Read it in fewer passes: {_again(values, stays)}, more than registers or shared memory hold. "
-                "Sums and largest values can be had in one pass (online)."
+                f"{at_once}"
             ),
             plain=True,
         )

@@ -289,7 +289,6 @@ def _whole_warps(work: Work) -> Candidate | None:
             f"Give a block a multiple of {WARP} threads, 128 to 256 of them, and the grid fewer blocks."
         ),
         evidence=evidence(work, metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
-        attributed=work.executed if code else None,
     )
 
 

@@ -1299,3 +1299,24 @@ def test_results_of_other_programs_are_told_to_a_program() -> None:
     """Shifts of an image, a program each: along y of the grid four of them load 40 % of what they load now."""
     change = found("triton_cost_volume_shifts_last", "redundant_loads").change
     assert "Let a thread (program) compute 4 neighbouring results along y: they need 40 %" in change
+
+
+def test_bytes_side_by_side_are_coalesced_wherever_a_few_lanes_are_ahead() -> None:
+    """Letters of 32 strings in order: a warp has 32 bytes that begin anywhere, and lanes of short strings are ahead."""
+    said = explain(study("names_capitalised_string_a_thread", "warp")[0]).findings
+    assert "uncoalesced_access" not in {one.cause for one in said}
+    assert found("names_capitalised_string_a_thread", "uncoalesced_access").saves > 0.5
+
+
+def test_what_a_thread_takes_side_by_side_is_a_vector_s_first_of_all() -> None:
+    """Pairs of neighbours, a lane each: lanes lie eight bytes apart, of which each takes all."""
+    pairs = explain(study("collisions_thread_per_cell", "warp")[0]).findings
+    change = next(one.change for one in pairs if one.cause == "uncoalesced_access")
+    assert "lanes lie 8 bytes apart. Move what a thread takes side by side with one vector" in change
+
+
+def test_a_scan_in_one_pass_is_told_to_look_back() -> None:
+    """An average over time in pieces reads its row twice; sums of a row (cross entropy) are had online."""
+    pieces = explain(study("ema_one_load_in_flight", "pieces")[0]).findings
+    assert "look-back" in next(one.change for one in pieces if one.cause == "redundant_loads")
+    assert "online" in found("triton_cross_entropy_passes", "redundant_loads").change
