@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences
+from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.distinct import (
@@ -250,16 +250,16 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             )
         )
         gone = np.maximum(gone, work.executed * (1.0 - again.keep))
-    if (single := divisions.one_by_one(work)) is not None:
+    if (single := single_bits.one_by_one(work)) is not None:
         at_once, looked_up, count = single
         variants.append(
             Variant(
                 "a byte at a time",
                 Fix(keep=at_once, instructions={"lsu": looked_up}, passes=looked_up),
                 change=(
-                    f"Work out {divisions.BYTE} bits or a word at once: {count:.0f} bits go into each value, one after "
-                    "the other. Shift whole words where bits depend on those far behind them, or look a byte up in a "
-                    "table."
+                    f"Work out {single_bits.BYTE} bits or a word at once: {count:.0f} bits go into each value, one "
+                    "after the other. Shift whole words where bits depend on those far behind them, or look a byte "
+                    "up in a table."
                 ),
             )
         )

@@ -322,16 +322,14 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     keep[waits.bars | (of_values & stores)] = 0.0
     alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
     together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
-    resident = launch.blocks / work.sms / max(1.0, work.resident_warps or 1.0)
     words = sum(work.sass[at].access_bytes for at in map(int, np.flatnonzero(alone))) // 4
-    more = (warps - 1) * words
-    if more + (launch.registers_per_thread or 0) > REGISTERS_PER_THREAD:
+    resident = _resident(work, (warps - 1) * words)
+    if resident is None:
         return
     yield Variant(
         "a warp a row",
         Fix(
             keep=keep,
-            registers=more,
             latency=1.0 / together,
             reasons={flow.BARRIER: waits.leaving(0.0), "membar": 0.0},
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / WARPS_OF_A_BLOCK},
@@ -392,11 +390,6 @@ def _warp_for_block(work: Work) -> Variant | None:
     warps = work.warps_of_block
     keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
-    then = min(
-        work.most_warps,
-        REGISTERS_PER_SM / WARP / max(1, (launch.registers_per_thread or 1) + int(values)),
-        launch.blocks / work.sms,
-    )
     overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
     return Variant(
         "a warp in place of a block, values in registers",
@@ -404,13 +397,24 @@ def _warp_for_block(work: Work) -> Variant | None:
             keep=keep,
             reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
             resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
-            warps=then / max(1.0, work.resident_warps or 1.0),
+            warps=_resident(work, int(values)) or 1.0,
         ),
         change=(
             f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
             "shuffles, no barrier, and several such warps in a block."
         ),
     )
+
+
+def _resident(work: Work, more: int) -> float | None:
+    """Factor on the warps that an SM holds where one does a block's work, with so many more registers a thread; None
+    where a thread has no more of them.
+    """
+    registers = max(1, (work.profile.launch.registers_per_thread or 1) + more)
+    if registers > REGISTERS_PER_THREAD:
+        return None
+    most = min(work.most_warps, REGISTERS_PER_SM / WARP / registers, work.profile.launch.blocks / work.sms)
+    return most / max(1.0, work.resident_warps or 1.0)
 
 
 def _made_of(code: Program, store: int, loads: Mask) -> bool:

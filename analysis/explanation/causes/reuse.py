@@ -312,7 +312,9 @@ def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: s
     """
     blocks = float(work.profile.launch.blocks)
     mine = min(flows.missed, blocks * sum(one.sectors for one in known))
-    stays = share(sum(one.sectors * one.fetched[axis] for one in known), sum(one.sectors for one in known))
+    stays = share(
+        sum(one.sectors * one.fetched.get(axis, 1.0) for one in known), sum(one.sectors for one in known)
+    )
     return flows.missed - mine * (1.0 - stays)
 
 
@@ -357,11 +359,9 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     for number, axis in enumerate(AXES):
         if together and launch.block[number] > 1 and prod(launch.block[:number]) < WARP:
             continue
-        if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
-            axis in one.outputs for one in known
-        ):
+        if launch.grid[number] * launch.block[number] < 2 * OUTPUTS:
             continue
-        left = sum(each * one.outputs[axis] for each, one in zip(sectors, known, strict=True))
+        left = sum(each * one.of_results(axis) for each, one in zip(sectors, known, strict=True))
         stays = share(left, OUTPUTS * moved)
         # Of axes along which as much is loaded again, one along which sums are shared, too.
         walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
@@ -370,7 +370,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     if best is None or best[0] > LOADED_AGAIN:
         return
     _, axis, walked = best
-    needed = share(sum(one.outputs[axis] for one in known), OUTPUTS * distinct)
+    needed = share(sum(one.of_results(axis) for one in known), OUTPUTS * distinct)
 
     keep = keep_of(work)
     plain = work.executed > 0
@@ -384,7 +384,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     others = set(np.flatnonzero(work.global_loads & (work.executed > 0)).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
     for one in known:
-        keep[list(one.rows)] = one.outputs[axis] / (OUTPUTS * one.thread)
+        keep[list(one.rows)] = one.of_results(axis) / (OUTPUTS * one.thread)
     warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.

@@ -84,6 +84,10 @@ class Reuse:
     fetched: dict[str, float]
     along: frozenset[tuple[str, int]] = frozenset()
 
+    def of_results(self, axis: str) -> float:
+        """Different places of a thread with the work of `OUTPUTS` neighbours: all, where nobody knows of that axis."""
+        return self.outputs.get(axis, OUTPUTS * self.thread)
+
 
 def of_each_thread(work: Work, rows: tuple[int, ...], width: int, asked: float, thread: float) -> Reuse:
     """Loads of which nothing is known but what a thread itself loads again: others' places are taken as others."""

@@ -167,6 +167,8 @@ def found(name: str, cause: str) -> Finding:
         ("qk_norm_block_per_head", "barriers", "warp"),
         # The same in every round of a loop, in which the row's values stay.
         ("sparsemax_tree_each_halving", "barriers", "warp"),
+        # As many values as eight warps hold in the registers of one: fewer warps, of which none waits.
+        ("gram_schmidt_tree_sums", "barriers", "warp"),
         # Three sums over the block in each round, which only later rounds' are added to: once, behind the loop.
         ("triton_cosine_summed_each_piece", "barriers", "kept_apart"),
         # A row a thread on four warps an SM: with lanes along the row as many warps as fit.
@@ -195,6 +197,8 @@ def found(name: str, cause: str) -> Finding:
         ("triton_gates_four_warps_a_token", "idle_threads", "tile"),
         # 32 bits of a shift register, one after the other.
         ("scrambler_bit_at_a_time", "integer_arithmetic", "words"),
+        # Bits of packed codes, each by a mask at a place that is not known, and with the load of its word.
+        ("unpack_13_bits_one_by_one", "integer_arithmetic", "shift"),
         # Entries of a table that each thread compares with its own value: in a loop, and in copies of its rounds.
         ("in_list_compared_one_by_one", "branch_divergence", "bits"),
         ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
