@@ -353,6 +353,13 @@ def test_targets_that_l2_keeps_are_nobodys() -> None:
     assert all(one.fix.warps > 0 for one in detect(launch))
 
 
+def test_columns_that_a_program_adds_up_are_no_row() -> None:
+    """Eight lanes of a warp or more each store the sum of a column of their own: no warp takes all of the block's."""
+    found = detect(work(study("triton_channel_moments_of_32_rows")[0]))
+    assert "global_atomics" in [one.cause for one in found]
+    assert "a warp a row" not in [variant.name for one in found for variant in one.variants]
+
+
 @pytest.mark.parametrize(
     "name, side, cause",
     [
