@@ -11,18 +11,24 @@ from math import prod
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant, share
+from gemmprof.analysis.explanation.causes.access import added_up
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import (
+    FEWEST,
     MMA_ROWS,
     WGMMA_PASSES,
+    factors_of,
     mma_macs,
     tensor_macs,
+    tensor_rates,
     warp_level_mma,
+    widens,
 )
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
 from gemmprof.analysis.explanation.demands.footprint import (
+    arrays,
     computed_places,
     distinct_along,
     rounds,
@@ -31,6 +37,7 @@ from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.gpu.arch import WARP
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
@@ -53,11 +60,13 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     With rows for a warp group the products are wgmma's, which reads its operands from shared memory.
     """
     macs = work.executed * mma_macs(work)
-    forms = checked_forms(work) if macs.any() else {}
+    # Beyond Triton tensor cores are another kernel, not another call.
+    forms = checked_forms(work) if macs.any() or owner_of(work.profile).key == "triton" else {}
     for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
         known = [forms[at].form for at in np.flatnonzero(_loads(work)).tolist() if at in forms]
         alike = {one.index: one for one in known if distinct_along(work, one, axis, min(2, blocks)) == 0.5}
-        if not alike or not (tile := _tile(work, float(macs.sum()), alike)):
+        tile = _tile(work, float(macs.sum()), alike) if macs.any() else _one_row(work, alike)
+        if not alike or not tile:
             continue
         rows, filled, own = tile
         wanted = rows // filled if filled < rows else int(MMA_ROWS) * work.warps_of_block // rows
@@ -69,15 +78,17 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
             continue
         tall = filled == rows and several * rows >= WGMMA_ROWS
         by_group = next((one.fix for one in warp_level_mma(work, taller=True)), None) if tall else None
-        if filled == rows:
-            own |= work.where(lambda line: line.instruction_class in COMPUTING or line.opcode == "LDSM")
+        computed = work.where(lambda line: line.instruction_class in COMPUTING or line.opcode == "LDSM")
+        keep = np.maximum(own, np.where(computed & (filled == rows), 1.0, 1.0 / several))
         yield Variant(
             f"rows of {several} blocks along {AXES[axis]} in one",
-            _joined(work, flows, np.where(own, 1.0, 1.0 / several), several, filled < rows, by_group),
+            _joined(work, flows, keep, several, filled < rows, by_group),
             change=(
                 f"Give a program (block) the rows of {several} along {AXES[axis]}: all load the same operand, each for "
                 + (
-                    f"{filled} of the {rows} rows of its tile; the others are padding."
+                    "a row of its own, whose products lanes add up. Rows together are a product of matrices (tl.dot)."
+                    if not macs.any()
+                    else f"{filled} of the {rows} rows of its tile; the others are padding."
                     if filled < rows
                     else f"a tile of {rows} rows. In {several * rows} (BLOCK_M) each of its {work.warps_of_block} "
                     f"warps has rows of its own{', and wgmma multiplies' if by_group else ''}."
@@ -188,6 +199,35 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     each = 1.0 if (codes & (work.executed > 0)).any() and not by_stores else OPERAND_BYTES
     rows = 1 << max(0, round(np.log2(macs * each / shared)))
     return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
+
+
+def _one_row(work: Work, alike: Collection[int]) -> tuple[int, int, Array] | None:
+    """The same as `_tile` of a row that a block has for itself, whose products of 16 bits with an operand of several
+    blocks lanes add up; None where these are few, or tensor cores have no such products.
+    """
+    code, ran, often = work.code, work.executed > 0, work.executed
+    rows = ran & work.where(lambda line: line.opcode in ("FMUL", "FFMA", "HMUL2", "HFMA2"))
+    halves = ran & work.where(lambda line: line.opcode in ("HMUL2", "HFMA2") or widens(line))
+    products = 0.0
+    for at in np.flatnonzero(rows).tolist():
+        made = [
+            reached({one for one, _ in each}, lambda one: () if work.sass[one].space else code.sources(one))
+            for each in factors_of(work, at)
+        ]
+        read = [[one in alike for one in each if work.sass[one].is_load] for each in made]
+        products += often[at] if len(read) == 2 and all(read) and all(read[0]) != all(read[1]) else 0.0
+    few = (
+        (work.executed @ tensor_macs(work)) > 0.0
+        or products < FEWEST * work.total_executed
+        or float(often[halves].sum()) < FEWEST * products
+    )
+    if few or not added_up(work).any() or not tensor_rates(work, "bf16")[0]:
+        return None
+    own = np.where(ran & work.where(lambda line: line.space == "global"), 1.0, 0.0)
+    for one in arrays(work):
+        own[list(one.rows)] = min(1.0, one.thread / one.asked)
+    own[list(alike)] = 0.0
+    return int(MMA_ROWS) * work.warps_of_block, 1, own
 
 
 def _joined(

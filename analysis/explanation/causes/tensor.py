@@ -39,6 +39,7 @@ FRAGMENTS = 0.5
 # Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
 # again.
 REUSED = 4.0
+FEWEST = 0.15  # share of the instructions below which products are no matrix product's
 BUSY_PIPE = 0.7  # share of the time from which on the FMA pipe limits a product
 # Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an
 # ``m64n256k16``.
@@ -126,7 +127,7 @@ def _products(work: Work) -> _Products | None:
     single = work.where(lambda line: line.opcode == "FFMA")
     rows = _accumulating(work, packed | single)
     executed = float(work.executed[rows].sum())
-    if executed < 0.15 * work.total_executed:
+    if executed < FEWEST * work.total_executed:
         return None
     converts = work.where(_converts_half)
     staged, stores = _widened_for_shared(work)
@@ -159,11 +160,11 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     pairs: dict[frozenset[_Value], float] = {}
     for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
         at = index
-        factors = _factors(work, index)
+        factors = factors_of(work, index)
         if len(factors) == 1:
             differences = [one for one, _ in next(iter(factors)) if work.sass[one].opcode == "FADD"]
             at = differences[0] if len(differences) == 1 else index
-            factors = _factors(work, at)
+            factors = factors_of(work, at)
         if len(factors) == 2 and all(
             {work.sass[one].opcode for one, _ in each} <= _FROM_MEMORY for each in factors
         ):
@@ -176,7 +177,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
     products = sum(pairs.values())
     if not (sums & work.where(lambda line: line.opcode == "SHFL")).any():
         return
-    converts = running & work.where(_widens)
+    converts = running & work.where(widens)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
         fix = _by_mma(
@@ -222,7 +223,7 @@ def _without_exchanges(work: Work, found: _Products) -> Fix:
     shuffles = (work.executed > 0) & work.where(lambda line: line.opcode == "SHFL")
     if fix.keep is None or not any(shuffles[use] for row in rows for use in code.readers[row]):
         return fix
-    factors = {row: _factors(work, row) for row in rows}
+    factors = {row: factors_of(work, row) for row in rows}
     keep = np.where(_sums(work, found.rows, frozenset[_Value]().union(*factors.values())), 0.0, fix.keep)
     loads = work.global_loads
     least = share(traffic(work).missed * SECTOR, arch.WARP * WIDE * float(work.executed[loads].sum()))
@@ -236,7 +237,7 @@ def _without_exchanges(work: Work, found: _Products) -> Fix:
     return replace(fix, keep=keep)
 
 
-def _factors(work: Work, index: int) -> frozenset[_Value]:
+def factors_of(work: Work, index: int) -> frozenset[_Value]:
     """The two factors, or terms, of an instruction; one where both are the same."""
     names = [_bare(operand) for operand in work.sass[index].operands[1:3]]
     known = all(_REGISTER.fullmatch(name) for name in names)
@@ -281,7 +282,7 @@ def _accumulating(work: Work, products: Mask) -> Mask:
     return found
 
 
-def _widens(line: Sass) -> bool:
+def widens(line: Sass) -> bool:
     """An instruction that makes an FP32 value of a 16-bit one: BF16 are the upper half of an FP32 number."""
     if line.opcode in ("SHF", "IMAD"):
         return ("L" in line.modifiers and "0x10" in line.operands) or "0x10000" in line.operands
@@ -307,7 +308,7 @@ def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
         line = work.sass[int(index)]
         data = line.reads[-(line.access_bytes // 4) :]
         sources = {at for name in data for at in code.producers(int(index), name)}
-        if sources and all(_widens(work.sass[at]) for at in sources):
+        if sources and all(widens(work.sass[at]) for at in sources):
             widened[index] = found[list(sources)] = True
     most = float(work.executed[widened].sum()) > 0.5 * float(work.executed[stores].sum())
     return (found, widened) if most else (np.zeros_like(found), np.zeros_like(found))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,11 +99,11 @@ def model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def study(name: str, side: str = "") -> tuple[KernelProfile, dict[str, float]]:
+def study(name: str, side: str = "", sets: Sequence[Path] = SETS) -> tuple[KernelProfile, dict[str, float]]:
     """The flawed kernel of a study, or a fixed side, and what each fix saved."""
     of, one = next(
         (of, one)
-        for of in SETS
+        for of in sets
         for one in json.loads((of / "studies.json").read_text("utf-8"))["studies"]
         if one["study"] == name
     )
@@ -1040,6 +1042,18 @@ def test_a_row_that_registers_of_more_warps_keep_is_not_read_again() -> None:
         "kept in registers, 48 a thread of 8 warps",
     )
     assert came["two_walks"] < first.saves < came["whole_row"]
+
+
+def test_rows_of_several_blocks_are_a_product_of_matrices_with_what_all_of_them_load() -> None:
+    """A program for one of four heads that share keys and values, whose products lanes add up: no tensor core works.
+    A norm's weight, which all programs load, too, makes no product.
+    """
+    launch, came = study("triton_decode_head_a_program", sets=(DATA / "triton" / "h100",))
+    first = explain(launch).findings[0]
+    assert (first.cause, first.variants[0].name) == ("redundant_loads", "rows of 4 blocks along x in one")
+    assert first.saves == pytest.approx(came["group"], abs=0.05)
+    norm = detect(work(study("sound_triton_add_rms_norm")[0]))
+    assert not [way.name for one in norm for way in one.variants if way.name.startswith("rows of")]
 
 
 def test_zeros_that_a_copy_writes_for_a_mask_are_multiplied() -> None:
