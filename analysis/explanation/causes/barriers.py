@@ -46,7 +46,7 @@ COMBINES = {
     *("FADD", "DADD", "HADD2", "IADD3", "LOP3", "FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
     *("MOV", "SEL", "SHFL", "LDS", "STS"),
 }
-SUMS_OF_A_WARP = 2.0  # lanes that store, beyond which they are not sums of their warp but columns of their own
+SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
 
@@ -288,7 +288,8 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     met = WARP * float(work.executed[steps & waits.bars].sum())
     if shuffles.any():
         # A lane stores what its warp has summed up: others' own values are a sort, or a transpose.
-        whole = float(lanes[steps & stores].sum()) > SUMS_OF_A_WARP * float(work.executed[steps & stores].sum())
+        by_warps = SUMS_OF_A_WARP * float(work.executed[steps & stores].sum())
+        whole = float(lanes[steps & stores].sum()) > by_warps
         if whole or (work.where(lambda line: line.instruction_class == "tensor") & ran).any():
             return
     elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
