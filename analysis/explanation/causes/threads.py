@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
     within,
 )
-from gemmprof.analysis.explanation.causes.access import added_up, same_traffic, vector
+from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.causes.grid import ALMOST, cut_finer, divisible, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
@@ -34,13 +34,12 @@ from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_of
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
-from gemmprof.analysis.explanation.demands.resources import FULL, LSU, TENSOR
+from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.reasoning import in_words
-from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 
@@ -306,7 +305,6 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     if switched is None or not effects.any() or not launched or tensor_copies(work).any():
         return None
     told = dict[tuple[int, int], frozenset[int]]()
-    below = np.zeros_like(ran)
     for at in np.flatnonzero(ran & work.where(lambda line: bool(line.guard))).tolist():
         begin = end = at
         if code.sass[at].opcode in ("BRA", "EXIT"):
@@ -315,12 +313,12 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
         governs = np.zeros_like(ran)
         governs[begin : end + 1] = effects[begin : end + 1]
         told[begin, end] = _loaded_for(work, code.producers(at, code.sass[at].guard))
-        if told[begin, end]:
-            below |= governs
-        elif governs.any() and float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
+        if told[begin, end] or not governs.any():
+            continue
+        if float(work.threads[governs].max()) < ALL_WORK * float(work.threads[at]):
             return None  # threads are kept from it by their number
     bounds = {bound for (begin, end), bound in told.items() if bound and effects[begin : end + 1].any()}
-    if len(bounds) != 1 or (effects & ~below).any():
+    if len(bounds) != 1:
         return None
     (bound,) = bounds
     once_a_block = ran & work.global_loads & ~found.by_thread & (np.array(found.loops) == 0)
@@ -481,8 +479,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     """A row that some lanes' vectors hold, given to a warp or a block: most of what those execute they do alike, or to
     exchange one element each.
 
-    What is made of each element stays, in full warps; what a row needs once, its lanes do, several rows at a time; they
-    exchange their sums in fewer steps, and warps need not meet.
+    What a row needs, its lanes do, several rows at a time, and warps need not meet.
     """
     code, ran = work.code, work.executed > 0
     loads = work.global_loads & ran & evaluations(work).by_thread
@@ -509,11 +506,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     part = lanes / threads
     if lanes > WARP or 2.0 * part > 1.0:
         return
-    added, steps = added_up(work), np.log2(lanes) / np.log2(WARP)
-    of_elements = code.by_data & (neighbours_alike(work) == 1.0) & ~added & ~loads
-    keep = np.where(of_elements, np.clip(elements / threads, part, 1.0), part)
-    keep[added] = min(1.0, part * steps + elements / threads / np.log2(WARP))
-    keep[added & exchanges] = part * steps
+    keep = np.full(len(ran), part)
     met = set(np.flatnonzero(meets).tolist())
     keep[list(met | serving(work, met))] = 0.0
     launched = work.launched_warps * part / work.sms
@@ -593,43 +586,25 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
 
 
 def _value_by_value(work: Work) -> Candidate | None:
-    """Loops in which a block takes one value a round, its lanes all alike (scalars in Triton); one of them stores.
+    """Loops in which a block takes one value a round, its lanes all alike (scalars in Triton).
 
-    Fixed: lanes share out the rounds. What a round hands on to the next one a scan makes: for each value a shuffle and
-    its arithmetic a step. Places side by side become whole sectors. Not where all blocks walk over the same.
+    Fixed: lanes share out the rounds, and fetch together. Not where all blocks walk over the same.
     """
     code, ran, found = work.code, work.executed > 0, evaluations(work)
     stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     alike = (neighbours_alike(work) >= WARP) | stores | ~ran
-    inside, carried = np.zeros(len(ran), dtype=bool), np.zeros(len(ran), dtype=bool)
+    inside = np.zeros(len(ran), dtype=bool)
     for loop in code.loops:
         if alike[loop.first : loop.last + 1].all():
             inside[loop.first : loop.last + 1] = True
-            handed_on = [at for at in code.carried(loop) if code.sass[at].instruction_class in MATH_CLASSES]
-            carried[handed_on] = True
-    stores, loads = stores & inside, work.global_loads & ran & inside
+    loads = work.global_loads & ran & inside
     if 2.0 * float(work.executed[inside].sum()) < work.total_executed or found.alike[loads].all():
         return None
     of_block = not found.by_thread[inside & ran & ~stores].any()
-    part = 1.0 / (work.warps_of_block * WARP if of_block else WARP)
-    # Of places that a loop walks by its own width lanes fill sectors.
-    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
-    sectors, flows = work.global_sectors, traffic(work)
-    filled = sectors * np.where(_walked(work), widths / SECTOR, 1.0)
-    asked, written = (
-        share(float(filled[some].sum()), float(sectors[some].sum())) if some.any() else 1.0
-        for some in (loads, stores)
-    )
-    missed = max(flows.missed * asked, min(flows.missed, flows.dram_read))
-    scanned = float(np.log2(WARP)) * part * float(work.executed[carried].sum())
-    fix = Fix(
-        keep=np.where(inside, part, 1.0),
-        resources=flows.factors(missed, flows.written * written, dram_read=flows.dram_read),
-        instructions={LSU: scanned, "fma": scanned},
-    )
+    keep = np.where(inside, 1.0 / (work.warps_of_block * WARP if of_block else WARP), 1.0)
     return Candidate(
         cause="idle_threads",
-        variants=(Variant("lanes share out the rounds", fix, plain=True),),
+        variants=(Variant("lanes share out the rounds", Fix(keep=keep), plain=True),),
         change=(
             "Let lanes share out the rounds of the loop (in Triton a tl.arange over a piece of it): all of them do the "
             "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
@@ -638,21 +613,6 @@ def _value_by_value(work: Work) -> Candidate | None:
         evidence=(of_the_instructions(work, "what all lanes do alike", work.executed[inside]),),
         attributed=np.where(inside, work.executed, 0.0),
     )
-
-
-def _walked(work: Work) -> Mask:
-    """Accesses that, with those beside them, walk on by their own width with each round of their loop."""
-    found = np.zeros(len(work.sass), dtype=bool)
-    groups: dict[tuple[Loop, object, int], list[Form]] = {}
-    for at, one in checked_forms(work).items():
-        loop = work.code.loop_of(at)
-        if loop is not None:
-            groups.setdefault((loop, one.form.parameters, one.form.width), []).append(one.form)
-    for (loop, _, width), forms in groups.items():
-        steps = {form.step(loop) for form in forms}
-        if steps == {width * len(forms)}:
-            found[[form.index for form in forms]] = True
-    return found
 
 
 def _vector_of_a_row(form: Form, threads: int) -> int:
