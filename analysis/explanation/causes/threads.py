@@ -66,8 +66,6 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     executed = np.maximum(work.executed, 1.0)
     entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
     entry = entry if entry > 0 else 32.0
-    # Lanes that never have work are threads without work.
-    entry *= (_with_effect(work) or NO_LANE_IDLE).lanes
     active = np.clip(work.threads / executed / entry, 0.0, 1.0)
     # What parts threads anew in each round, no order of them brings together.
     active = np.minimum(1.0, active / _apart_anew(work))
@@ -382,9 +380,6 @@ class _Effect:
     least: float
     most: float
     lanes: float
-
-
-NO_LANE_IDLE = _Effect(1.0, 1.0, 1.0)
 
 
 @once
