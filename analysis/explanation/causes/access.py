@@ -390,7 +390,7 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
     back = work.loads.get("l1_writeback")
     if back is not None and back.busy:
         from_shared = float(work.shared_wavefronts[work.where(lambda line: line.is_load)].sum())
-        least = float((work.executed * np.maximum(1.0, _widths(work) / FULL_WORD))[loads].sum()) + from_shared
+        least = float((work.executed * np.maximum(1.0, work.widths / FULL_WORD))[loads].sum()) + from_shared
         lines = share(
             from_shared + float(tags[loads].sum()), from_shared + float(work.global_tags[loads].sum())
         )
@@ -579,12 +579,12 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
 
 def _bytes_each(work: Work, rows: Mask) -> float:
     """Bytes that a thread moves with each of these accesses."""
-    return share(float((_widths(work) * work.executed)[rows].sum()), float(work.executed[rows].sum()))
+    return share(float((work.widths * work.executed)[rows].sum()), float(work.executed[rows].sum()))
 
 
 def _sizes(work: Work, rows: Mask) -> str:
     """``4 bytes``, or ``1 to 4 bytes``: what a thread moves with each of these accesses."""
-    least, most = _widths(work)[rows].min(), _widths(work)[rows].max()
+    least, most = work.widths[rows].min(), work.widths[rows].max()
     each = f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
     return f"{each} byte{'' if most == 1 else 's'}"
 
@@ -779,15 +779,9 @@ def vector(multiple: int) -> int:
     return min(WIDE, multiple & -multiple)
 
 
-@once
-def _widths(work: Work) -> Array:
-    """Bytes that a thread moves with each instruction."""
-    return np.array([line.access_bytes for line in work.sass], dtype=np.float64)
-
-
 def _narrow(work: Work) -> Mask:
     """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
-    widths = _widths(work)
+    widths = work.widths
     beside = _side_by_side(work)
     # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
     narrow = beside & (widths * work.threads >= 2 * WIDE * work.executed) & (widths > 0) & (widths < WIDE)
@@ -834,7 +828,7 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
 def _side_by_side(work: Work) -> Mask:
     """Accesses whose lanes fill the sectors that they touch: neighbouring threads at neighbouring addresses."""
     executed = np.maximum(work.executed, 1.0)
-    asked = _widths(work) * work.threads / executed / SECTOR
+    asked = work.widths * work.threads / executed / SECTOR
     found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
     found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & (work.executed > 0)
     return found & (work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed)
@@ -845,7 +839,7 @@ def _with_siblings(work: Work) -> Array:
     """Bytes that a thread moves with the widest of these accesses in the same loop: a thread that takes several
     elements takes as many of each, until that one is `WIDE`.
     """
-    code, widths = work.code, _widths(work)
+    code, widths = work.code, work.widths
     widest: dict[Loop | None, float] = {}
     for at in map(int, np.flatnonzero(_side_by_side(work))):
         loop = code.loop_of(at)
@@ -931,7 +925,7 @@ def same_traffic(work: Work, keep: Array) -> dict[str, float]:
 
 def _already_wide(work: Work, narrow: Mask) -> Mask:
     """Narrow accesses that are few beside wide ones: scalars at the side of a vectorised kernel."""
-    moved = _widths(work) * work.executed * work.where(lambda line: line.space == "global")
+    moved = work.widths * work.executed * work.where(lambda line: line.space == "global")
     total = float(moved.sum())
     few = float(moved[narrow].sum()) < 0.1 * total
     return np.full(len(work.sass), few)

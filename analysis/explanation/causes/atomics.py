@@ -221,7 +221,7 @@ def _words(work: Work, atomics: Mask) -> float:
 
 def _dense(work: Work) -> Mask:
     """What touches nearly all bytes of its sectors; where lanes move more than these have, they share words."""
-    moved = work.threads * np.array([line.access_bytes for line in work.sass])
+    moved = work.threads * work.widths
     there = SECTOR * work.global_sectors
     return np.asarray((moved >= DENSE * there) & (moved <= (1.0 + CLOSE) * there))
 

@@ -376,13 +376,11 @@ def _warp_for_block(work: Work) -> Variant | None:
     Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
     shuffle each, and what depends on no thread is done once for all values.
     """
-    code, launch = work.code, work.profile.launch
-    held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
-    ran = work.executed > 0
+    code, ran = work.code, work.executed > 0
     bars = work.barriers
     stores = work.where(_writes_shared) & ran
     loads = work.where(_reads_shared) & ran
-    values = held / 4.0 / WARP
+    values = work.shared_bytes / 4.0 / WARP
     if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
     state = [at for at in map(int, np.flatnonzero(stores)) if _made_of(code, at, loads)]

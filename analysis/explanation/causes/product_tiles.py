@@ -170,7 +170,7 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     """
     code, loads = work.code, _loads(work)
     own = (work.executed > 0) & work.where(lambda line: line.is_store and line.space == "global")
-    stored = work.executed * WARP * np.array([line.access_bytes for line in work.sass])
+    stored = work.executed * WARP * work.widths
     shared = mine = mine_loaded = padding = by_stores = 0.0
     moved = (work.executed > 0) & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
     for at in np.flatnonzero(moved).tolist():

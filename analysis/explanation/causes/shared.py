@@ -154,7 +154,7 @@ def _read_once(work: Work, loads: Mask) -> bool:
     """Whether what is stored in shared memory is hardly read more often than by one thread, as where values are halved
     or exchanged: no tile in registers reads it fewer times. Fragments for tensor cores are many lanes' values at once.
     """
-    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+    widths = work.widths
     stores = work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
     read, stored = float((widths * work.threads)[loads].sum()), float((widths * work.threads)[stores].sum())
     fragments = work.where(lambda line: line.opcode in ("LDSM", "LD"))

@@ -255,7 +255,7 @@ def _whole_warps(work: Work) -> Candidate | None:
         return None
     # Registers are given out by the warp; what a block has for itself, as many blocks need together.
     threads = {"registers": WARP * work.warps_of_block}
-    if _shared_bytes(work):
+    if work.shared_bytes:
         threads["shared_memory"] = launch.threads_per_block
     fit = min(
         work.most_warps * WARP,
@@ -545,7 +545,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     if owner == "torch":
         switched, executing = executing, executing[0] * np.maximum(1.0, work.executed / work.executed[0])
         loads &= evaluations(work).by_thread
-    width = np.array([line.access_bytes for line in work.sass], dtype=np.float64) * loads
+    width = work.widths * loads
     copies = loads & work.where(lambda line: line.opcode == "LDGSTS") & (width > 0)
     if copies.any():
         # A mask lets them write zeros, which no predicate tells, but their sectors. Behind the last round none copies.
@@ -563,7 +563,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         fix = Fix(
             keep=keep,
             resources={**same_traffic(work, keep), TENSOR: part, "l1_data": part},
-            shared_bytes=-round((1.0 - part) * _shared_bytes(work)),
+            shared_bytes=-round((1.0 - part) * work.shared_bytes),
         )
     if owner == "torch" and part * work.warps_of_block <= 1.0:  # a row that a warp adds up alone
         fix = replace(fix, reasons={BARRIER: 0.0}, resources={**fix.resources, "block_launch": part})
@@ -649,7 +649,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)
         return
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
-    if not _shared_bytes(work) and limits.get("blocks") == limits.get("shared_memory"):
+    if not work.shared_bytes and limits.get("blocks") == limits.get("shared_memory"):
         del limits["shared_memory"]  # as many blocks as an SM holds anyway
     binding = [
         name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
@@ -736,14 +736,13 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
     launch = work.profile.launch
     here = f"{now:.0f} of {most:.0f} warps fit an SM"
     if "shared_memory" in binding:
-        used = _shared_bytes(work)
         if "registers" in binding:  # lifting one of the two alone would bring nothing
             return (
                 f"Use fewer registers a thread ({launch.registers_per_thread} now) and less shared memory a block "
-                f"({used / 1024:.0f} KiB now), or a larger carve-out: because of both {here}."
+                f"({work.shared_bytes / 1024:.0f} KiB now), or a larger carve-out: because of both {here}."
             )
         larger = " Larger blocks could share it, which only read it at work." if _reads_a_table(work) else ""
-        return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}.{larger}"
+        return f"Use less shared memory a block ({work.shared_bytes / 1024:.0f} KiB now): because of it {here}.{larger}"
     if "registers" in binding:
         return (
             f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. Keep "
@@ -753,11 +752,6 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
         f"Use larger blocks ({counted(launch.threads_per_block, 'thread')} now): an SM holds a limited number, and "
         f"{here}."
     )
-
-
-def _shared_bytes(work: Work) -> int:
-    launch = work.profile.launch
-    return (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
 
 
 def launch_overhead(work: Work) -> Iterator[Candidate]:

@@ -368,9 +368,7 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
 
     A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
     """
-    launch, passes = work.profile.launch, work.data_passes
-    tile = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
-    keep = keep_of(work)
+    passes, keep = work.data_passes, keep_of(work)
     for at in map(int, np.flatnonzero(tiles)):
         keep[[use for use in work.code.readers[at] if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
@@ -382,7 +380,7 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
         keep=keep,
         latency=np.where(tiles, left, 1.0),
         resources=resources,
-        shared_bytes=int(STAGES - 1.0) * tile if moved else 0,
+        shared_bytes=int(STAGES - 1.0) * work.shared_bytes if moved else 0,
     )
 
 

@@ -111,6 +111,12 @@ class Work:
         """Warps of the whole grid."""
         return self.profile.launch.blocks * self.warps_of_block
 
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block."""
+        launch = self.profile.launch
+        return (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+
     @cached_property
     def resident_warps(self) -> float | None:
         """Average warps on an SM while it works."""
@@ -140,6 +146,11 @@ class Work:
             found = first_by_address(self.profile, names)
             self._cache[key] = None if found is None else _in_order(self._addresses, found)
         return self._cache[key]  # type: ignore[return-value]
+
+    @cached_property
+    def widths(self) -> Array:
+        """Bytes that a thread moves with each instruction."""
+        return np.array([line.access_bytes for line in self.sass], dtype=np.float64)
 
     @cached_property
     def total_executed(self) -> float:
