@@ -208,7 +208,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     bits leave of 64). Arithmetic on whole numbers that
     comes to the same in neighbouring threads is done once for as many of their results as a thread stores with one
     vector; what comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
-    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight.
+    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight. Of
+    remainders by a number, of what remainders left, few stay, or what folds the upper bits.
     """
     divided = divisions.integer_divisions(work)
     digits = divided.bits
@@ -264,6 +265,18 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             )
         )
         gone = np.maximum(gone, work.executed * (1.0 - at_once))
+    if (less := divisions.chained_remainders(work)) is not None:
+        variants.append(
+            Variant(
+                "remainders put off, or by the divisor's form",
+                Fix(keep=less),
+                change=(
+                    "Take fewer remainders by a number: add several values up before one is taken, or fold the upper "
+                    "bits of a product by the divisor's form (2^31 - 1: a shift and a sum)."
+                ),
+            )
+        )
+        gone = np.maximum(gone, work.executed * (1.0 - less))
     if not variants:
         return
     yield Candidate(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
@@ -247,3 +247,82 @@ def _corrects(line: Sass) -> bool:
     # One more, for a quotient that was too small, is added under a condition.
     one = {1} if line.guard or "IMAD" in line.opcode else set()
     return numbers <= {0, -1, 0xFFFFFFFF, _BELOW} | one
+
+
+# --- Remainders by numbers of the code, of what remainders were taken of before ---------------------------------------
+
+FOLDED = 4.0  # instructions that fold the upper bits of a wide product by the divisor's form: shifts and sums
+PUT_OFF = (
+    1.0 / 8.0
+)  # share of the remainders that stays where several values are added up before one is taken
+LONGEST, WIDE = 24, 8  # instructions of one at most, and from which on it is of 64 bits
+_LINEAR = frozenset({"IMAD", "IADD3", "VIADD", "LEA", "MOV"})
+
+
+def chained_remainders(work: Work) -> Array | None:
+    """What stays of each instruction where remainders of remainders (a check sum, a generator of random numbers) are
+    taken less often, or by the divisor's form; None where none are taken of what others left.
+
+    A remainder by a number ends with the product of the quotient, which is made of the dividend alone, and that number,
+    taken from the dividend.
+    """
+    code, keep = work.code, keep_of(work)
+    slices = {
+        at: mine
+        for at, line in enumerate(code.sass)
+        if work.executed[at] and (mine := _quotient_of(work, at, line))
+    }
+    inside = {one for mine in slices.values() for one in mine}
+    for at, mine in slices.items():
+
+        def onward(one: int, own: int = at) -> list[int]:
+            if one in slices and one != own:
+                return []
+            return [
+                use for use in code.readers[one] if code.sass[use].opcode in _LINEAR and use not in inside
+            ]
+
+        behind = reached([use for use in onward(at) if work.executed[use]], onward)
+        if slices.keys().isdisjoint(behind):
+            continue
+        sums = not any(
+            "WIDE" in code.sass[one].modifiers or _scales(code.sass[one]) for one in behind - slices.keys()
+        )
+        # Of 64 bits the upper halves of dividend and remainder are for nothing else.
+        rows = {at, *mine} | (serving(work, {at, *mine}) if len(mine) >= WIDE else set())
+        stays = FOLDED / len(rows) if len(mine) >= WIDE else PUT_OFF if sums else 1.0
+        keep[list(rows)] = np.minimum(keep[list(rows)], stays)
+    return keep if bool((keep < 1.0).any()) else None
+
+
+def _scales(line: Sass) -> bool:
+    return line.opcode == "IMAD" and {"MOV", "IADD", "X"}.isdisjoint(line.modifiers)
+
+
+def _quotient_of(work: Work, at: int, line: Sass) -> set[int]:
+    """What makes the quotient of a remainder that ends here, of the dividend alone; empty where none does."""
+    code = work.code
+    if not _scales(line) or len(line.operands) < 4 or not _NUMBER.fullmatch(line.operands[2]):
+        return set()
+    quotient, dividend = line.operands[1], line.operands[-1]
+    if int(line.operands[2], 0) > -3 or quotient[0] != "R" or not re.fullmatch(r"R\d+", dividend):
+        return set()
+    names = (dividend, f"R{int(dividend[1:]) + 1}") if "WIDE" in line.modifiers else (dividend,)
+    given = {source for name in names for source in code.producers(at, name)}
+    found, waiting = set[int](), [*code.producers(at, quotient.removesuffix(".reuse"))]
+    while waiting:
+        one = waiting.pop()
+        if one in given or one in found:
+            continue
+        if code.sass[one].opcode not in {*_LINEAR, "SHF"} or len(found) > LONGEST:
+            return set()
+        found.add(one)
+        sources = code.sources(one)
+        if not sources and not code.sass[one].moves_a_constant:
+            return set()
+        waiting += sources
+    return (
+        found
+        if any("HI" in code.sass[one].modifiers or "WIDE" in code.sass[one].modifiers for one in found)
+        else set()
+    )

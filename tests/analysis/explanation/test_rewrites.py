@@ -36,7 +36,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
     random_passes,
 )
-from gemmprof.analysis.explanation.code.divisions import integer_divisions
+from gemmprof.analysis.explanation.code.divisions import chained_remainders, integer_divisions
 from gemmprof.analysis.explanation.code.latency import crowding
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands import distinct
@@ -199,6 +199,8 @@ def found(name: str, cause: str) -> Finding:
         ("triton_gates_four_warps_a_token", "idle_threads", "tile"),
         # 32 bits of a shift register, one after the other.
         ("scrambler_bit_at_a_time", "integer_arithmetic", "words"),
+        # Remainders by a number, each of what the last one left: 64 bits wide, by the form of 2^31 - 1.
+        ("minimal_standard_long_modulo", "integer_arithmetic", "folded"),
         # Bits of packed codes, each by a mask at a place that is not known, and with the load of its word.
         ("unpack_13_bits_one_by_one", "integer_arithmetic", "shift"),
         # Entries of a table that each thread compares with its own value: in a loop, and in copies of its rounds.
@@ -451,6 +453,25 @@ def test_a_remainder_of_128_bits_is_made_digit_by_digit() -> None:
     kept = float(launch.executed @ np.where(divided.instructions, divided.keep, 1.0))
     assert divided.bits == 128 and kept == pytest.approx(fixed.total_executed, rel=0.1)
     assert not divided.instructions[launch.global_loads].any()
+
+
+def test_remainders_of_what_remainders_left_are_taken_less_often() -> None:
+    """Two sums of bytes, each reduced after every byte; a digit and an index are reduced once."""
+    flawed, came = study("adler32_remainder_per_byte")
+    keep = chained_remainders(work(flawed))
+    assert keep is not None and sorted(set(keep.tolist())) == [0.125, 1.0]
+    said = explain(flawed).findings[0]
+    assert said.cause == "integer_arithmetic" and 0.5 * came["deferred"] < said.saves < came["deferred"]
+    remainder = (
+        "IMAD.WIDE.U32 R6, R4, -0x7ff87f8f, RZ ;",
+        "SHF.R.U32.HI R7, RZ, 0xf, R7 ;",
+        "IMAD R4, R7, -0xfff1, R4 ;",
+    )
+    load, store = "LDG.E R4, desc[UR4][R2.64] ;", "STG.E desc[UR4][R2.64], R4 ;"
+    assert chained_remainders(made(load, *remainder, store, "EXIT ;")) is None
+    again = made(load, *remainder, "IADD3 R4, R4, R9, RZ ;", *remainder, store, "EXIT ;")
+    told = chained_remainders(again)
+    assert told is not None and told.tolist()[1:4] == [0.125] * 3
 
 
 def test_the_same_value_beyond_ways_that_no_thread_took_is_computed_once() -> None:
