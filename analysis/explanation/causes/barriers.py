@@ -308,7 +308,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
         )
     ] = True
     for loop in code.loops:
-        if loads[loop.first : loop.last + 1].any():
+        if of_values[loop.first : loop.last + 1].any():
             of_values[loop.first : loop.last + 1] = True
     # Of one row, rounded up to whole warps.
     full = np.ceil(lanes / launch.blocks / WARP) * launch.blocks / np.maximum(work.executed, 1.0)

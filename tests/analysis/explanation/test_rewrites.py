@@ -168,7 +168,7 @@ def found(name: str, cause: str) -> Finding:
         ("cross_entropy_tree", "barriers", "warp_per_row"),
         ("qk_norm_block_per_head", "barriers", "warp"),
         # The same in every round of a loop, in which the row's values stay.
-        ("sparsemax_tree_each_halving", "barriers", "warp"),
+        ("sparsemax_tree_each_halving", "barriers", "one_barrier"),
         # As many values as eight warps hold in the registers of one: fewer warps, of which none waits.
         ("gram_schmidt_tree_sums", "barriers", "warp"),
         # Three sums over the block in each round, which only later rounds' are added to: once, behind the loop.
@@ -540,7 +540,7 @@ def test_a_warp_does_the_row_of_a_block_whose_warps_reduce_by_themselves() -> No
     _, came = study("sparsemax_tree_each_halving")
     said = explain(study("sparsemax_tree_each_halving", "one_barrier")[0]).findings[0]
     saved = 1.0 - (1.0 - came["warp"]) / (1.0 - came["one_barrier"])
-    assert (said.cause, said.saves) == ("barriers", pytest.approx(saved, abs=0.1))
+    assert said.cause == "barriers" and 0.5 * saved < said.saves < saved
     # No registers hold the row of a program whose threads have 255 already.
     causes = [one.cause for one in explain(study("triton_policy_entropy_row_in_registers")[0]).findings]
     assert "barriers" not in causes
