@@ -256,7 +256,7 @@ def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
     """Share of the places that so many neighbouring blocks along an axis go to with an access which differ; 1 where
     nobody knows.
     """
-    if form.kind == UNKNOWN:
+    if form.kind == UNKNOWN and not _believed(work, checked_forms(work)[form.index]):
         return 1.0
     places = computed_places(work, axis, np.arange(several), {})(form.address)[:, 0].reshape(several, -1)
     return len(np.unique(places)) / sum(len(np.unique(one)) for one in places)

@@ -33,6 +33,7 @@ from gemmprof.analysis.explanation.causes.shared import (
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
+    UNKNOWN,
     checked_forms,
     random_passes,
 )
@@ -46,7 +47,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     evaluations,
     neighbours_alike,
 )
-from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.demands.footprint import arrays, distinct_along
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
@@ -1052,6 +1053,15 @@ def test_one_program_computes_the_tiles_of_several_that_load_alike(
     came = study(name)[1] | {"": 0.0}
     assert told(side) == pytest.approx(1.0 - (1.0 - came[larger]) / (1.0 - came[side]), abs=0.11)
     assert told(larger) < still
+
+
+def test_blocks_share_an_operand_whose_places_numbers_confirm() -> None:
+    """Tiles of two matrices, of one of which bits that nobody knows stand beside the rest of an address."""
+    product = work(study("triton_matmul_one_stage")[0])
+    loads = [one.form for at, one in checked_forms(product).items() if product.global_loads[at]]
+    assert {one.kind for one in loads} > {UNKNOWN}
+    shared = {tuple(distinct_along(product, one, axis, 4) for axis in (0, 1)) for one in loads}
+    assert shared == {(0.25, 1.0), (1.0, 0.25)}
 
 
 def test_a_row_that_registers_of_more_warps_keep_is_not_read_again() -> None:
