@@ -114,6 +114,18 @@ def test_no_label_of_a_figure_covers_its_neighbour(index: Path, browser: Any) ->
     assert len(browser.find_all("section[id^='over-size'] figure svg")) == len(load_recorded_run().ladders)
 
 
+def test_every_size_is_in_sight_on_a_desk(index: Path, browser: Any) -> None:
+    """Names of rectangles break behind a ×, so that fourteen sizes stand side by side."""
+    browser.open(index)
+    browser.viewport(1440, 900)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    wide = browser.script(
+        "return [...document.querySelectorAll('.scroll[aria-label=\"Speed at every size\"]')]"
+        ".map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert wide and max(wide) <= 1
+
+
 @pytest.mark.parametrize(
     ("report", "pages"),
     [("flaws_precision", "*.html"), ("programs/decode", "index.html")],
