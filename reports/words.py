@@ -17,7 +17,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base import amounts
 from gemmprof.base.amounts import counted, fit, nanoseconds, quantity
 from gemmprof.base.printable import visible
-from gemmprof.model import CodePlace, Evidence, Explanation, Finding
+from gemmprof.model import NOTABLE, CodePlace, Evidence, Explanation, Finding
 
 
 def saved(finding: Finding) -> str:
@@ -134,7 +134,9 @@ def _end(explanation: Explanation) -> str:
             f"alone: {article(most.resource)} {100 * most.share:.0f} %."
         )
     if explanation.time:
-        parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)
+        most, *others = explanation.time
+        told = (most, *(one for one in others if one.share >= NOTABLE))
+        parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in told)
         return f"No finding. What would need most of its time alone: {parts}."
     said = DEBUG_BUILD in explanation.levers or NOT_PROFILED in explanation.trust
     return "" if said else "Too little was collected to say what limits it."

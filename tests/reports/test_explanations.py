@@ -181,3 +181,10 @@ def test_the_floor_of_a_kernel_on_dram_is_its_bytes_over_what_the_card_does() ->
     h200 = 4.8e12  # bytes a second, by its data sheet
     practice, _ = practice_of(profile.device.compute_capability)
     assert made.floor_ns == pytest.approx(1e9 * moved / (h200 * practice.ceilings["dram"]), rel=0.1)
+
+
+def test_what_needs_next_to_none_of_the_time_is_not_said(recorded: ReadRecorded) -> None:
+    """One block of a few threads: it waits, and two units that are busy for 2 and 3 % of the time tell nothing."""
+    tiny = next(one for one in recorded("flaws_occupancy", source=True) if "tiny_grid" in one.name)
+    text = " ".join(screen([Explained(explain(tiny))]).split())
+    assert text.endswith("What would need most of its time alone: exposed latency 85 %.")
