@@ -327,7 +327,13 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
         told = each.prediction.saves
         # What saves half as much is another loss, however little is left of the second.
         if told >= SAME * one.prediction.saves and _of_the_model(one) and _of_the_model(each):
-            then = (at_once((each, one), predictor).saves - told) / (1.0 - told)
+            # Once it is done in one of the ways that save nearly as much, for nobody knows which is written.
+            ways = [way for way in each.variants if way[1].saves >= NEARLY * told]
+            then = min(
+                (at_once((replace(each, variants=(way,)), one), predictor).saves - way[1].saves)
+                / (1.0 - way[1].saves)
+                for way in ways
+            )
             if then < least:
                 least, cause = then, each.candidate.cause
     return cause

@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.demands.distinct import same_along
 from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.engine import explain_work
 
 STUDIES = DATA / "variants" / "h200"
 
@@ -181,3 +182,9 @@ def test_blocks_that_load_and_compute_alike_are_one() -> None:
     (candidate,) = redundant_loads(codes)
     (one,) = (one for one in candidate.variants if one.name == "4 blocks along y in one")
     assert TimeModel(codes).saves(one.fix) == pytest.approx(saved["all_tokens"], abs=0.05)
+
+
+def test_a_way_of_a_loss_is_no_second_loss() -> None:
+    """Four pixels a thread: one of two ways to load less, which save alike, and what wider accesses take as well."""
+    found, _ = study("bilateral_two_exponentials", "one_exponential", DATA / "variants" / "h100")
+    assert [loss[0].cause for loss in explain_work(found).losses] == ["redundant_loads"]
