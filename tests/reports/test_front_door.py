@@ -329,7 +329,7 @@ def roofline(asked: Asked) -> Answer:
     kernels = asked.json("roofline", str(asked.path))["kernels"]
     count = Counter(one["family"] for one in kernels)
     labels = {family.id: family.label for family in asked.session.families}
-    return Answer([Row(id_, labels[id_], count[id_]) for id_ in count], "launch")
+    return Answer([Row(id_, labels[id_], count[id_]) for id_ in count], "time")
 
 
 DOORS: dict[str, Callable[..., Answer]] = {
