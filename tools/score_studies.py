@@ -690,7 +690,7 @@ def section() -> list[str]:
         "",
         *halves(first[BLIND], today[BLIND]),
         "",
-        f"What is told today of the other halves of {' and '.join(f'`{folder.name}`' for folder in HALVED)} (below) is "
+        f"What is told today of the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below) is "
         "what the next kernel may expect.",
         "",
         *taken_by_others(today),
