@@ -252,9 +252,8 @@ def _corrects(line: Sass) -> bool:
 # --- Remainders by numbers of the code, of what remainders were taken of before ---------------------------------------
 
 FOLDED = 4.0  # instructions that fold the upper bits of a wide product by the divisor's form: shifts and sums
-PUT_OFF = (
-    1.0 / 8.0
-)  # share of the remainders that stays where several values are added up before one is taken
+# Share of the remainders that stays where several values are added up before one is taken.
+PUT_OFF = 1.0 / 8.0
 LONGEST, WIDE = 24, 8  # instructions of one at most, and from which on it is of 64 bits
 _LINEAR = frozenset({"IMAD", "IADD3", "VIADD", "LEA", "MOV"})
 
