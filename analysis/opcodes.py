@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from gemmprof.base.foreign_files import facts
+from gemmprof.gpu.arch import WARP
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class MatrixProduct:
     source: str  # type of the operands, ``bf16``
     # of all its threads, a multiply-add being two; those that sparse operands skip count, as ncu does
     operations: float
+    registers: int  # of a thread, that hold the result
     by_warpgroup: bool  # four warps do it together, and each has a quarter of it
     sparse: bool  # one operand has two zeros of four
 
@@ -120,10 +122,17 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     sums = (
         "" if kind in "IB" else f"_dst_{'fp16' if 'F16' in modifiers else 'fp64' if kind == 'D' else 'fp32'}"
     )
+    width = 0.5 if "F16" in modifiers else 2.0 if kind == "D" else 1.0
+    registers = round(width * operations / (2.0 * k * WARP))
     name = f"{kind.lower()}{'g' if by_warpgroup else ''}mma"
     sparsity = "on" if sparse else "off"
     return MatrixProduct(
-        f"op_{name}_src_{source}{sums}_sparsity_{sparsity}", source, operations, by_warpgroup, sparse
+        f"op_{name}_src_{source}{sums}_sparsity_{sparsity}",
+        source,
+        operations,
+        registers,
+        by_warpgroup,
+        sparse,
     )
 
 

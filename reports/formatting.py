@@ -82,6 +82,6 @@ def change_text(change: Change) -> str:
     if change.verdict == "same":
         return "same"
     if 0.5 < change.ratio < 2:
-        return f"{amounts.signed(100 * (change.ratio - 1))} %"
+        return amounts.signed_percent(100 * (change.ratio - 1))
     sign, factor = ("×", change.ratio) if change.ratio >= 2 else ("÷", 1 / change.ratio)
     return f"{sign} {amounts.significant(factor)}"

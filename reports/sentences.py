@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.base import amounts
+from gemmprof.base.amounts import signed_percent
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
@@ -22,20 +22,15 @@ def named(kernel: Compared) -> str:
     return kernel.match.title if family is None else f"#{family} {kernel.match.title}"
 
 
-def percent(value: float) -> str:
-    """A change: ``+2.0 %``."""
-    return f"{amounts.signed(100 * value)} %"
-
-
 def shift(kernel: Compared) -> str:
     """The change: ``+2.0 %``; '' without times."""
-    return "" if kernel.judgement is None else percent(kernel.judgement.change)
+    return "" if kernel.judgement is None else signed_percent(100 * kernel.judgement.change)
 
 
 def interval(kernel: Compared) -> str:
     """Between what it lies: ``+1.4 % to +2.6 %``."""
     found = kernel.judgement
-    return "" if found is None else f"{percent(found.low)} to {percent(found.high)}"
+    return "" if found is None else f"{signed_percent(100 * found.low)} to {signed_percent(100 * found.high)}"
 
 
 def change(kernel: Compared) -> str:
@@ -50,7 +45,7 @@ def times(kernel: Compared) -> str:
 
 def cycles(kernel: Compared) -> str:
     """The change of the elapsed cycles, '' if unknown."""
-    return "" if kernel.cycles is None else percent(kernel.cycles)
+    return "" if kernel.cycles is None else signed_percent(100 * kernel.cycles)
 
 
 def seconds(kernel: Compared, side: str) -> str:

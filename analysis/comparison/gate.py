@@ -23,7 +23,7 @@ from gemmprof.analysis.inputs.named_figures import QUANTITIES
 from gemmprof.analysis.inputs.names import owner_of_name
 from gemmprof.analysis.sections.rules import KNOWN as RULES
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.base.amounts import signed
+from gemmprof.base.amounts import signed_percent
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.regex import Regex, regex
@@ -326,7 +326,7 @@ def _answer(part: language.Comparison | language.HasFinding | language.Match, ke
         # From nothing to something it is beyond every limit.
         beyond = math.copysign(math.inf, change) if change else 0.0
         change = 100 * (right.middle / left.middle - 1) if left.middle else beyond
-        words += f" ({signed(change, 2)} %)" if left.middle else ""
+        words += f" ({signed_percent(change, 2)})" if left.middle else ""
     distance, largest = abs(right.middle - left.middle), max(abs(left.middle), abs(right.middle))
     # Known of the middle launch only, and it may differ from launch to launch.
     one_launch = name in after.measures.values and name not in EXACT and DIRECT.get(name) not in after.metrics
@@ -352,7 +352,8 @@ def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float,
         return _Answer(None if kernel.record.key[0] == "build" else True, NO_TIME)
     change = 100 * judgement.change
     direction = "slower" if change > 0 else "faster"
-    words = f"{abs(change):.1f} % {direction}, {signed(100 * judgement.low)} % to {signed(100 * judgement.high)} %"
+    between = f"{signed_percent(100 * judgement.low)} to {signed_percent(100 * judgement.high)}"
+    words = f"{abs(change):.1f} % {direction}, {between}"
     limit = part.value if part.unit in ("", "%") else part.value / (1e7 * judgement.before)
     # The limit itself is tested, at both ends of the interval that is shown: an estimate beyond it may be chance.
     ends = [compare(100 * end, limit) for end in (judgement.low, judgement.high)]

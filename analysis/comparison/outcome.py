@@ -25,7 +25,7 @@ from gemmprof.analysis.comparison.reasons import (
 from gemmprof.analysis.comparison.records import Change, KernelRecord, Measures, batches, changes_between
 from gemmprof.analysis.comparison.sides import Side, disassembled, of_launches
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.base.amounts import brief, signed
+from gemmprof.base.amounts import brief, signed_percent
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
 from gemmprof.model import FamilyKey, Timing
@@ -66,7 +66,7 @@ class Compared:
     def __repr__(self) -> str:
         change = self.slower_percent
         return brief(
-            self, self.match.title, self.verdict, "" if change is None else f"time {signed(change)} %"
+            self, self.match.title, self.verdict, "" if change is None else f"time {signed_percent(change)}"
         )
 
     @property
@@ -339,8 +339,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         elif cycles is not None and abs(cycles) < margin and clock is not None and abs(clock) > margin / 2:
             verdict = "same"
             notes.append(
-                f"same code, same counters, same cycles ({signed(100 * cycles)} %): the time moved with the SM clock "
-                f"({signed(100 * clock)} %)"
+                f"same code, same counters, same cycles ({signed_percent(100 * cycles)}): the time moved with the SM "
+                f"clock ({signed_percent(100 * clock)})"
             )
         else:
             verdict = "unclear"
@@ -355,8 +355,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         if clock is not None and abs(clock) > margin / 2 and not confirmed:
             verdict = "unclear"
             notes.append(
-                f"the time moved with the SM clock ({signed(100 * clock)} %), the cycles did not "
-                f"({signed(100 * cycles)} %)"
+                f"the time moved with the SM clock ({signed_percent(100 * clock)}), the cycles did not "
+                f"({signed_percent(100 * cycles)})"
             )
     if verdict in ("slower", "faster") and not one.reasons:
         # Nothing is known that differs.

@@ -17,7 +17,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import Code, KernelRecord, Range, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import one_launch
-from gemmprof.base.amounts import signed
+from gemmprof.base.amounts import signed_percent
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
 
@@ -147,7 +147,7 @@ def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     ordered = sorted(found, key=lambda counter: m.counts(counter.metric) != "instructions")
     words = [
         f"{m.readable(counter.metric)} "
-        + (f"{signed(100 * counter.change)} %" if counter.before else f"0 → {counter.after:,.0f}")
+        + (signed_percent(100 * counter.change) if counter.before else f"0 → {counter.after:,.0f}")
         for counter in ordered
     ]
     if words:
@@ -172,7 +172,7 @@ def _clocks(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
             continue
         left, right = (median(side) for side in sides)
         if abs(right / left - 1) > CLOCK_WITHIN:
-            yield f"{title} {left / 1e6:,.0f} → {right / 1e6:,.0f} MHz ({signed(100 * (right / left - 1))} %)"
+            yield f"{title} {left / 1e6:,.0f} → {right / 1e6:,.0f} MHz ({signed_percent(100 * (right / left - 1))})"
         for word, side in zip(("before", "after"), sides, strict=True):
             if (max(side) - min(side)) / median(side) > DRIFT_WITHIN:
                 yield f"{title} moved between {min(side) / 1e6:,.0f} and {max(side) / 1e6:,.0f} MHz {word}"
@@ -291,7 +291,7 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
     found = score(was, now, change) if change < 0 else None
     came = f", {found.words}" if found else ""
     following = f"; next: {_title(now[0].cause)} {_per_cent(now[0].saves)}" if now and change < 0 else ""
-    return f"{', '.join(parts[:2])}: {signed(100 * change)} % measured{came}{following}"
+    return f"{', '.join(parts[:2])}: {signed_percent(100 * change)} measured{came}{following}"
 
 
 def _title(cause: str) -> str:

@@ -61,6 +61,11 @@ def signed(value: float, digits: int = 1) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
+def signed_percent(value: float, digits: int = 1) -> str:
+    """A change in per cent: ``+2.0 %``, ``−2.0 %``."""
+    return f"{signed(value, digits)} %"
+
+
 def scaled(value: Any, unit: str, digits: int = 3) -> str:
     """A value with an SI prefix before its unit: ``scaled(2.54e13, "FLOP/s")`` is ``25.4 TFLOP/s``."""
     amount = _number(value)

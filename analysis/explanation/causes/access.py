@@ -139,6 +139,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     )
 
 
+@once
 def _wasteful(work: Work) -> Mask:
     """Loads and stores that touch more sectors than their bytes fill, look-ups excluded."""
     none = np.zeros(len(work.instructions), dtype=bool)
@@ -798,6 +799,7 @@ def _narrow(work: Work) -> Mask:
     return narrow & ~_overlapping(work, narrow)
 
 
+@once
 def _fragments(work: Work) -> Mask:
     """What tensor cores read as it is: instructions tell which lane has which part, and how wide it is."""
     return np.array(

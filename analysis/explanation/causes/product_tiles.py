@@ -38,15 +38,14 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.opcodes import matrix_product
 from gemmprof.gpu.arch import WARP
 
 WGMMA_ROWS = 64.0  # rows of a wgmma, 16 for each warp of its group
-SUMS_OF_A_THREAD = 4  # registers of an mma.sync's result
 MOST_SUMS = 128  # of a thread: half of the registers that it can have
 COMPUTING = ("fp32", "fp16", "special", "conversion", "tensor")
 OPERAND_BYTES = 2.0  # of an element of an operand
 _NUMBER = re.compile(r"^(RZ|[-+]?(INF|\d.*))$")
-_COLUMNS = re.compile(r"\.64x(\d+)x")  # of a wgmma
 TILE_WARPS = 8  # of a block with a large tile
 OVERHANG = 8  # tiles along an axis, of which the last may be empty in part
 SAMPLED = 32  # blocks along an axis, and rounds, that are asked whether a mask lets anything of them pass
@@ -65,8 +64,10 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
         known = [forms[at].form for at in np.flatnonzero(_loads(work)).tolist() if at in forms]
         alike = {one.index: one for one in known if distinct_along(work, one, axis, min(2, blocks)) == 0.5}
+        if not alike:
+            continue
         tile = _tile(work, float(macs.sum()), alike) if macs.any() else _one_row(work, alike)
-        if not alike or not tile:
+        if tile is None:
             continue
         rows, filled, own = tile
         wanted = rows // filled if filled < rows else int(MMA_ROWS) * work.warps_of_block // rows
@@ -106,11 +107,43 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     from shared memory stay. Up to `TILE_WARPS` a block has as many more warps as results, beyond that each thread more.
     """
     code, sums = work.code, _registers_of_sums(work)
-    forms = checked_forms(work) if sums else {}
-    loads = np.flatnonzero(_loads(work)).tolist() if forms else []
     wider = 1 << max(0, (TILE_WARPS // work.warps_of_block).bit_length() - 1)
-    most = min(wider * MOST_SUMS / max(1, sums), work.profile.launch.blocks / work.sms) if loads else 0.0
-    grid = work.profile.launch.grid
+    if not sums:
+        return
+    best = _merged(work, min(wider * MOST_SUMS / sums, work.profile.launch.blocks / work.sms))
+    if best is None:
+        return
+    way, own = best
+    several, loads = prod(way), list(own)
+    larger = min(several, wider)
+    each = [np.where(same_along(work, axis), 1.0 / one, 1.0) for axis, one in enumerate(way) if one > 1]
+    keep = np.maximum(larger / several, np.prod(each, axis=0))
+    keep[loads] = list(own.values())
+    keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
+    # Of more rows and columns a thread each fragment serves more products.
+    keep[work.where(lambda line: line.opcode in ("LDSM", "LDS"))] = (larger / several) ** 0.5
+    for at in np.flatnonzero((work.executed > 0) & work.where(lambda line: line.opcode == "STS")).tolist():
+        data = code.producers(at, code.sass[at].operands[-1])
+        made = reached(data, lambda one: () if one in own else code.sources(one))
+        keep[at] = max((own[one] for one in made if one in own), default=keep[at])
+    along = " and ".join(f"{one} along {axis}" for one, axis in zip(way, AXES, strict=True) if one > 1)
+    yield Variant(
+        f"tiles of {several} programs in one",
+        _joined(work, flows, keep, several, larger=larger),
+        change=(
+            f"Let a program (block) compute the tiles of {along} (larger BLOCK_M, BLOCK_N): they load "
+            f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their sums."
+        ),
+        plain=True,
+    )
+
+
+def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]] | None:
+    """How many blocks along each axis (powers of two, at most so many in all) make one that asks for fewest sectors,
+    and the share of each load's places that differ then; None where blocks share none.
+    """
+    forms, grid = checked_forms(work), work.profile.launch.grid
+    loads = np.flatnonzero(_loads(work)).tolist()
     powers = product(*([1 << one for one in range(size.bit_length())] for size in grid))
     # The last tile along an axis may be empty in part.
     even = (
@@ -125,39 +158,16 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     asked = work.global_sectors[loads]
     way = min(ways, key=lambda one: (float(asked @ parts[one]), prod(one)), default=None)
     if way is None or float(asked @ parts[way]) >= float(asked.sum()):
-        return
-    several, own = prod(way), dict(zip(loads, parts[way].tolist(), strict=True))
-    larger = min(several, wider)
-    each = [np.where(same_along(work, axis), 1.0 / one, 1.0) for axis, one in enumerate(way) if one > 1]
-    keep = np.maximum(larger / several, np.prod(each, axis=0))
-    keep[loads] = parts[way]
-    keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
-    # Of more rows and columns a thread each fragment serves more products.
-    keep[work.where(lambda line: line.opcode in ("LDSM", "LDS"))] = (larger / several) ** 0.5
-    for at in np.flatnonzero((work.executed > 0) & work.where(lambda line: line.opcode == "STS")).tolist():
-        data = code.producers(at, code.sass[at].operands[-1])
-        made = reached(data, lambda one: () if one in own else code.sources(one))
-        keep[at] = max((own[one] for one in made if one in own), default=keep[at])
-    along = " and ".join(f"{one} along {axis}" for one, axis in zip(way, AXES, strict=True) if one > 1)
-    yield Variant(
-        f"tiles of {several} programs in one",
-        _joined(work, flows, keep, several, larger=larger),
-        change=(
-            f"Let a program (block) compute the tiles of {along} (larger BLOCK_M, BLOCK_N): they load "
-            f"{100 * (1.0 - float(parts[way].mean())):.0f} % alike, and registers have room for their sums."
-        ),
-        plain=True,
-    )
+        return None
+    return way, dict(zip(loads, parts[way].tolist(), strict=True))
 
 
 def _registers_of_sums(work: Work) -> int:
     """Registers of a thread that hold the sums of its products on tensor cores."""
-    found = dict[str, int]()
-    for at in np.flatnonzero(work.executed * tensor_macs(work)).tolist():
-        line = work.sass[at]
-        columns = _COLUMNS.search(line.full)
-        found[line.operands[0]] = int(columns[1]) // 2 if columns else SUMS_OF_A_THREAD
-    return sum(found.values())
+    lines = (work.sass[at] for at in np.flatnonzero(work.executed > 0).tolist())
+    return sum(
+        {line.operands[0]: one.registers for line in lines if (one := matrix_product(line.full))}.values()
+    )
 
 
 def _loads(work: Work) -> Mask:

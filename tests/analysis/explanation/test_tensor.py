@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.causes.waits import memory_latency
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.opcodes import matrix_product
 from gemmprof.analysis.reading.report import ReportReader, read_report
 from gemmprof.gpu import arch
 from gemmprof.model import Finding, KernelProfile
@@ -243,3 +244,20 @@ class TestTiles:
     @pytest.mark.parametrize("name", ["sgemm_double_buffered", "hgemm_async_copy"])
     def test_tiles_fetched_ahead_are_not_told(self, name: str) -> None:
         assert not any("next tile" in one.change for one in memory_latency(work(stage(name))))
+
+
+@pytest.mark.parametrize(
+    "opcode, registers",
+    [
+        ("HMMA.16816.F32.BF16", 4),
+        ("HMMA.16816.F16", 2),
+        ("IMMA.8816.S8.S8", 2),
+        ("DMMA.16816", 8),
+        ("HGMMA.64x256x16.F32.BF16", 128),
+        ("HGMMA.64x256x16.F16", 64),
+    ],
+)
+def test_registers_of_a_result(opcode: str, registers: int) -> None:
+    """As fragments of the PTX ISA are dealt out to threads: of a warp, or of the four of a group."""
+    product = matrix_product(opcode)
+    assert product is not None and product.registers == registers
