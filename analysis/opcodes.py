@@ -79,6 +79,7 @@ class MatrixProduct:
     # of all its threads, a multiply-add being two; those that sparse operands skip count, as ncu does
     operations: float
     registers: int  # of a thread, that hold the result
+    factors: tuple[int, int]  # and those that hold each factor, where it lies in registers
     by_warpgroup: bool  # four warps do it together, and each has a quarter of it
     sparse: bool  # one operand has two zeros of four
 
@@ -94,6 +95,7 @@ _MATRIX_TYPES = {
     **{"BF16": "bf16", "TF32": "tf32", "S8": "int8", "U8": "int8", "S4": "int4", "U4": "int4"},
     **{"E4M3": "fp8", "E5M2": "fp8", "E3M2": "fp6", "E2M3": "fp6", "E2M1": "fp4"},
 }
+_BITS = {"fp64": 64, "tf32": 32, "bf16": 16, "fp16": 16, "int4": 4, "fp4": 4, "int1": 1}  # else 8
 _MATRIX_DEFAULTS = {"H": "fp16", "D": "fp64", "B": "int1", "I": "int8", "Q": "fp8", "O": "fp4"}
 
 
@@ -116,7 +118,10 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     source = types[0] if types else _MATRIX_DEFAULTS[kind]
     by_warpgroup, sparse = bool(found["group"]), "SP" in modifiers
     operations = 2.0 * m * n * k / (4.0 if by_warpgroup else 1.0)
+    # Of a warp: a row of the first factor is half as long where half of it is zeros.
+    sides = m / (4.0 if by_warpgroup else 1.0) / (2.0 if sparse else 1.0), float(n)
     if kind == "H" and (m, n, k) == (8, 8, 4):  # each quarter of the warp has a product of its own
+        sides = 4.0 * m, 4.0 * n
         steps = (2.0 if "F16" in modifiers else 4.0) if any("STEP" in word for word in modifiers) else 1.0
         operations *= 4.0 / steps
     sums = (
@@ -124,6 +129,7 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     )
     width = 0.5 if "F16" in modifiers else 2.0 if kind == "D" else 1.0
     registers = round(width * operations / (2.0 * k * WARP))
+    first, second = (max(1, round(side * k * _BITS.get(source, 8) / (32 * WARP))) for side in sides)
     name = f"{kind.lower()}{'g' if by_warpgroup else ''}mma"
     sparsity = "on" if sparse else "off"
     return MatrixProduct(
@@ -131,6 +137,7 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
         source,
         operations,
         registers,
+        (first, second),
         by_warpgroup,
         sparse,
     )
@@ -311,6 +318,15 @@ def _result_width(known: OpcodeInfo, full: str) -> int:
     return 4 if _QUADS.match(known.opcode) else 1
 
 
+def _source_widths(known: OpcodeInfo, full: str) -> tuple[int, ...]:
+    """Registers that each source takes; further ones as many as the last."""
+    if _QUADS.match(known.opcode) and (product := matrix_product(full)) is not None:
+        return (*product.factors, product.registers, 1)
+    if full.startswith("IMAD.WIDE"):
+        return 1, 1, 2  # what it adds to the product of two words is a pair
+    return (2 if _PAIRS.match(full) and full[0] == "D" else 1,)
+
+
 def _registers(
     known: OpcodeInfo, full: str, operands: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -335,14 +351,10 @@ def _registers(
     writes = [
         name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)
     ]
-    sources = 2 if _PAIRS.match(full) and full[0] == "D" else 1
-    # What IMAD.WIDE adds to the product of two words is a pair.
-    added = count + 2 if full.startswith("IMAD.WIDE") else -1
+    widths = _source_widths(known, full)
     reads = [
         name
-        for place, operand in enumerate(operands[count:], count)
-        for name in _names(
-            operand, 2 if place == added and operand[0] == "R" else 1 if "[" in operand else sources
-        )
+        for place, operand in enumerate(operands[count:])
+        for name in _names(operand, 1 if "[" in operand else widths[min(place, len(widths) - 1)])
     ]
     return tuple(writes), tuple(dict.fromkeys(reads))

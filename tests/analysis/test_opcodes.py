@@ -42,6 +42,23 @@ def test_info(text: str, opcode: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("HMMA.16816.F32 R4, R12, R18, R4 ;", "R12 R13 R14 R15 R18 R19 R4 R5 R6 R7"),
+        ("HMMA.16816.F16 R4, R12, R18, RZ ;", "R12 R13 R14 R15 R18 R19"),
+        ("HMMA.1688.F32.TF32 R4, R12, R18, R4 ;", "R12 R13 R14 R15 R18 R19 R4 R5 R6 R7"),
+        ("IMMA.8816.S8.S8 R4, R12.ROW, R18.COL, R4 ;", "R12 R18 R4 R5"),
+        ("DMMA.884 R4, R12, R18, R4 ;", "R12 R13 R18 R19 R4 R5 R6 R7"),
+        ("IMAD.WIDE R4, R12, 0x4, R18 ;", "R12 R18 R19"),
+        ("FFMA R4, R12, R18, R4 ;", "R12 R18 R4"),
+    ],
+)
+def test_registers_of_a_matrix_product(text: str, reads: str) -> None:
+    """PTX ISA, fragments of mma.sync: a warp's lanes hold each factor and the sums once."""
+    assert opcodes.parse(text).reads == tuple(reads.split())
+
+
+@pytest.mark.parametrize(
     ("opcode", "size"),
     [
         ("LDS", 4),

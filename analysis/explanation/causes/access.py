@@ -514,6 +514,11 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
             "hold the bytes, and the warps wait for it. Let lanes exchange values (__shfl_sync) until each has "
             "8 or 16 bytes of a row, or go through shared memory."
         )
+    if _fragments(work)[worst]:
+        return (
+            f"Load tiles into shared memory, 16 bytes a thread, and fragments from there (ldmatrix): of rows in global "
+            f"memory a fragment's loads touch {each:.0f} sectors where {max(1.0, ideal):.0f} would hold the bytes."
+        )
     along = work.profile.launch.block[0]
     # Of a narrow block a warp has threads of several rows, and touches no more sectors than they lie in.
     by_rows = along < WARP and each <= WARP / along * (along * line.access_bytes / SECTOR + 1.0)

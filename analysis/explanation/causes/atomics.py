@@ -70,6 +70,14 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return
     relaxed = _relaxed(work, fences)
     yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
+    if not found:
+        yield Candidate(
+            cause="global_atomics",
+            variants=(relaxed,),
+            change=relaxed.change,
+            evidence=(of_the_instructions(work, "fences of atomics", work.executed[fences]),),
+            attributed=np.where(fences, work.attributed_total, 0.0),
+        )
 
 
 def _fewer(work: Work) -> Iterator[Candidate]:
@@ -103,7 +111,6 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     if stays <= ALL_RANDOM:
         combined = _combined(work, atomics, retries, stays)
         variants = [Variant("combined in the warp or block first", combined), *copies]
-    in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
     swaps = atomics & work.where(lambda line: ".CAS" in line.text)
     a_table = not hot and 2.0 * float(work.executed[swaps].sum()) > executed
     yield Candidate(
@@ -113,8 +120,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
             "Keep the table that a warp or block fills in shared memory, and write it out once: each compare-and-swap "
             "in global memory waits for L2."
             if a_table
-            else f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
-            "shared memory, then let one thread of the block do the atomic."
+            else _how_to_combine(work, atomics)
         ),
         evidence=(
             of_the_instructions(work, "global atomics", executed),
@@ -123,6 +129,26 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+    )
+
+
+def _how_to_combine(work: Work, atomics: Mask) -> str:
+    kinds = {
+        word for at in np.flatnonzero(atomics) for word in work.sass[at].modifiers if word in ("MIN", "MAX")
+    }
+    sums = bool((atomics & work.where(lambda line: kinds.isdisjoint(line.modifiers))).any())
+    kind = "add" if sums else "_".join(kinds).lower()
+    in_warp = (
+        f"shuffles, __reduce_{kind}_sync" if work.has("warp reductions") and len(kinds) < 2 else "shuffles"
+    )
+    skipped = (
+        ""
+        if sums
+        else " Skip those that a plain load shows to change nothing: values there move one way only."
+    )
+    return (
+        f"Combine before updating global memory: {'sum' if sums else 'reduce'} in the warp ({in_warp}) or in shared "
+        f"memory, then let one thread of the block do the atomic.{skipped}"
     )
 
 

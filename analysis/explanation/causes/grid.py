@@ -10,12 +10,13 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
-from gemmprof.analysis.explanation.demands.distinct import evaluations
+from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
+from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.analysis.sections import timeline
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import Evidence
@@ -215,6 +216,32 @@ def divisible(work: Work) -> bool:
         return False
     waits = work.attributed_total
     return float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9)
+
+
+def handed_round(work: Work) -> bool:
+    """Whether threads work on, round by round, with what others made of the round before: no piece of such a loop ends
+    in what another one could begin with.
+    """
+    code, sass = work.code, work.sass
+    for loop in code.loops:
+        inside = {at for at in range(loop.first, loop.last + 1) if work.executed[at]}
+        carried = {
+            at for at in inside.intersection(code.carried(loop)) if sass[at].instruction_class in MATH_CLASSES
+        }
+
+        def onward(at: int, inside: set[int] = inside) -> set[int]:
+            return inside.intersection(code.readers[at])
+
+        made = reached(carried, onward)
+        shared = {at for at in inside if sass[at].space == "shared"}
+        # Where something else is stored there, too, it may be that alone that others read.
+        stores = {at for at in inside if sass[at].opcode in COPIES or (at in shared and sass[at].is_store)}
+        taken = {at for at in made if sass[at].opcode == "SHFL"}
+        if stores and stores <= made:
+            taken |= shared - stores
+        if not carried.isdisjoint(reached(taken, onward)):
+            return True
+    return False
 
 
 def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:

@@ -23,7 +23,14 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
-from gemmprof.analysis.explanation.causes.grid import ALMOST, cut_finer, divisible, occupancy_of, over_time
+from gemmprof.analysis.explanation.causes.grid import (
+    ALMOST,
+    cut_finer,
+    divisible,
+    handed_round,
+    occupancy_of,
+    over_time,
+)
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     Form,
@@ -637,12 +644,15 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
         # Fewer blocks than would fit.
+        cut = divisible(work)
+        if not cut and handed_round(work):
+            return
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
             f"{resident:.0f} warps, where {now:.0f} would fit. "
         ) + (
             "Cut the work finer."
-            if divisible(work)
+            if cut
             else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)."
         )
         finer = cut_finer(work, Fix(warps=now / resident))

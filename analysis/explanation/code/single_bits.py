@@ -26,6 +26,8 @@ from gemmprof.analysis.opcodes import Sass
 BYTE = 8
 """Bits that a table of 256 entries, or a shift of the word, works out at once."""
 _LOGIC = frozenset({"LOP3", "SHF", "LEA", "IADD3", "VIADD", "SEL", "PRMT", "MOV", "ISETP"})
+_SUMS = frozenset({"IADD3", "VIADD", "IMAD"})
+_MOVES = frozenset({"SHF", "MOV", "PRMT", "SEL"})
 _INPUTS = (0xF0, 0xCC, 0xAA)  # what a table of LOP3 is for each of its inputs alone
 WORD, SIGN, WORD_BYTES = 0xFFFFFFFF, 0x80000000, 4
 _NUMBER = re.compile(r"-?0x[0-9a-f]+")
@@ -55,7 +57,9 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     made = reached(single, onward)
     used = {use for at in made for use in code.readers[at] if ran[use]} - made
     # Neither what a branch tests nor an address is a word that bits are put together in.
-    if any(work.sass[use].is_branch or work.sass[use].is_load for use in used):
+    if any(work.sass[use].is_branch or work.sass[use].is_load for use in used) or _added_up(
+        code, made, single
+    ):
         return None
     bits = float(work.executed[begins].sum())
     together = share(bits, float(work.executed[list(used)].sum()))
@@ -70,6 +74,19 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     keep = keep_of(work)
     keep[list(made | serving(work, made))] = 1.0 / BYTE
     return keep, bits / BYTE, together
+
+
+def _added_up(code: Program, made: set[int], single: set[int]) -> bool:
+    """Whether whole words that bits went into are added to one another: a carry runs through all of their bits, and all
+    of them are worked out at once already.
+    """
+    moved = {at for at in made if code.sass[at].opcode in _MOVES}
+    narrow = single | reached(single, lambda at: moved.intersection(code.readers[at]))
+    wide = made - narrow
+    sums = (at for at in wide if code.sass[at].opcode in _SUMS)
+    return any(
+        sum(not wide.isdisjoint(code.producers(at, name)) for name in code.sass[at].reads) > 1 for at in sums
+    )
 
 
 def _goes_on(code: Program, at: int, use: int) -> bool:

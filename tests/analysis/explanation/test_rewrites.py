@@ -376,6 +376,10 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("tabulated_forces_whole_table_in_shared", "wide", "low_occupancy"),
         # Its 48 registers are alive at once.
         ("stencil_27_point", "marching", "low_occupancy"),
+        # Its bits are worked out a word at a time: a carry runs through them.
+        ("edit_distance_row_in_local", "bits", "integer_arithmetic"),
+        # Each state takes its neighbours' of the step before: steps cut into pieces have no ends to join.
+        ("ctc_alpha_through_global", "shared", "low_occupancy"),
         # Tables in shared memory: a nibble of the data chooses the word.
         ("ghash_bit_by_bit", "nibbles", "shared_memory_bandwidth"),
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
@@ -697,13 +701,16 @@ def test_atomics_of_tritons_default_order_are_told_the_relaxed_one() -> None:
         ("triton_square_sum_small_programs", 0.002),
     ):
         assert saved(name, "global_atomics")["relaxed order"] == pytest.approx(came, abs=0.2)
+    # Nor need anything else be wrong with them.
+    parts = explain(study("triton_projection_144_tiles", "parts")[0]).findings[0]
+    assert parts.cause == "global_atomics" and [one.name for one in parts.variants] == ["relaxed order"]
     # A fence of the program's own publishes what others read.
     assert "relaxed order" not in saved("components_atomic_min", "global_atomics")
 
 
-def saved(name: str, cause: str) -> dict[str, float]:
-    """What the model says of each way to be rid of a study's flaw."""
-    launch = work(study(name)[0])
+def saved(name: str, cause: str, side: str = "") -> dict[str, float]:
+    """What the model says of each way to be rid of a study's flaw, or of a cause on its fixed side."""
+    launch = work(study(name, side)[0])
     model = TimeModel(launch)
     return {
         one.name: model.saves(one.fix)
@@ -1348,7 +1355,10 @@ def test_lanes_of_a_fragment_are_not_told_to_share_a_row() -> None:
     """Operands of WMMA straight from memory: which lane has what is the instruction's; shared memory helps."""
     wmma = one_launch(DATA / "flaws_tensor.ncu-rep.xz", lambda one: "wmma_half" in one.name)
     change = next(one.change for one in explain(wmma).findings if one.cause == "uncoalesced_access")
-    assert "through shared memory" in change
+    assert "into shared memory" in change
+    # All of an operand's registers are fragments, not its first alone.
+    ways = saved("router_logits_experts_again_for_each_token", "uncoalesced_access", side="tensor")
+    assert list(ways) == ["neighbouring threads at neighbouring addresses"]
 
 
 def test_results_of_other_programs_are_told_to_a_program() -> None:
