@@ -387,6 +387,12 @@ class Values:
         self._memo[key] = value
         self._log.append(key)
 
+    def _forget(self, mark: int) -> None:
+        """Values that were kept since then."""
+        for key in self._log[mark:]:
+            self._memo.pop(key, None)
+        del self._log[mark:]
+
     def _joined(self, key: tuple[int, str, str], before: tuple[int, ...]) -> Value:
         start, register, when = -1 - key[0], key[1], key[2]
         starts = self.program.block_starts
@@ -409,6 +415,15 @@ class Values:
         mark = len(self._log)
         self._keep(key, symbol_value(pending))
         rounds = [self._in_block(at, starts[at], register, when) for at in back]
+        if any(pending in symbol.pending for one in rounds for symbol in one.symbols):
+            # A round that leaves what it finds, where that is what was there before the loop, never changes it.
+            self._forget(mark)
+            self._keep(key, first)
+            if all(self._in_block(at, starts[at], register, when).key == first.key for at in back):
+                return first
+            self._forget(mark)
+            self._keep(key, symbol_value(pending))
+            rounds = [self._in_block(at, starts[at], register, when) for at in back]
         found = self._of_rounds(start, register, pending, first, rounds)
         # What was computed with the place holder is computed again, or holds what it stands for now.
         for other in self._log[mark:]:

@@ -38,6 +38,7 @@ from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
+STRETCH = 4 * MOST_ROUNDS  # the same of one that stands alone
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 NEAR = 0.1  # how far the sectors of some warps may lie from what all warps were counted to touch
 SMALL = 64  # up to which a parameter may be a small number, of bits, channels or elements between
@@ -319,20 +320,29 @@ class _Touched(NamedTuple):
     same: tuple[int, ...]  # of one thread: which of the places that are followed are one
 
 
+def _walked(work: Work, forms: list[Form]) -> list[tuple[tuple[int, int], ...]]:
+    """The loops around each of these accesses that move it, and the rounds in which it is followed."""
+    loops = [[one for one in work.code.loops_around[form.index] if one.first in form.loops] for form in forms]
+    # Passes over the same places, unrolled more or less, are followed as far as one another.
+    wanted = [
+        [(one.first, round(min(rounds(work, one), MOST_ROUNDS if around[1:] else STRETCH))) for one in around]
+        for around in loops
+    ]
+    needed = [prod(often for _, often in mine) for mine in wanted]
+    most = _each(needed, MOST_PLACES // work.profile.launch.threads_per_block)
+    walked: list[tuple[tuple[int, int], ...]] = []
+    for around in wanted:
+        # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
+        mine: list[tuple[int, int]] = []
+        for first, often in around:
+            mine.append((first, max(1, min(often, most // prod(before for _, before in mine)))))
+        walked.append(tuple(mine))
+    return walked
+
+
 def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple[int, int], ...]]]:
     """What these accesses touch, and the rounds of the loops around each in which they were followed."""
-    code, launch = work.code, work.profile.launch
-    walked: list[tuple[tuple[int, int], ...]] = []
-    for form in forms:
-        mine: list[tuple[int, int]] = []
-        followed = 1
-        for loop in code.loops_around[form.index]:
-            if loop.first in form.loops:
-                # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
-                most = max(1, MOST_PLACES // (followed * launch.threads_per_block * len(forms)))
-                mine.append((loop.first, int(min(MOST_ROUNDS, most, round(rounds(work, loop))))))
-                followed *= mine[-1][1]
-        walked.append(tuple(mine))
+    code, launch, walked = work.code, work.profile.launch, _walked(work, forms)
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
     known = _lengths(work)
@@ -341,6 +351,15 @@ def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple
     if key not in code.kept:
         code.kept[key] = _touched(values_of(work), forms, launch.grid, walked, known)
     return cast(_Touched, code.kept[key]), walked
+
+
+def _each(wanted: list[int], places: int) -> int:
+    """How many of so many places each may have, where none has more than it wants."""
+    for before, most in enumerate(sorted(wanted)):
+        if most * (len(wanted) - before) > places:
+            return places // (len(wanted) - before)
+        places -= most
+    return max(wanted)
 
 
 def _array(work: Work, forms: list[Form], own: bool = False) -> Reuse:

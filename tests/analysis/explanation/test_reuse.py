@@ -125,6 +125,23 @@ def test_a_row_goes_from_a_thread_to_lanes_along_it() -> None:
     assert warp.fix.warps > 1.0
 
 
+def test_passes_that_are_unrolled_otherwise_walk_over_the_same_row() -> None:
+    """150 classes: all at once, then thirty and ten a round."""
+    classes, saved = study("entropy_map_three_sweeps_of_classes", of=DATA / "blind14" / "h100")
+    (row,) = arrays(classes)
+    assert (row.asked, row.thread) == (450.0, 150.0)
+    (candidate,) = redundant_loads(classes)
+    assert TimeModel(classes).saves(candidate.fix) == pytest.approx(saved["online"], abs=0.05)
+
+
+def test_a_thread_s_number_that_a_round_finds_anew_is_none_that_it_changes() -> None:
+    """What a block sums up in each of five rounds is stored by few lanes, for which the number is read again."""
+    filters, _ = study("row_filters_tried_one_after_the_other", of=DATA / "blind14" / "h100")
+    loads = [one for one in checked_forms(filters).values() if filters.sass[one.form.index].is_load]
+    assert {one.verdict for one in loads} <= {"agrees", "exact"}
+    assert all(one.asked >= 5 * one.thread for one in arrays(filters))  # once for each prediction
+
+
 @pytest.mark.filterwarnings("error")
 def test_many_rows_of_unknown_length_are_still_places() -> None:
     """Offsets that were passed one by one, each times a thread's number, are more than 64 bits hold far apart."""
