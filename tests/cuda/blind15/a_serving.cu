@@ -165,8 +165,8 @@ __device__ __forceinline__ void delta_rule(const DeltaRule &d) {
     for (int first = 0; first < d.tokens; first += CHUNK) {
         __syncthreads();
         for (int i = threadIdx.x; i < CHUNK * WIDTH; i += THREADS) {
-            keys[0][i] = d.k[(head + first) * WIDTH + i];
-            queries[0][i] = d.q[(head + first) * WIDTH + i];
+            keys[i / WIDTH][i % WIDTH] = d.k[(head + first) * WIDTH + i];
+            queries[i / WIDTH][i % WIDTH] = d.q[(head + first) * WIDTH + i];
         }
         __syncthreads();
 #pragma unroll 1
