@@ -1,4 +1,4 @@
-// Compression, permutations over a prime field, error-correcting and entropy codes. Each kernel has one weakness and two ways out.
+// Compression, permutations over a prime field, error-correcting codes. Each kernel has one weakness and two ways out.
 #include <algorithm>
 #include <numeric>
 
@@ -266,110 +266,6 @@ Study reed_solomon("syndromes_by_logarithms_in_shared", "communications", 1 << 1
         b.tolerance = 0.0;
         const int grid = multiprocessors() * 7;
         return {{"flawed", launch(syndromes, grid, 256, 0, w, out)}, {"products", launch(syndromes_products, grid, 256, 0, w, out)}, {"packed", launch(syndromes_packed, grid, 256, 0, w, out)}};
-    });
-
-// --- entropy coding: streams of 32 interleaved states (rANS) that share one table of frequencies ---
-
-constexpr int SCALE_BITS = 12, SLOTS = 1 << SCALE_BITS, DEPTH = 512;  // DEPTH letters of each state
-
-struct Streams {
-    const unsigned *first;  // states of each stream's 32 lanes
-    const int *begin;  // of each stream's words
-    const unsigned short *words;
-    const unsigned *slots;  // letter, frequency - 1 and distance from the letter's first slot of each of the SLOTS
-    const unsigned char *letters;  // of each slot
-    const unsigned *ranges;  // frequency and first slot of each letter
-    int count;
-};
-
-// `look` gives letter, frequency and the place within the letter's range for a slot.
-template <typename Look>
-__device__ __forceinline__ void decode(const Streams &s, int stream, unsigned char *out, Look look) {
-    const int lane = threadIdx.x % 32;
-    const unsigned before = (1u << lane) - 1;
-    unsigned state = s.first[stream * 32 + lane];
-    const unsigned short *words = s.words + s.begin[stream];
-    unsigned char *own = out + static_cast<size_t>(stream) * DEPTH * 32 + lane;
-    for (int i = 0; i < DEPTH; i++) {
-        unsigned letter, frequency, place;
-        look(state & (SLOTS - 1), letter, frequency, place);
-        own[i * 32] = static_cast<unsigned char>(letter);
-        state = frequency * (state >> SCALE_BITS) + place;
-        const bool low = state < 1u << 16;
-        const unsigned all = __ballot_sync(~0u, low);
-        if (low) state = state << 16 | words[__popc(all & before)];
-        words += __popc(all);
-    }
-}
-
-// Blocks of THREADS with a table of 16 KiB each.
-template <int THREADS>
-__global__ void __launch_bounds__(THREADS) decode_slots(Streams s, unsigned char *__restrict__ out) {
-    __shared__ __align__(16) unsigned slots[SLOTS];
-    for (int i = threadIdx.x; i < SLOTS / 4; i += THREADS) reinterpret_cast<uint4 *>(slots)[i] = reinterpret_cast<const uint4 *>(s.slots)[i];
-    __syncthreads();
-    const int stream = (blockIdx.x * THREADS + threadIdx.x) / 32;
-    if (stream >= s.count) return;
-    decode(s, stream, out, [&](unsigned slot, unsigned &letter, unsigned &frequency, unsigned &place) {
-        const unsigned entry = slots[slot];
-        letter = entry & 255, frequency = (entry >> 8 & (SLOTS - 1)) + 1, place = entry >> 20;
-    });
-}
-// The letter of each slot, and the range of each letter: 5 KiB.
-__global__ void __launch_bounds__(32) decode_letters(Streams s, unsigned char *__restrict__ out) {
-    __shared__ __align__(16) unsigned char letters[SLOTS];
-    __shared__ unsigned ranges[256];
-    for (int i = threadIdx.x; i < SLOTS / 16; i += 32) reinterpret_cast<uint4 *>(letters)[i] = reinterpret_cast<const uint4 *>(s.letters)[i];
-    for (int i = threadIdx.x; i < 256; i += 32) ranges[i] = s.ranges[i];
-    __syncthreads();
-    decode(s, blockIdx.x, out, [&](unsigned slot, unsigned &letter, unsigned &frequency, unsigned &place) {
-        letter = letters[slot];
-        const unsigned range = ranges[letter];
-        frequency = range & 0xffff, place = slot - (range >> 16);
-    });
-}
-
-Study entropy_coder("entropy_streams_a_warp_with_16_kib_each", "compression", 6144, "100663296 letters decoded from 6144 streams of 32 interleaved states with 12-bit frequencies",
-    "a block is one warp, and has the whole table of 16 KiB in shared memory for itself",
-    {{"eight_warps", "eight streams a block share the table", {"low_occupancy"}}, {"letters", "letters of slots and ranges of letters: 5 KiB instead of 16", {"low_occupancy"}}},
-    [](Buffers &b, long n) -> Sides {
-        // Frequencies as a text's: falling with the rank, none of them 0.
-        unsigned frequency[256], start[257] = {};
-        int left = SLOTS - 256;
-        for (int l = 0; l < 256; l++) {
-            const int more = l == 255 ? left : left / 14;
-            frequency[l] = 1 + more, left -= more;
-        }
-        for (int l = 0; l < 256; l++) start[l + 1] = start[l] + frequency[l];
-        std::vector<unsigned> slots(SLOTS), ranges(256), first(n * 32);
-        std::vector<unsigned char> letters(SLOTS);
-        for (int l = 0; l < 256; l++) {
-            ranges[l] = frequency[l] | start[l] << 16;
-            for (unsigned s = start[l]; s < start[l + 1]; s++) letters[s] = static_cast<unsigned char>(l), slots[s] = l | (frequency[l] - 1) << 8 | (s - start[l]) << 20;
-        }
-        std::vector<int> begin;
-        std::vector<unsigned short> words, backwards;
-        for (long stream = 0; stream < n; stream++) {
-            begin.push_back(static_cast<int>(words.size()));
-            unsigned states[32];
-            std::fill_n(states, 32, 1u << 16);
-            backwards.clear();
-            for (int i = DEPTH - 1; i >= 0; i--)
-                for (int lane = 31; lane >= 0; lane--) {
-                    const unsigned letter = letters[hash(static_cast<unsigned>((stream * DEPTH + i) * 32 + lane)) % SLOTS], f = frequency[letter];
-                    unsigned &state = states[lane];
-                    if (state >= f << 20) backwards.push_back(static_cast<unsigned short>(state)), state >>= 16;
-                    state = (state / f << SCALE_BITS) + state % f + start[letter];
-                }
-            words.insert(words.end(), backwards.rbegin(), backwards.rend());
-            std::copy_n(states, 32, &first[stream * 32]);
-        }
-        std::vector<unsigned> pairs(words.size() / 2 + 1);
-        std::copy_n(reinterpret_cast<const unsigned char *>(words.data()), words.size() * 2, reinterpret_cast<unsigned char *>(pairs.data()));
-        const Streams s{b.copy(first), b.copy(begin), reinterpret_cast<const unsigned short *>(b.copy(pairs)), b.copy(slots), b.copy(letters), b.copy(ranges), static_cast<int>(n)};
-        unsigned char *out = b.output<unsigned char>(n * DEPTH * 32);
-        b.tolerance = 0.0;
-        return {{"flawed", launch(decode_slots<32>, n, 32, 0, s, out)}, {"eight_warps", launch(decode_slots<256>, blocks(n, 8), 256, 0, s, out)}, {"letters", launch(decode_letters, n, 32, 0, s, out)}};
     });
 
 }  // namespace

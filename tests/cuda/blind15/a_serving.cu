@@ -406,6 +406,71 @@ Study perplexity("perplexity_a_block_for_each_of_48_rows", "models", 48, "surpri
             {"wide", launch(surprise_wide, rows, 1024, 0, reinterpret_cast<const float4 *>(logits), next, out, vocabulary)}};
     });
 
+// --- calibration before weights and activations are quantised: how often which magnitude occurs in each layer ---
+
+constexpr int BINS = 2048;
+
+struct Calibration {
+    const float *values;  // `each` of a layer in a row
+    unsigned *out;  // BINS a layer
+    int each;
+    float scale;  // bins by magnitude
+};
+
+__device__ __forceinline__ int bin_of(float value, float scale) { return min(static_cast<int>(fabsf(value) * scale), BINS - 1); }
+
+// Eight warps share COPIES histograms.
+template <int COPIES>
+__global__ void __launch_bounds__(256) magnitudes(Calibration c) {
+    extern __shared__ unsigned counts[];
+    for (int i = threadIdx.x; i < COPIES * BINS; i += 256) counts[i] = 0;
+    __syncthreads();
+    unsigned *own = counts + threadIdx.x / 32 % COPIES * BINS;
+    const int each = c.each / gridDim.x;
+    const float *values = c.values + static_cast<size_t>(blockIdx.y) * c.each + static_cast<size_t>(blockIdx.x) * each;
+    for (int i = threadIdx.x; i < each; i += 256) atomicAdd(&own[bin_of(values[i], c.scale)], 1u);
+    __syncthreads();
+    for (int bin = threadIdx.x; bin < BINS; bin += 256) {
+        unsigned sum = 0;
+        for (int copy = 0; copy < COPIES; copy++) sum += counts[copy * BINS + bin];
+        if (sum) atomicAdd(&c.out[blockIdx.y * BINS + bin], sum);
+    }
+}
+// A histogram for each warp, two bins of 16 bits a word: no warp sees 65536 values.
+__global__ void __launch_bounds__(256) magnitudes_short(Calibration c) {
+    extern __shared__ unsigned counts[];
+    for (int i = threadIdx.x; i < 8 * BINS / 2; i += 256) counts[i] = 0;
+    __syncthreads();
+    unsigned *own = counts + threadIdx.x / 32 * (BINS / 2);
+    const int each = c.each / gridDim.x;
+    const float *values = c.values + static_cast<size_t>(blockIdx.y) * c.each + static_cast<size_t>(blockIdx.x) * each;
+    for (int i = threadIdx.x; i < each; i += 256) {
+        const int bin = bin_of(values[i], c.scale);
+        atomicAdd(&own[bin / 2], 1u << 16 * (bin % 2));
+    }
+    __syncthreads();
+    for (int word = threadIdx.x; word < BINS / 2; word += 256) {
+        unsigned even = 0, odd = 0;
+        for (int copy = 0; copy < 8; copy++) even += counts[copy * (BINS / 2) + word] & 0xffff, odd += counts[copy * (BINS / 2) + word] >> 16;
+        if (even) atomicAdd(&c.out[blockIdx.y * BINS + 2 * word], even);
+        if (odd) atomicAdd(&c.out[blockIdx.y * BINS + 2 * word + 1], odd);
+    }
+}
+
+Study calibration("calibration_histograms_eight_copies_a_block", "models", 24, "histograms of magnitudes, 2048 bins for each of 24 layers of 4194304 activations",
+    "each of a block's eight warps has a histogram of its own: 64 KiB of shared memory a block, so that three blocks fit",
+    {{"two_copies", "two histograms a block, which four warps share", {"low_occupancy"}}, {"short", "counters of 16 bits", {"low_occupancy"}}},
+    [](Buffers &b, long n) -> Sides {
+        const int each = 1 << 22, parts = 32;
+        Calibration c{};
+        c.each = each;
+        c.values = b.random<float>(n * each, -1.02, 1.01), c.scale = BINS;
+        c.out = b.output<unsigned>(n * BINS, true);
+        b.tolerance = 0.0;
+        const dim3 grid(parts, static_cast<unsigned>(n));
+        return {{"flawed", launch(magnitudes<8>, grid, 256, 8 * BINS * 4, c)}, {"two_copies", launch(magnitudes<2>, grid, 256, 2 * BINS * 4, c)}, {"short", launch(magnitudes_short, grid, 256, 8 * BINS * 2, c)}};
+    });
+
 // --- token shift: three mixtures of each token with the one before it, with weights of each channel ---
 
 constexpr int CHANNELS = 2048;
