@@ -1,4 +1,4 @@
-// Finance: resampled histories, netting, streams of order books, local volatility. Each kernel has one weakness and two ways out.
+// Finance: resampled histories, netting, streams of order books, local volatility, credit. Each kernel has one weakness and two ways out.
 #include <algorithm>
 #include <cmath>
 
@@ -286,6 +286,72 @@ Study local_volatilities("local_volatility_strike_bisected_each_step", "finance"
         const LocalVolatility v{b.copy(strikes), b.copy(table), std::sqrt(1.f / STEPS), 1.02f, static_cast<int>(n), 77};
         float *out = b.output<float>(n);
         return {{"flawed", launch(local_volatility, blocks(n, 256), 256, 0, v, out)}, {"shared", launch(local_volatility_shared, blocks(n, 256), 256, 0, v, out)}, {"followed", launch(local_volatility_followed, blocks(n, 256), 256, 0, v, out)}};
+    });
+
+// --- credit default swaps: the spread at which premiums are worth the protection, from hazards between five dates ---
+
+constexpr int PILLARS = 5;
+
+struct Swaps {
+    const float *hazard;  // PILLARS rows, contracts side by side
+    const float *rate;
+    const int *quarters;
+    float *spread;
+    int count;
+};
+
+__device__ __forceinline__ int pillar_of(int quarter) { return (quarter >= 4) + (quarter >= 12) + (quarter >= 20) + (quarter >= 28); }
+
+struct Exponential {
+    static __device__ __forceinline__ double of(double x) { return exp(x); }
+    static __device__ __forceinline__ float of(float x) { return __expf(x); }
+};
+
+template <typename Real>
+__global__ void __launch_bounds__(128) credit_spreads(Swaps s) {
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= s.count) return;
+    const Real quarter = Real(0.25), rate = s.rate[i];
+    const int quarters = s.quarters[i];
+    Real hazards = 0, alive = 1, premium = 0, protection = 0;
+    for (int q = 0; q < quarters; q++) {
+        hazards += Real(s.hazard[static_cast<size_t>(pillar_of(q)) * s.count + i]) * quarter;
+        const Real time = quarter * (q + 1), still = Exponential::of(-hazards), paid = Exponential::of(-rate * time), middle = Exponential::of(-rate * (time - quarter * Real(0.5)));
+        premium += quarter * paid * still;
+        protection += middle * (alive - still);
+        alive = still;
+    }
+    s.spread[i] = static_cast<float>(Real(0.6) * protection / premium);
+}
+// Still in double, but discount and survival are carried from quarter to quarter: an exponential where the hazard changes.
+__global__ void __launch_bounds__(128) credit_spreads_carried(Swaps s) {
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= s.count) return;
+    const int quarters = s.quarters[i];
+    const double half = exp(-0.125 * s.rate[i]), discount = half * half;
+    double alive = 1, paid = 1, premium = 0, protection = 0;
+    for (int q = 0, pillar = 0; q < quarters; pillar++) {
+        const double kept = exp(-0.25 * s.hazard[static_cast<size_t>(pillar) * s.count + i]);
+        for (; q < quarters && pillar_of(q) == pillar; q++) {
+            const double still = alive * kept, middle = paid * half;
+            paid *= discount;
+            premium += 0.25 * paid * still;
+            protection += middle * (alive - still);
+            alive = still;
+        }
+    }
+    s.spread[i] = static_cast<float>(0.6 * protection / premium);
+}
+
+Study credit_swaps("credit_spreads_exponentials_in_double", "finance", 1 << 19, "fair spreads of 524288 credit default swaps of 3 to 10 years with quarterly premiums",
+    "three exponentials in double for each quarter",
+    {{"single", "the same in single precision", {"double_precision"}}, {"carried", "discounts and survival carried from quarter to quarter, still in double", {"expensive_math", "double_precision"}}},
+    [](Buffers &b, long n) -> Sides {
+        std::vector<int> quarters(n);
+        const int usual[] = {12, 20, 20, 20, 28, 40};
+        for (long i = 0; i < n; i++) quarters[i] = usual[hash(static_cast<unsigned>(i / 96)) % 6];
+        const Swaps s{b.random<float>(PILLARS * n, 0.002, 0.08), b.random<float>(n, 0.005, 0.05), b.copy(quarters), b.output<float>(n), static_cast<int>(n)};
+        return {{"flawed", launch(credit_spreads<double>, blocks(n, 128), 128, 0, s)}, {"single", launch(credit_spreads<float>, blocks(n, 128), 128, 0, s)}, {"carried", launch(credit_spreads_carried, blocks(n, 128), 128, 0, s)}};
     });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Robotics: sampled controls, alignment of depth pictures, checked motions, attitudes. Each kernel but the last has one weakness and two ways out.
+// Robotics: sampled controls, alignment of depth pictures, checked motions, joints, attitudes. Each kernel but the last has one weakness and two ways out.
 #include <algorithm>
 #include <cmath>
 
@@ -267,6 +267,61 @@ Study motions("motions_checked_step_by_step_by_a_thread", "robotics", 1 << 20, "
         int *out = b.output<int>(n);
         b.tolerance = 0.0;
         return {{"flawed", launch(check_motions, blocks(n, 128), 128, 0, m, out)}, {"lanes", launch(check_motions_lanes, blocks(n, 16), 128, 0, m, out)}, {"ordered", launch(check_motions_ordered, blocks(n, 128), 128, 0, m, out)}};
+    });
+
+// --- joints of many simulated robots: torques that lead each joint to where it should be, with friction and limits ---
+
+constexpr int JOINTS = 28;
+
+struct Gains {
+    float stiffness[JOINTS], damping[JOINTS], friction[JOINTS], slip[JOINTS], most[JOINTS];
+};
+struct Joints {
+    const float *wanted, *angle, *velocity;  // JOINTS of a robot in a row
+    float *torque;
+    int count;  // of all robots' joints
+};
+
+__device__ __forceinline__ float torque(float wanted, float angle, float velocity, float stiffness, float damping, float friction, float slip, float most) {
+    const float rub = friction * __fdividef(velocity, slip + fabsf(velocity));
+    return fminf(fmaxf(stiffness * (wanted - angle) - damping * velocity - rub, -most), most);
+}
+
+__global__ void __launch_bounds__(256) torques(Joints j, const __grid_constant__ Gains g) {
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i >= j.count) return;
+    const int joint = i % JOINTS;
+    j.torque[i] = torque(j.wanted[i], j.angle[i], j.velocity[i], g.stiffness[joint], g.damping[joint], g.friction[joint], g.slip[joint], g.most[joint]);
+}
+__global__ void __launch_bounds__(256) torques_shared(Joints j, const __grid_constant__ Gains g) {
+    __shared__ Gains own;
+    if (threadIdx.x < JOINTS) {
+        const int joint = threadIdx.x;
+        own.stiffness[joint] = g.stiffness[joint], own.damping[joint] = g.damping[joint], own.friction[joint] = g.friction[joint], own.slip[joint] = g.slip[joint], own.most[joint] = g.most[joint];
+    }
+    __syncthreads();
+    for (int k = 0; k < 4; k++) {
+        const int i = blockIdx.x * 1024 + k * 256 + threadIdx.x, joint = i % JOINTS;
+        if (i < j.count) j.torque[i] = torque(j.wanted[i], j.angle[i], j.velocity[i], own.stiffness[joint], own.damping[joint], own.friction[joint], own.slip[joint], own.most[joint]);
+    }
+}
+// Blocks of eight robots at a time: a thread always has the same joint, whose gains stay in registers.
+__global__ void __launch_bounds__(8 * JOINTS) torques_same_joint(Joints j, const __grid_constant__ Gains g) {
+    const int joint = threadIdx.x % JOINTS;
+    const float stiffness = g.stiffness[joint], damping = g.damping[joint], friction = g.friction[joint], slip = g.slip[joint], most = g.most[joint];
+#pragma unroll 4
+    for (int i = blockIdx.x * 8 * JOINTS + threadIdx.x; i < j.count; i += gridDim.x * 8 * JOINTS) j.torque[i] = torque(j.wanted[i], j.angle[i], j.velocity[i], stiffness, damping, friction, slip, most);
+}
+
+Study joint_torques("joint_gains_looked_up_in_constants", "robotics", 1 << 18, "torques of 28 joints of each of 262144 simulated robots, from gains, friction and limits of each joint",
+    "the gains are a parameter of the kernel, indexed by a joint that is another for each lane",
+    {{"shared", "gains in shared memory, four joints a thread", {"constant_divergence"}}, {"same_joint", "a thread keeps to one joint, its gains in registers", {"constant_divergence"}}},
+    [](Buffers &b, long n) -> Sides {
+        Gains g;
+        for (int i = 0; i < JOINTS; i++) g.stiffness[i] = 20.f + 5.f * (i % 9), g.damping[i] = 0.5f + 0.1f * (i % 5), g.friction[i] = 0.2f + 0.05f * (i % 4), g.slip[i] = 0.01f * (1 + i % 3), g.most[i] = 8.f + 2.f * (i % 6);
+        const long all = n * JOINTS;
+        const Joints j{b.random<float>(all, -1, 1), b.random<float>(all, -1, 1), b.random<float>(all, -4, 4), b.output<float>(all), static_cast<int>(all)};
+        return {{"flawed", launch(torques, blocks(all, 256), 256, 0, j, g)}, {"shared", launch(torques_shared, blocks(all, 1024), 256, 0, j, g)}, {"same_joint", launch(torques_same_joint, multiprocessors() * 8, 8 * JOINTS, 0, j, g)}};
     });
 
 // --- attitudes of many bodies turned by their angular velocities ---
