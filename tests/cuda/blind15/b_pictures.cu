@@ -221,7 +221,7 @@ __constant__ float4 directions[DIRECTIONS];  // x, y: where to look, z: how far 
 
 // Interleaved gradient noise: which of the directions a pixel starts with.
 __device__ __forceinline__ int first_direction(int x, int y) {
-    const float f = 0.06711056f * static_cast<float>(x) + 0.00583715f * static_cast<float>(y), g = 52.9829189f * (f - floorf(f));
+    const float f = fmaf(0.06711056f, static_cast<float>(x), 0.00583715f * static_cast<float>(y)), g = __fmul_rn(52.9829189f, f - floorf(f));
     return static_cast<int>((g - floorf(g)) * DIRECTIONS) % DIRECTIONS;
 }
 template <typename Table>
@@ -233,7 +233,7 @@ __device__ __forceinline__ float shut_in(const float *__restrict__ depths, int x
     for (int k = 0; k < TAKEN; ++k) {
         const float4 d = table((first + k * 5) % DIRECTIONS);
         const int sx = min(max(x + __float2int_rn(d.x * scale), 0), width - 1), sy = min(max(y + __float2int_rn(d.y * scale), 0), height - 1);
-        const float nearer = depth - d.z * radius - depths[sy * width + sx], range = fminf(1.f, radius / fmaxf(fabsf(nearer), 1e-3f));
+        const float nearer = fmaf(-d.z, radius, depth) - depths[sy * width + sx], range = fminf(1.f, radius / fmaxf(fabsf(nearer), 1e-3f));
         sum += nearer > 0.02f ? d.w * range : 0.f;
         weights += d.w;
     }
