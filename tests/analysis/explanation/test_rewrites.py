@@ -80,6 +80,7 @@ SETS = (
     DATA / "blind13" / "h100",
     DATA / "blind2" / "h100",  # more of this set than its other card
     DATA / "blind14" / "h100",
+    DATA / "blind15" / "h100",
 )
 
 
