@@ -34,7 +34,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
 from recording import compress  # noqa: E402
 
-SETS = ("variants", *(f"blind{number}" for number in range(2, 12)), "triton", "blind12", "blind13", "blind14", "blind15")
+SETS = (
+    "variants",
+    *(f"blind{number}" for number in range(2, 12)),
+    "triton",
+    *(f"blind{number}" for number in range(12, 16)),
+)
 """In the order in which they were written; the last is the one judged at first sight (tools/score_studies.py)."""
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
