@@ -22,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Program, reached
-from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along
+from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
@@ -57,11 +57,12 @@ def retries_of(work: Work, atomics: Mask) -> Mask:
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
-    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where no slice
-    of L2 is busier than the others, threads meet within a warp at most: of each request as many stay as it touches
-    different words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up
-    once a block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and
-    lanes do not meet, whoever owns a target adds up in registers and stores once, in as many fewer warps. Fences that
+    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Of computed
+    places one stays for each word that a block goes to, in all of its threads' rounds. Where no slice of L2 is
+    busier than the others, threads meet within a warp at most: of each request as many stay as it touches different
+    words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up once a
+    block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and lanes
+    do not meet, whoever owns a target adds up in registers and stores once, in as many fewer warps. Fences that
     order atomics whose value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
     """
     found, fences = tuple(_fewer(work)), _ordering(work)
@@ -104,8 +105,13 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
     retries = retries_of(work, atomics)
     copies = () if hot else tuple(_copied(work, atomics, retries))
+    if stays > ALL_RANDOM and not copies and (owned := tuple(_owned(work, atomics))):
+        yield from owned
+        return
+    # Of computed places it is known how many a block goes to, in all rounds of its threads.
+    met = met_in_block(work, atomics)
+    stays = min(stays, met)
     if stays > ALL_RANDOM and not copies:
-        yield from _owned(work, atomics)
         return
     variants = [*copies]
     if stays <= ALL_RANDOM:
@@ -125,6 +131,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         evidence=(
             of_the_instructions(work, "global atomics", executed),
             derived("threads per atomic", threads, "thread"),
+            *((derived("updates of a block at each word", 1.0 / met),) if met == stays else ()),
             *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
         attributed=np.where(atomics, work.threads, 0.0)

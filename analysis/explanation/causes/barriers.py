@@ -383,8 +383,9 @@ def _warp_for_block(work: Work) -> Variant | None:
     values = work.shared_bytes / 4.0 / WARP
     if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
+    resident = _resident(work, int(values))
     state = [at for at in map(int, np.flatnonzero(stores)) if _made_of(code, at, loads)]
-    if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
+    if resident is None or float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
         return None
     warps = work.warps_of_block
     keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
@@ -396,7 +397,7 @@ def _warp_for_block(work: Work) -> Variant | None:
             keep=keep,
             reasons={**overlap, flow.BARRIER: 0.0, "membar": 0.0},
             resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
-            warps=_resident(work, int(values)) or 1.0,
+            warps=resident,
         ),
         change=(
             f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "

@@ -154,6 +154,21 @@ def own_places(work: Work) -> dict[object, Own]:
     return found
 
 
+def met_in_block(work: Work, rows: Mask) -> float:
+    """Share of the places that a block's threads go to with these accesses, those of each array together, which differ;
+    what nobody knows counts as different.
+    """
+    groups: dict[object, list[Form]] = {}
+    for at, one in checked_forms(work).items():
+        if rows[at] and _believed(work, one):
+            groups.setdefault((one.form.parameters or one.form.base, one.form.width), []).append(one.form)
+    whole = again = float(work.threads[rows].sum())
+    for forms in groups.values():
+        gone = float(work.threads[[form.index for form in forms]].sum())
+        again -= max(0.0, gone - work.profile.launch.blocks * _array(work, forms, own=True).block)
+    return again / whole if whole else 1.0
+
+
 def _before(work: Work, store: Form, load: Form) -> bool:
     """Whether a store comes before a load: of one loop only that of the same place is known to."""
     loop = work.code.loop_of(load.index)

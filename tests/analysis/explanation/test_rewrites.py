@@ -359,6 +359,19 @@ def test_targets_that_l2_keeps_are_nobodys() -> None:
     assert all(one.fix.warps > 0 for one in detect(launch))
 
 
+def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -> None:
+    """Diagonals: each word of a strip's rows and columns is lowered by many threads, in different rounds of theirs."""
+    said, (_, came) = (
+        found("nearest_windows_two_atomics_a_pair", "global_atomics"),
+        study("nearest_windows_two_atomics_a_pair"),
+    )
+    assert said.saves == pytest.approx(came["in_block"], abs=0.1)
+    numbers = {one.metric: one.value for one in said.evidence}
+    assert numbers["updates of a block at each word"] == pytest.approx(84, abs=1)
+    combined = work(study("nearest_windows_two_atomics_a_pair", "in_block")[0])
+    assert not list(global_atomics(combined))
+
+
 def test_columns_that_a_program_adds_up_are_no_row() -> None:
     """Eight lanes of a warp or more each store the sum of a column of their own: no warp takes all of the block's."""
     found = detect(work(study("triton_channel_moments_of_32_rows")[0]))
@@ -579,6 +592,15 @@ def test_steps_that_are_no_reduction_do_not_halve() -> None:
     assert ways["one barrier a step"] == pytest.approx(came["two_buffers"], abs=0.03)
     assert said.variants[0].name.startswith("a warp in place of a block")
     assert said.saves == pytest.approx(came["warp"], abs=0.2)
+
+
+@pytest.mark.parametrize("registers, ways", [(200, 1), (250, 0)])
+def test_a_warp_takes_a_blocks_values_only_where_its_registers_hold_them(registers: int, ways: int) -> None:
+    """The tree's block has eight values a lane: a thread of 250 registers has no room for them."""
+    launch = study("binomial_tree_two_barriers")[0]
+    full = work(replace(launch, launch=replace(launch.launch, registers_per_thread=registers)))
+    names = [way.name for one in barriers(full) for way in one.variants]
+    assert sum(name.startswith("a warp in place of a block") for name in names) == ways
 
 
 def test_a_divisions_subroutine_goes_with_its_calls() -> None:
