@@ -145,7 +145,8 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
 
 _WIDTHS = {
     **{"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32},
-    **{"F64": 8, "F32X2": 8, "F32X4": 16},  # atomics name the type of what they add
+    # Atomics name the type of what they add.
+    **{"F64": 8, "F32X2": 8, "F32X4": 16, "F16X4": 8, "F16X8": 16, "BF16X4": 8, "BF16X8": 16},
 }
 
 
@@ -174,14 +175,12 @@ _TARGET = re.compile(TARGET)
 _PREDICATE = re.compile(r"U?P(\d|T)")
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _PAIRS = re.compile(
-    r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64|"
-    r"HMMA\.\S*\.F16\b"
+    r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64"
 )
 # Their first operand is a predicate, and their second is a result, too.
 _TWO_RESULTS = ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3")
 _RESULT = re.compile(r"U?R[\dZ]")
 _PREDICATES = tuple(f"P{number}" for number in range(7))
-_QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +208,11 @@ class Sass:
     def instruction_class(self) -> str:
         """Key of `CLASSES`."""
         return info(self.full).instruction_class
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Registers that tell where it accesses memory."""
+        return frozenset(name for operand in self.operands if "[" in operand for name in _names(operand))
 
     @property
     def access_bytes(self) -> int:
@@ -313,17 +317,20 @@ def _result_width(known: OpcodeInfo, full: str) -> int:
     """Registers that the result takes."""
     if known.space or known.opcode in ("S2R", "ULDC"):
         return max(1, bytes_per_thread(full) // 4)
-    if _PAIRS.match(full):
-        return 2
-    return 4 if _QUADS.match(known.opcode) else 1
+    product = matrix_product(full)
+    return product.registers if product is not None else 2 if _PAIRS.match(full) else 1
 
 
 def _source_widths(known: OpcodeInfo, full: str) -> tuple[int, ...]:
     """Registers that each source takes; further ones as many as the last."""
-    if _QUADS.match(known.opcode) and (product := matrix_product(full)) is not None:
-        return (*product.factors, product.registers, 1)
+    if (product := matrix_product(full)) is not None:
+        # What a warp group multiplies with stands in shared memory.
+        second = product.registers if product.by_warpgroup else product.factors[1]
+        return product.factors[0], second, product.registers, 1
     if full.startswith("IMAD.WIDE"):
         return 1, 1, 2  # what it adds to the product of two words is a pair
+    if known.instruction_class == "atomic":
+        return (_result_width(known, full),)  # what is added is as wide as what was there
     return (2 if _PAIRS.match(full) and full[0] == "D" else 1,)
 
 

@@ -76,6 +76,7 @@ def test_registers_of_a_matrix_product(text: str, reads: str) -> None:
         ("REDG.E.ADD.F64.RN.STRONG.GPU", 8),
         ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", 4),
         ("ATOMG.E.ADD.F32x2.FTZ.RN.STRONG.GPU", 8),
+        ("REDG.E.ADD.BF16x8.RN.STRONG.GPU", 16),
     ],
 )
 def test_bytes_per_thread(opcode: str, size: int) -> None:
@@ -94,6 +95,20 @@ def test_members() -> None:
         ("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR23+0x38030], RZ", (), ("UR23",)),
         ("SYNCS.CCTL.IV [UR4]", (), ("UR4",)),
         ("ATOMG.E.CAS.STRONG.GPU PT, R4, [R2.64], R6, R7", ("R4",), ("R2", "R3", "R6", "R7")),
+        ("ATOMS.CAS.64 R4, [R2], R6, R8", ("R4", "R5"), ("R2", "R6", "R7", "R8", "R9")),
+        ("ATOMG.E.ADD.F16x4.RN.STRONG.GPU PT, RZ, [R2.64], R6", (), ("R2", "R3", "R6", "R7")),
+        (
+            "HMMA.16816.F32 R4, R8, R12, RZ",
+            ("R4", "R5", "R6", "R7"),
+            (*["R8", "R9", "R10", "R11", "R12", "R13"],),
+        ),
+        ("IMMA.8816.S8.S8 R4, R8.ROW, R9.COL, R4", ("R4", "R5"), ("R8", "R9", "R4", "R5")),
+        (
+            "HGMMA.64x16x16.F32 R24, R32, gdesc[UR4], R24, gsb0",
+            tuple(f"R{number}" for number in range(24, 32)),
+            ("R32", "R33", "R34", "R35", "UR4", *(f"R{number}" for number in range(24, 32))),
+        ),
+        ("HGMMA.64x8x16.F16 R24, gdesc[UR4], RZ, !UPT", ("R24", "R25"), ("UR4",)),
         ("LOP3.LUT P0, R4, R5, 0x7, RZ, 0xc0, !PT", ("P0", "R4"), ("R5",)),
         ("VOTEU.ANY UP3, !P5", ("UP3",), ("P5",)),
     ],

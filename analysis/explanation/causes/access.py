@@ -39,7 +39,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import address_registers, arrays, computing, rounds
+from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -659,8 +659,7 @@ def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
     scattered, straight = set[int](), set[int]()
     for at, one in checked_forms(work).items():
         own = one.form.kind in (LOOK_UP, UNKNOWN) and not narrow[at]
-        places = {name for operand in work.sass[at].operands for name in address_registers(operand)}
-        found = (source for name in places for source in work.code.producers(at, name))
+        found = (source for name in work.sass[at].places for source in work.code.producers(at, name))
         (scattered if own else straight).update(
             reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
         )

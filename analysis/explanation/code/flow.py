@@ -176,8 +176,8 @@ class Program:
 
     @cached_property
     def in_order(self) -> npt.NDArray[np.bool_]:
-        """Instructions of loops whose rounds cannot change places: each stores what it makes of the last one's result
-        (a filter over time, a scan), or finds its load's place in what the last one loaded (a list).
+        """Instructions of loops whose rounds cannot change places: each leaves behind what it makes of the last one's
+        result (a filter over time, a scan), or finds its load's place in what the last one loaded (a list).
         """
         found = np.zeros(len(self.sass), dtype=bool)
         for loop in self.loops:
@@ -218,7 +218,29 @@ class Program:
         if not any(found):
             return False
         self._spread(found, inside)
-        return any(found[at] and self.sass[at].is_store for at in inside)
+        shared = [at for at in inside if self.sass[at].space == "shared"]
+        if any(found[at] and self.sass[at].is_store for at in shared):
+            for at in shared:
+                found[at] |= self.sass[at].is_load
+            self._spread(found, inside)
+        return any(found[at] and self._leaves_behind(loop, at) for at in inside)
+
+    def _leaves_behind(self, loop: Loop, at: int) -> bool:
+        """Whether what a round stores is a result, or the next one may need it: where each takes memory of its own (a
+        running sum or extreme), threads only exchange what stands at the same place in all of them, as spills do.
+        """
+        line = self.sass[at]
+        walks = (one for one in range(loop.first, loop.last + 1) if self._moves(loop, one, "global"))
+        return line.is_store and (line.space == "global" or self._moves(loop, at) or not any(walks))
+
+    def _moves(self, loop: Loop, at: int, space: str = "") -> bool:
+        """Whether this accesses other memory in each round."""
+        line = self.sass[at]
+        if not line.places or (space and line.space != space):
+            return False
+        places = (one for name in line.places for one in self.producers(at, name) if one in loop)
+        made = reached(places, lambda one: [source for source in self.sources(one) if source in loop])
+        return not made.isdisjoint(self.carried(loop))
 
     def carried(self, loop: Loop) -> tuple[int, ...]:
         """Instructions of a loop that need, round after round, their own result."""

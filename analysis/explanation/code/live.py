@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from gemmprof.analysis.explanation.code.flow import Program, program
 from gemmprof.analysis.opcodes import Sass
-from gemmprof.base.foreign_files import facts
 from gemmprof.model import Instruction
 
 if TYPE_CHECKING:
     from gemmprof.analysis.sections.source_view import SourceView
 
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)\b(\.64)?")
-_SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
-# Registers of a thread for A, B and the accumulators of a warp's product: PTX ISA, fragments of mma by shape.
-_MMA = {
-    (opcode, shape): tuple(map(int, widths)) for opcode, shape, *widths in facts(__file__, "fragments.csv")
-}
-_WARPGROUP = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 STACK_POINTER = 1  # R1, which the calling convention keeps for the whole kernel
 
 
@@ -88,11 +81,6 @@ def _after(program: Program) -> list[list[int]]:
 
 def _masks(line: Sass) -> tuple[int, int]:
     """Registers that an instruction reads, and those that it writes, a bit each."""
-    if line.opcode in _WARPGROUP:
-        return _warpgroup(line)
-    for (opcode, shape), widths in _MMA.items():
-        if line.opcode == opcode and shape in line.modifiers:
-            return _product(line, widths)
     reads = _bits(line.reads)
     for place in _pairs(line):
         reads |= _span(line.operands[place], 2)
@@ -123,30 +111,3 @@ def _bits(names: Iterable[str]) -> int:
 def _span(operand: str, width: int) -> int:
     match = _REGISTER.search(operand)
     return ((1 << width) - 1) << int(match[1]) if match is not None else 0
-
-
-def _product(line: Sass, widths: Sequence[int]) -> tuple[int, int]:
-    a, b, accumulators = widths
-    # F16 accumulators take half the room of F32's.
-    if line.opcode == "HMMA" and "F32" not in line.modifiers:
-        accumulators //= 2
-    if "TF32" in line.modifiers and "1688" in line.modifiers:
-        a, b = 2 * a, 2 * b
-    registers = [operand for operand in line.operands if _REGISTER.match(operand.lstrip("-|!"))]
-    results, *sources = registers or [""]
-    used = 0
-    for operand, width in zip(sources, (a, b, accumulators), strict=False):
-        used |= _span(operand, width)
-    return used, _span(results, accumulators)
-
-
-def _warpgroup(line: Sass) -> tuple[int, int]:
-    """wgmma: the accumulators of 64 × N over 128 threads; A from registers or, like B, from shared memory."""
-    shape = _SHAPE.search(line.full)
-    columns = int(shape[2]) if shape else 0
-    width = columns // 2 if "F32" in line.modifiers or line.opcode != "HGMMA" else columns // 4
-    used = 0
-    for place, operand in enumerate(line.operands):
-        if place and operand.startswith("R") and not operand.startswith("RZ"):
-            used |= _span(operand, 4 if place == 1 else width)
-    return used, _span(line.operands[0], width) if line.operands else 0

@@ -583,10 +583,7 @@ def computing(work: Work) -> Mask:
         at = int(index)
         line = work.sass[at]
         if line.is_store:
-            places = {
-                name for operand in line.operands if "[" in operand for name in address_registers(operand)
-            }
-            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in places]
+            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in line.places]
     while waiting:
         at, name = waiting.pop()
         for source in code.producers(at, name):
@@ -601,13 +598,3 @@ def computing(work: Work) -> Mask:
         often = work.executed
         found[first : last + 1] = 2.0 * float(often[of_values].sum()) > float(often[calls].sum())
     return found
-
-
-def address_registers(operand: str) -> set[str]:
-    """Vector registers in the brackets of an operand, the second half of a pair included."""
-    names = set()
-    for number, wide in re.findall(r"(?<![\w.])R(\d+)(\.64)?", operand):
-        names.add(f"R{number}")
-        if wide:
-            names.add(f"R{int(number) + 1}")
-    return names

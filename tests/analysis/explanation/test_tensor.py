@@ -247,17 +247,29 @@ class TestTiles:
 
 
 @pytest.mark.parametrize(
-    "opcode, registers",
+    "opcode, first, second, result",
     [
-        ("HMMA.16816.F32.BF16", 4),
-        ("HMMA.16816.F16", 2),
-        ("IMMA.8816.S8.S8", 2),
-        ("DMMA.16816", 8),
-        ("HGMMA.64x256x16.F32.BF16", 128),
-        ("HGMMA.64x256x16.F16", 64),
+        ("HMMA.16816.F32.BF16", 4, 2, 4),
+        ("HMMA.16816.F16", 4, 2, 2),
+        ("HMMA.1688.F32.TF32", 4, 2, 4),
+        ("HMMA.884.F32.F32.STEP1", 2, 2, 2),
+        ("HMMA.SP.16832.F32", 4, 4, 4),
+        ("IMMA.8816.S8.S8", 1, 1, 2),
+        ("IMMA.16864.S4.S4", 4, 2, 4),
+        ("QMMA.16832.F32.E4M3.E4M3", 4, 2, 4),
+        ("BMMA.168256", 4, 2, 4),
+        ("DMMA.8x8x4", 2, 2, 4),
+        ("DMMA.16816", 16, 8, 8),
+        ("HGMMA.64x256x16.F32.BF16", 4, None, 128),
+        ("HGMMA.64x256x16.F16", 4, None, 64),
+        ("QGMMA.64x128x32.F16.E4M3.E4M3", 4, None, 32),
     ],
 )
-def test_registers_of_a_result(opcode: str, registers: int) -> None:
-    """As fragments of the PTX ISA are dealt out to threads: of a warp, or of the four of a group."""
+def test_registers_of_a_product(opcode: str, first: int, second: int | None, result: int) -> None:
+    """As fragments of the PTX ISA are dealt out to threads: of a warp, or of the four of a group, whose second factor
+    never stands in registers.
+    """
     product = matrix_product(opcode)
-    assert product is not None and product.registers == registers
+    assert product is not None
+    assert (product.factors[0], product.registers) == (first, result)
+    assert second in (None, product.factors[1])
