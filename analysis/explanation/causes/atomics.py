@@ -277,10 +277,11 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     rows = bool(_dense(work)[atomics].all())
     if not ((rows or _computed(work)[atomics].all()) and flows.atomics and l2 and flows.dram_read):
         return
-    # No more targets than sectors that were fetched for no load, nor than were written back or may be in L2 still.
+    # No more targets than sectors that L2 missed, or fetched, for no load; nor than were written back or may be in it.
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
     of_loads = (1.0 - hit / 100.0) * read if hit is not None and read is not None else 0.0
-    stays = min(max(0.0, flows.dram_read - of_loads), flows.dram_written + l2) / flows.atomics
+    missed = min(flows.dram_read, work.number(metrics.L2_SECTORS_MISSED) or flows.dram_read)
+    stays = min(max(0.0, missed - of_loads), flows.dram_written + l2) / flows.atomics
     first = checked_forms(work).get(int(np.flatnonzero(atomics)[0]))
     several = enumerate(min(one, MOST_BLOCKS) for one in work.profile.launch.grid)
     alike = [
@@ -303,7 +304,15 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     keep = stays * keep_of(work)
     keep[list(made)] = 1.0
     keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
-    launching, most = {"l2_atomics": 0.0, "block_launch": stays}, stays * work.launched_warps / work.sms
+    keep[_ordering(work)] = 0.0
+    # A store of what is whole fetches nothing before it.
+    moved = flows.factors(
+        flows.missed,
+        flows.written + stays * flows.atomics,
+        atomics=0.0,
+        dram_read=min(flows.dram_read, of_loads or flows.dram_read),
+    )
+    most = stays * work.launched_warps / work.sms
     yield Candidate(
         cause="global_atomics",
         variants=(
@@ -314,7 +323,7 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
                     keep=keep,
                     added={},
                     reasons={},
-                    resources={**fix.resources, **launching},
+                    resources={**moved, "l2_atomics": 0.0, "block_launch": stays},
                     warps=min(1.0, most / (work.resident_warps or most)),
                 ),
             ),

@@ -345,6 +345,9 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         even = seen
     if even > imbalance / UNEVEN and warps <= 1.0:
         return
+    if even < imbalance / UNEVEN and dealt.per_sm and _lengths_loaded(work):
+        # Pieces of what the data make long are as many as it takes to fill the SMs until the end.
+        warps = max(warps, _times_the_warps(work, float(dealt.per_sm * work.warps_of_block)))
     # Of SMs that differ little nothing is promised. Warps without work, which leave at once, look like short ones where
     # no instruction was counted.
     of_the_warps, unseen = even > imbalance / UNEVEN, work.program is None

@@ -81,11 +81,13 @@ class Traffic:
         read_lines = reads if read_lines is None else read_lines
         written_lines = writes if written_lines is None else written_lines
         read = min(self.dram_read, missed) if dram_read is None else dram_read
-        # Write-back: what DRAM takes never exceeds what was written.
-        wrote = min(self.dram_written, written) if self.written else self.dram_written
         # A fetch is a request of a line; a write is one, too, and brings its sectors along.
         lines_read, lines_written = self.lines_read, self.lines_written
         atomics = self.atomics if atomics is None else atomics
+        # Write-back: what DRAM takes never exceeds what was written.
+        wrote = (
+            min(self.dram_written, written + atomics) if self.written or self.atomics else self.dram_written
+        )
         copied = self.copied / SECTORS_OF_A_LINE
         into = lines_read + lines_written + self.written + 2.0 * self.atomics + copied
         into_now = lines_read * read_lines + lines_written * written_lines + written + 2.0 * atomics + copied
