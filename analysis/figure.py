@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from gemmprof import metrics
 from gemmprof.model import KernelProfile
 
 Value = TypeVar("Value")
@@ -316,14 +315,5 @@ def total(values: Mapping[Any, int], keys: Iterable[Any] | None = None) -> int:
 
 def with_formulas(profile: KernelProfile) -> KernelProfile:
     """The same launch; what analyses compute of it knows its formula."""
-    fields = {field.name: getattr(profile, field.name) for field in dataclasses.fields(KernelProfile)}
-    launch = profile.launch
-    fields["launch"] = dataclasses.replace(
-        launch,
-        **{
-            name: traced(value, metric)
-            for name, metric in (*metrics.OF_LAUNCH.items(), ("waves_per_sm", metrics.WAVES_PER_SM))
-            if (value := getattr(launch, name)) is not None
-        },
-    )
-    return _TracedProfile(**fields)
+    fields = (field.name for field in dataclasses.fields(KernelProfile))
+    return _TracedProfile(**{name: getattr(profile, name) for name in fields})

@@ -16,7 +16,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports import sentences, words
-from gemmprof.reports.formatting import change_text, nanoseconds, percent, quantity
+from gemmprof.reports.formatting import nanoseconds, percent
 from gemmprof.reports.pages.code_diff import Cost, pairs_of
 from gemmprof.reports.pages.environment import code, filled_text
 from gemmprof.reports.terminal.overview import facts
@@ -154,25 +154,7 @@ def _verdict(compared: Compared) -> str:
     return f"{family}{code(compared.match.title)}: {verdict}"
 
 
-def diff(outcome: Outcome) -> Iterator[str]:
+def diff(outcome: Outcome) -> list[str]:
     """What changed between two reports: the verdict on each kernel, why, and what moved most."""
-    yield QUOTED
-    yield ""
-    yield f"{sentences.tally(outcome)}. A kernel whose code and counters are what they were is never SLOWER."
-    for note in outcome.notes:
-        yield f"- note: {code(note)}"
-    kernels = outcome.kernels
-    for kernel in kernels[:LISTED]:
-        yield ""
-        yield _verdict(kernel)
-        for text in sentences.why(kernel):
-            yield f"- {code(text)}"
-        moved = [one for one in kernel.changes if one.group == "time" or one.verdict in ("better", "worse")]
-        for change in moved[:LISTED]:
-            yield (
-                f"- {change.title}: {quantity(change.before, change.unit)} → {quantity(change.after, change.unit)} "
-                f"({change_text(change)}, {change.verdict})"
-            )
-    if len(kernels) > LISTED:
-        yield ""
-        yield f"and {len(kernels) - LISTED:,} more kernels."
+    given = {"outcome": outcome, "sentences": sentences, "verdict": _verdict, "most": LISTED}
+    return filled_text("diff.md.jinja", quoted=QUOTED, **given).splitlines()

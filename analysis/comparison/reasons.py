@@ -18,6 +18,7 @@ from gemmprof.analysis.comparison.records import Code, KernelRecord, Range, opco
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import one_launch
 from gemmprof.base.amounts import signed_percent
+from gemmprof.model import Finding
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
 
@@ -194,22 +195,7 @@ def _card(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
 # Findings are worked out where they are asked for: that needs the disassembly.
 
 
-__all__ = ["CAUSES", "Prediction", "Score", "causes_of", "findings_at", "score", "what_changed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a finding says its fix would save, as shares of the launch's time, with the interval."""
-
-    cause: str
-    saves: float
-    low: float
-    high: float
-
-    @property
-    def words(self) -> str:
-        """``predicted 21 %, 9 to 29``."""
-        return f"predicted {_per_cent(self.saves)}, {100 * self.low:.0f} to {100 * self.high:.0f}"
+__all__ = ["CAUSES", "Score", "causes_of", "findings_at", "score", "what_changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,23 +203,21 @@ class Score:
     """What came of findings that are gone."""
 
     causes: tuple[str, ...]  # of the findings
-    predicted: Prediction  # of all of them together
+    predicted: Finding  # what all of them together would save
     measured: float  # what was saved, a share of the earlier time
 
     @property
     def inside(self) -> bool:
-        """Whether the measured saving lies in the interval, whose ends are shown in whole per cent."""
-        return self.predicted.low - 0.005 <= self.measured <= self.predicted.high + 0.005
+        """Whether the measured saving lies in the interval."""
+        return self.predicted.came(self.measured) == "as"
 
     @property
     def words(self) -> str:
         """``as predicted``, ``more than predicted`` or ``less than predicted``."""
-        if self.inside:
-            return "as predicted"
-        return f"{'more' if self.measured > self.predicted.high else 'less'} than predicted"
+        return "as predicted" if self.inside else f"{self.predicted.came(self.measured)} than predicted"
 
 
-def score(before: Iterable[Prediction], after: Iterable[Prediction], change: float) -> Score | None:
+def score(before: Iterable[Finding], after: Iterable[Finding], change: float) -> Score | None:
     """The score of the predictions of one kernel's earlier launch; None where all its findings are still there.
 
     Args:
@@ -248,11 +232,11 @@ def score(before: Iterable[Prediction], after: Iterable[Prediction], change: flo
         return 1 - math.prod(1 - share for share in shares)
 
     # Together they save at least what the surest of them does alone: they may be the same time.
-    all_of_them = Prediction(
+    all_of_them = Finding(
         "",
         together(one.saves for one in gone),
-        max(one.low for one in gone),
-        together(one.high for one in gone),
+        max(one.saves_low for one in gone),
+        together(one.saves_high for one in gone),
     )
     return Score(tuple(one.cause for one in gone), all_of_them, -change)
 
@@ -277,7 +261,8 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
         return ""
     names = [{one.cause for one in side} for side in (was, now)]
     parts = [
-        f"{_title(one.cause)} ({one.words}) is gone"
+        f"{_title(one.cause)} (predicted {_per_cent(one.saves)}, {100 * one.saves_low:.0f} to "
+        f"{100 * one.saves_high:.0f}) is gone"
         for one in was
         if one.cause not in names[1] and change < 0
     ]
@@ -304,13 +289,11 @@ def _per_cent(share: float) -> str:
 
 
 @cache
-def findings_at(path: str, index: int) -> tuple[Prediction, ...] | None:
+def findings_at(path: str, index: int) -> tuple[Finding, ...] | None:
     """The findings of a launch of a report, the most to save first; None where nothing can be said of it."""
     profile = one_launch(path, index, source=True, units=True)
     # What explains takes longer to load than a list of baselines or of a history takes altogether.
     from gemmprof.analysis.explanation.engine import explain
 
     found = None if profile is None else explain(profile)
-    if found is None or not (found.limit or found.findings):
-        return None
-    return tuple(Prediction(one.cause, one.saves, one.saves_low, one.saves_high) for one in found.findings)
+    return None if found is None or not (found.limit or found.findings) else found.findings

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -23,9 +23,7 @@ from gemmprof.analysis.opcodes import opcode_of
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.warp_states import ISSUING, WarpStates
 from gemmprof.base.spread import grouped
-
-if TYPE_CHECKING:
-    from gemmprof.model import KernelProfile
+from gemmprof.model import KernelProfile
 
 # --- Quantities -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from gemmprof import metrics as m
-from gemmprof.analysis.comparison.reasons import Prediction, Score, findings_at, score
+from gemmprof.analysis.comparison.reasons import Score, findings_at, score
 from gemmprof.analysis.comparison.sides import middle_launch
 from gemmprof.analysis.history.changes import Origin, Point
 from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
@@ -17,7 +17,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
 from gemmprof.base.spread import grouped
-from gemmprof.model import KernelProfile
+from gemmprof.model import Finding, KernelProfile
 
 # --- Predictions ------------------------------------------------------------------------------------------------------
 # What came of predictions: those kept with a kernel's run are scored where its next run lacks the finding.
@@ -27,14 +27,17 @@ LAST = 40  # so many scored predictions are told of: older ones are of an older 
 NONE = "-"  # what is kept of a launch that was explained and has no finding
 
 
-def written(found: Sequence[Prediction] | None) -> str:
+def written(found: Sequence[Finding] | None) -> str:
     """Predictions as the text that a history keeps; '' where nothing could be said of the launch."""
     if found is None:
         return ""
-    return " ".join(f"{one.cause}:{one.saves:.5f}:{one.low:.5f}:{one.high:.5f}" for one in found) or NONE
+    return (
+        " ".join(f"{one.cause}:{one.saves:.5f}:{one.saves_low:.5f}:{one.saves_high:.5f}" for one in found)
+        or NONE
+    )
 
 
-def read(text: str) -> tuple[Prediction, ...] | None:
+def read(text: str) -> tuple[Finding, ...] | None:
     """The predictions of such a text; None without any, or where it is none."""
     if text in ("", NONE):
         return () if text else None
@@ -47,7 +50,7 @@ def read(text: str) -> tuple[Prediction, ...] | None:
             return None
         if not (cause and 0 <= low <= saves <= high <= 1):
             return None
-        found.append(Prediction(cause, saves, low, high))
+        found.append(Finding(cause, saves, low, high))
     return tuple(found)
 
 

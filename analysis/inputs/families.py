@@ -12,16 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.names import Owner, labels, owner_of
 from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.base.spread import grouped
 from gemmprof.metrics import DURATION
-from gemmprof.model import Source
-
-if TYPE_CHECKING:
-    from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile
+from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile, Source
 
 Place = tuple[str, int]  # a launch: path of its report, position in it
 

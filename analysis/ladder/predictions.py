@@ -32,9 +32,7 @@ class LadderStep:
     @property
     def held(self) -> bool | None:
         """Whether what came out lies in the prediction's interval; None without a prediction."""
-        if self.fixed is None:
-            return None
-        return self.fixed.saves_low <= self.came_out <= self.fixed.saves_high
+        return None if self.fixed is None else self.fixed.came(self.came_out) == "as"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ nothing that a layout could remove (`BankConflicts.excess_of` is 0 then).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -76,12 +75,6 @@ class BankConflicts:
     lines: tuple[SharedAccess, ...] = ()
     wavefronts: int | None = unlisted("Wavefronts of all instructions")
     ideal: int | None = unlisted("Wavefronts that their data needs")
-    # per cent of the runtime by the formula of Nsight Compute's rule SharedMemoryConflicts, of the worse of loads and
-    # stores; None without conflicts or without the rule's inputs. (The rule itself keeps silent below 10 % of the
-    # wavefronts.)
-    estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
-    # the same by the rule UncoalescedSharedAccess, from the instrumented counts
-    estimated_speedup_by_source: float | None = unlisted("The same by the instrumented counts", "%")
     # the half that the report lacks (hardware counters or source counters), None if both are there
     missing: NotCollected | None = None
     # kinds of access of which the report has wavefronts; one that is not among `operations` is 0
@@ -158,16 +151,12 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         by_line.whole(profile, name) if instructions else None
         for name in (metrics.SHARED_WAVEFRONTS_BY_ADDRESS, metrics.SHARED_IDEAL_BY_ADDRESS)
     )
-    cycles = metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES
-    operations = _operations(profile)
     return BankConflicts(
-        operations,
+        _operations(profile),
         instructions,
         lines,
         wavefronts,
         ideal,
-        _estimated_speedup(profile, operations),
-        by_line.excess_estimate(profile, *cycles, wavefronts, ideal),  # by ncu's rule UncoalescedSharedAccess
         missing,
         by_line.kinds_counted(profile, metrics.SHARED_WAVEFRONTS_OF),
         by_address is not None and not any(by_address.values()),
@@ -199,14 +188,6 @@ def _requests(profile: KernelProfile, name: str) -> float | None:
     if name == "load" and requests is not None:
         requests += profile.first_number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0
     return requests
-
-
-def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperation]) -> float | None:
-    """Rule SharedMemoryConflicts: share of conflict wavefronts x L1 throughput (per cent of peak, active cycles)."""
-    throughput = profile.number(metrics.L1_THROUGHPUT)
-    shares = [operation.share or 0.0 for operation in operations if operation.name in ("load", "store")]
-    worst = max(shares, default=0.0)
-    return worst * throughput / 100.0 if throughput is not None and worst else None
 
 
 # Kinds whose instructions are told apart by `SharedAccess.operation`.

@@ -99,19 +99,6 @@ def ranked(
     return in_order(map(code.place, touching)), in_order(code.lines(touching))
 
 
-def excess_estimate(
-    profile: KernelProfile, active: str, elapsed: str, taken: int | None, ideal: int | None
-) -> float | None:
-    """Per cent of the runtime by ncu's rules on excess: its share x the share of cycles in which the unit was active.
-
-    None without a cycle count or source counters, and where nothing is in excess.
-    """
-    cycles, elapsed_cycles = profile.number(active), profile.number(elapsed)
-    if cycles is None or not elapsed_cycles or taken is None or ideal is None or taken <= ideal:
-        return None
-    return 100 * (cycles / elapsed_cycles) * ((taken - ideal) / taken)
-
-
 def whole(profile: KernelProfile, metric: str) -> int | None:
     """The sum of a source metric over all instructions; None if it was not collected."""
     counts = by_address(profile, metric)

@@ -69,8 +69,6 @@ class Coalescing:
     lines: tuple[GlobalAccess, ...] = ()
     sectors: int | None = unlisted("Sectors of all instructions")
     ideal: int | None = unlisted("Sectors that their data needs")
-    # per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or nothing is in excess
-    estimated_speedup: float | None = unlisted("Nsight Compute's estimated speed-up", "%")
     # the half that the report lacks (L1 counters or source counters), None if both are there
     missing: NotCollected | None = None
     # kinds of access of which the report has the count; one that is not among `operations` is 0
@@ -116,14 +114,12 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
         sectors = ideal = None
         missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
     instructions, lines = by_line.ranked(profile, GlobalAccess, "sectors", "excess", "sectors")
-    cycles = metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES
     return Coalescing(
         _operations(profile),
         instructions,
         lines,
         sectors,
         ideal,
-        by_line.excess_estimate(profile, *cycles, sectors, ideal),  # by ncu's rule UncoalescedGlobalAccess
         missing,
         by_line.kinds_counted(profile, metrics.GLOBAL_REQUESTS_OF),
     )

@@ -32,14 +32,24 @@ class Launch:
     cluster_scheduling_policy: str | None
     enabled_tpcs: str | None
     green_context: int | None  # 1 if the launch was confined to a part of the GPU by a green context
-    registers_per_thread: int | None = figure("Registers per thread", alone="Registers of a thread")
-    static_shared_memory: int | None = figure("Static shared memory", "size")
-    dynamic_shared_memory: int | None = figure("Dynamic shared memory", "size")
-    driver_shared_memory: int | None = figure("Reserved by the driver", "size")
-    shared_memory_config: int | None = figure("Shared memory configuration", "size")
-    cluster_size: int | None = figure("Cluster size")
+    registers_per_thread: int | None = figure(
+        "Registers per thread", alone="Registers of a thread", of=metrics.REGISTERS_PER_THREAD
+    )
+    static_shared_memory: int | None = figure("Static shared memory", "size", of=metrics.SHARED_MEMORY_STATIC)
+    dynamic_shared_memory: int | None = figure(
+        "Dynamic shared memory", "size", of=metrics.SHARED_MEMORY_DYNAMIC
+    )
+    driver_shared_memory: int | None = figure(
+        "Reserved by the driver", "size", of=metrics.SHARED_MEMORY_DRIVER
+    )
+    shared_memory_config: int | None = figure(
+        "Shared memory configuration", "size", of=metrics.SHARED_MEMORY_CONFIG
+    )
+    cluster_size: int | None = figure("Cluster size", of=metrics.CLUSTER_SIZE)
     waves_per_sm: float | None = figure(
-        "Waves per SM", "", "where a small part is left for the last one, it leaves SMs idle"
+        "Waves per SM",
+        meaning="where a small part is left for the last one, it leaves SMs idle",
+        of=metrics.WAVES_PER_SM,
     )
     stack_bytes: int | None = figure("Stack", "size", of=metrics.STACK_SIZE)
     tpc_count: int | None = figure("Pairs of SMs", meaning="that the launch could use", of=metrics.TPC_COUNT)
@@ -69,8 +79,6 @@ def analyse(profile: KernelProfile) -> Launch:
         threads_per_block=threads_per_block,
         threads=threads,
         warps_per_block=warps,
-        **{name: getattr(launch, name) for name in metrics.OF_LAUNCH},
-        waves_per_sm=launch.waves_per_sm,
         **collected(Launch, profile),
         sm_count=profile.named(profile.device.sm_count, metrics.SM_COUNT) if sm_count is None else sm_count,
         cache_config=profile.text(metrics.CACHE_CONFIG),

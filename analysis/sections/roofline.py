@@ -132,6 +132,17 @@ class Roofline:
         used = [roof for roof in self.compute_roofs if roof.computes]
         return max(used, key=lambda roof: roof.percent or 0.0, default=None)
 
+    @property
+    def main_points(self) -> tuple[RooflinePoint, ...]:
+        """The points of that arithmetic, one a memory level."""
+        main = self.main
+        return tuple(point for point in self.points if main is not None and point.compute.key == main.key)
+
+    @property
+    def tightest(self) -> RooflinePoint | None:
+        """The one of them that limits most."""
+        return max(self.main_points, key=lambda point: point.percent, default=None)
+
 
 # The factors count operations: a fused multiply-add as two, a packed instruction for each of its halves.
 _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (

@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.sections import instruction_mix, roofline, scheduler, speed_of_light, warp_states
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
-from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.sections.warp_states import StateShare, WarpStates
@@ -142,7 +142,7 @@ def _closeness(findings: _Findings) -> str:
         if reached:
             sentence = ", ".join(reached)
             sentences.append(f"{sentence[:1].upper()}{sentence[1:]}.")
-    point = None if findings.roofs is None else _main_point(findings.roofs)
+    point = None if findings.roofs is None else findings.roofs.tightest
     if point is not None:
         unit = "OP/s" if "int" in point.compute.key else "FLOP/s"
         level = point.memory.label
@@ -154,15 +154,6 @@ def _closeness(findings: _Findings) -> str:
             f"{point.bound} roof allows there."
         )
     return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
-
-
-def _main_point(roofs: Roofline) -> RooflinePoint | None:
-    """The main arithmetic under the memory level that comes closest to limiting it."""
-    main = roofs.main
-    if main is None:
-        return None
-    points = [point for point in roofs.points if point.compute.key == main.key]
-    return max(points, key=lambda point: point.percent, default=None)
 
 
 def _waiting(findings: _Findings) -> str:

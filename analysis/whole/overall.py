@@ -11,7 +11,7 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.whole.spans import OTHER, Span, Sums, kind_of, operator_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
-from gemmprof.model import KernelProfile
+from gemmprof.model import Finding, KernelProfile
 
 if TYPE_CHECKING:
     from gemmprof.analysis.whole.program_advice import Advice, Proposal
@@ -136,11 +136,9 @@ class Came:
     @property
     def words(self) -> str:
         """``as predicted``, ``more than predicted`` or ``less than predicted``; '' where nothing was followed."""
-        from gemmprof.analysis.comparison.reasons import Prediction, Score
+        from gemmprof.analysis.comparison.reasons import Score
 
-        return (
-            "" if self.predicted is None else Score((), Prediction("", *self.predicted), self.measured).words
-        )
+        return "" if self.predicted is None else Score((), Finding("", *self.predicted), self.measured).words
 
 
 # What is left of a proposal's saving, as a share of it, below which it was followed.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments import common
@@ -25,11 +25,7 @@ from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gemmprof.model import KernelProfile
+from gemmprof.model import KernelProfile
 
 EXIT_OK, EXIT_FINDING = 0, 1
 Answer = Occupancy | OccupancyError

@@ -28,7 +28,7 @@ ARGUMENTS = f"""{INPUTS}
 
 def run(options: argparse.Namespace) -> int:
     """Print or draw the points; exit code 0, or 2 if some input could not be read."""
-    from gemmprof.reports.documents.of_launches import RooflineDocument
+    from gemmprof.reports.documents.of_launches import RooflineDocument, roofline_part
     from gemmprof.reports.terminal import roofline_table
 
     shape = Problem.parse(options.shape) if options.shape else None
@@ -38,24 +38,24 @@ def run(options: argparse.Namespace) -> int:
         if target.suffix.lower() not in FORMATS:
             raise UsageError(f"{target} has no known picture format", f"end the name in {', '.join(FORMATS)}")
     session = common.load_inputs(options)
-    rows = roofline_table.kernels(session, shape=shape)
-    if not rows:
+    pages = roofline_table.kernels(session, shape=shape)
+    if not pages:
         raise UsageError(
             f"no kernel was launched on the shape {options.shape}" if shape else "the input holds no kernel",
             *(["leave out --shape to see them all"] if shape else []),
         )
     if target is not None:
         # One picture holds those on one problem: the first, which is the largest.
-        problem = rows[0].page.problem
-        drawn = [row for row in rows if row.page.problem == problem]
-        if len(drawn) < len(rows) and problem is not None:
+        problem = pages[0].problem
+        drawn = [page for page in pages if page.problem == problem]
+        if len(drawn) < len(pages) and problem is not None:
             print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)
         roofline_table.draw(drawn, target)
         common.announce(target)
     if options.json or target is None:
         common.answer(
             options,
-            lambda: RooflineDocument.of(kernels=rows),
-            lambda width: roofline_table.parts(rows, width=width),
+            lambda: RooflineDocument.of(kernels=map(roofline_part, pages)),
+            lambda width: roofline_table.parts(pages, width=width),
         )
     return common.exit_code(session.failures)

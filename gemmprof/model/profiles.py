@@ -339,6 +339,9 @@ class Rewrite:
     same_arithmetic: bool = True  # it computes the same to the same precision
 
 
+HALF_A_PERCENT = 0.005
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A cause that holds a launch back, and what fixing it alone would bring."""
@@ -356,6 +359,12 @@ class Finding:
     # such a way by a general name (more warps, more loads in flight, wider accesses) that saves far less than what
     # stands before it, or little: it is no statement
     minor: bool = False
+
+    def came(self, measured: float) -> str:
+        """``as``, ``more`` or ``less``: a saving that was measured beside the interval, shown in whole per cent."""
+        if measured < self.saves_low - HALF_A_PERCENT:
+            return "less"
+        return "more" if measured > self.saves_high + HALF_A_PERCENT else "as"
 
 
 @dataclass(frozen=True, slots=True)

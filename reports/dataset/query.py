@@ -209,23 +209,17 @@ def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[s
             break
     else:
         others = [name for name in names if not known.intersection(_candidates(name))]
-        known.update(name for name in others if _is_metric(folder, parts, name))
+        known.update(name for name in others if any(_metrics_in(folder, part, name) for part in parts))
         if not known.issuperset(others):  # only then, for the closest names, are all looked at
             known.update(*(_metrics_in(folder, part) for part in parts[:MEANT_PARTS]))
     return {name: column(name, known) for name in names}
 
 
-def _is_metric(folder: Path, parts: Iterable[str], name: str) -> bool:
-    for part in parts:
-        with ParquetReader(metrics_of(folder / "parts" / part), metric_column_type) as file:
-            if len(file.read(["metric"], among=("metric", [name]))):
-                return True
-    return False
-
-
-def _metrics_in(folder: Path, part: str) -> list[str]:
+def _metrics_in(folder: Path, part: str, *names: str) -> list[str]:
+    """The metrics of a part, of these alone where some are named."""
     with ParquetReader(metrics_of(folder / "parts" / part), metric_column_type) as file:
-        return [str(name) for name in pc.unique(file.read(["metric"])["metric"]).to_pylist()]
+        found = file.read(["metric"], among=("metric", names) if names else None)
+    return [str(name) for name in pc.unique(found["metric"]).to_pylist()]
 
 
 def _candidates(name: str) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.sections.roofline import RooflinePoint
+from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.verdict import Verdict
 from gemmprof.analysis.session import Session
 from gemmprof.analysis.whole.overall import Program
@@ -19,9 +19,10 @@ from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.analysis.whole.traces import Trace
 from gemmprof.base.documents import Document, From, Part
 from gemmprof.base.spread import grouped
-from gemmprof.model import KernelProfile
+from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
 from gemmprof.reports.facts import gpu_index
+from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
 from gemmprof.reports.terminal.section_tables import rows
 
@@ -217,12 +218,12 @@ class PointPart(Part, frozen=True):
 class RooflinePart(Part, frozen=True):
     """One launch under its roofs."""
 
-    kernel: Annotated[str, From("page.analysis.profile.name")]  # full demangled name; untrusted text
-    stage: Annotated[int | None, From("page.record.stage.number")]  # of the ladder; null for another kernel
-    problem: Annotated[str | None, From("page.problem.key")]  # the matrix product (`4096`), null without
-    report: Annotated[str, From("page.analysis.profile.report")]  # the report, as it was named
-    launch: Annotated[Position, From("page.analysis.profile.index")]  # position in it, from 0
-    family: Annotated[str | None, From("page.family.id")]  # id of its family (`#3`), as everywhere
+    kernel: Annotated[str, From("analysis.profile.name")]  # full demangled name; untrusted text
+    stage: Annotated[int | None, From("record.stage.number")]  # of the ladder; null for another kernel
+    problem: Annotated[str | None, From("problem.key")]  # the matrix product (`4096`), null without
+    report: Annotated[str, From("analysis.profile.report")]  # the report, as it was named
+    launch: Annotated[Position, From("analysis.profile.index")]  # position in it, from 0
+    family: Annotated[str | None, From("family.id")]  # id of its family (`#3`), as everywhere
     not_collected: str | None  # the ncu option that collects what is missing, null for nothing
     points: tuple[PointPart, ...]  # one a memory level, for the kernel's arithmetic
 
@@ -231,6 +232,14 @@ class RooflineDocument(Document, frozen=True, tag="gemmprof.roofline/1"):
     """``gemmprof roofline``."""
 
     kernels: tuple[RooflinePart, ...]  # stages in the order of the ladder, others by family, most time first
+
+
+def roofline_part(page: KernelPage) -> RooflinePart:
+    """The roofline of a launch."""
+    result = page.analysis.get(Roofline)
+    if isinstance(result, NotCollected):
+        return RooflinePart.of(page, not_collected=result.remedy, points=())
+    return RooflinePart.of(page, not_collected=None, points=result.main_points)
 
 
 class SpanPart(Part, frozen=True):

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
-from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import BANK_BYTES, BANKS
@@ -17,22 +17,9 @@ from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import flops, percent, significant
 
 
-@dataclass(frozen=True, slots=True)
-class RooflineDrawing:
-    """The points under the kernel's main arithmetic, and their picture (None without arithmetic)."""
-
-    points: tuple[RooflinePoint, ...]
-    drawn: figures.Drawn | None = None
-
-    @property
-    def tightest(self) -> RooflinePoint | None:
-        """Which limits most."""
-        return max(self.points, key=lambda point: point.percent, default=None)
-
-
-def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
-    """The roofline of one kernel."""
-    points = figures.main_points(result)
+def roofline(result: Roofline, prefix: str) -> figures.Drawn | None:
+    """The roofline of one kernel; None without arithmetic."""
+    points = result.main_points
     words = "; ".join(
         f"{point.memory.label} {significant(point.intensity)} FLOP/byte, {percent(point.percent)} of attainable"
         for point in points
@@ -40,11 +27,10 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
     with drawing():
         picture = figures.kernel_roofline(result)
         if picture is None:
-            return RooflineDrawing(points)
+            return None
         reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"
         identifier = f"{prefix}roofline-figure"
-        drawn = picture.drawn(identifier=identifier, title=f"Roofline, {reached}", description=words)
-        return RooflineDrawing(points, drawn)
+        return picture.drawn(identifier=identifier, title=f"Roofline, {reached}", description=words)
 
 
 LANE_STEP = 22.0

@@ -25,12 +25,6 @@ LEVEL_MARKERS = {"dram": "o", "l2": "s", "l1": "D", "shared": "^"}
 LEVEL_COLOURS = {level: PALETTE[level] for level in LEVEL_MARKERS}
 
 
-def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
-    """The points of the arithmetic that matters most for the kernel, one a memory level."""
-    main = roofline.main
-    return tuple(point for point in roofline.points if main is not None and point.compute.key == main.key)
-
-
 class Drawn(NamedTuple):
     """A roofline for a page, and what the page's script needs to tell intensities and speeds in it."""
 
@@ -73,7 +67,7 @@ class RooflinePicture:
 
 def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
     """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted."""
-    points = main_points(roofline)
+    points = roofline.main_points
     main = roofline.main
     if main is None or not points:
         return None
@@ -323,7 +317,7 @@ class Step:
 def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePicture | None:
     """Several kernels against device memory, with the ``path`` from one to the next; None if none has a point."""
     # Each stands where its main arithmetic does.
-    points = ((step, point) for step in steps for point in main_points(step.roofline))
+    points = ((step, point) for step in steps for point in step.roofline.main_points)
     placed = [(step, point) for step, point in points if point.memory.level == PATH_LEVEL]
     if not placed:
         return None

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.whole.spans import walk
+from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.base.printable import visible
 from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.program_advice import Proposal
-    from gemmprof.analysis.whole.spans import Span
 
 # Proposals at the front door, of two lines each at most.
 FIRST = 3

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.session import Session
 from gemmprof.base.amounts import counted
 from gemmprof.base.buckets import written
@@ -25,33 +24,7 @@ from gemmprof.reports.terminal.section_tables import WIDE, points_table
 _TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRoofline:
-    """One kernel with its roofline, or what would collect it."""
-
-    page: KernelPage
-    result: Roofline | NotCollected
-
-    @property
-    def name(self) -> str:
-        """Stage and problem, else the family's id and the kernel's name (untrusted text)."""
-        problem, family = self.page.problem, self.page.family
-        if problem is not None:
-            return f"{self.page.label} {problem.label}"
-        return f"{family.id} {self.page.label}" if family is not None else self.page.label
-
-    @property
-    def not_collected(self) -> str | None:
-        """The ncu option that collects what is missing, None where nothing is."""
-        return self.result.remedy if isinstance(self.result, NotCollected) else None
-
-    @property
-    def points(self) -> tuple[RooflinePoint, ...]:
-        """The points of the kernel's main arithmetic."""
-        return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
-
-
-def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRoofline, ...]:
+def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelPage, ...]:
     """The launches of a session: stages in the order of the ladder, others by their family, most time first.
 
     Args:
@@ -63,30 +36,44 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
         pages = tuple(exact) or tuple(
             page for page in pages if page.problem is not None and shape.is_shape_of(page.problem)
         )
-    rows = (KernelRoofline(page, page.analysis.get(Roofline)) for page in pages)
-    return tuple(sorted(rows, key=_family))
+    return tuple(sorted(pages, key=_family))
 
 
-def _family(row: KernelRoofline) -> int:
-    of = row.page.family
-    return of.number if row.page.record is None and of is not None else 0
+def _family(page: KernelPage) -> int:
+    return page.family.number if page.record is None and page.family is not None else 0
 
 
-def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[RenderableType]:
+def name_of(page: KernelPage) -> str:
+    """Stage and problem, else the family's id and the kernel's name (untrusted text)."""
+    if page.problem is not None:
+        return f"{page.label} {page.problem.label}"
+    return f"{page.family.id} {page.label}" if page.family is not None else page.label
+
+
+def parts(pages: Sequence[KernelPage], *, width: int = WIDE) -> Iterator[RenderableType]:
     """What to print: one row a kernel and memory level, then once how to collect what is missing.
 
     On a terminal of less than `WIDE` columns each kernel's name stands above its rows, and the columns that the others
     imply are left out, so that no name and no number is cut.
     """
-    drawn = [row for row in rows if row.points]
+    results = [(name_of(page), page.analysis.get(Roofline)) for page in pages]
+    drawn = [
+        (name, result.main_points)
+        for name, result in results
+        if isinstance(result, Roofline) and result.main_points
+    ]
     if width >= WIDE:
         if drawn:
-            yield points_table([(row.name, row.points) for row in drawn], width=width)
+            yield points_table(drawn, width=width)
     else:
-        for row in drawn:
-            yield Text(visible(row.name), style="bold")
-            yield points_table([("", row.points)], width=width)
-    without = ((_why_none(row.result), row.name) for row in rows if not row.points)
+        for name, points in drawn:
+            yield Text(visible(name), style="bold")
+            yield points_table([("", points)], width=width)
+    without = (
+        (_why_none(result), name)
+        for name, result in results
+        if isinstance(result, NotCollected) or not result.main_points
+    )
     for reason, launches in grouped(without).items():
         names = list(dict.fromkeys(launches))[:3]
         left = len(launches) - len(names)
@@ -106,32 +93,37 @@ def _why_none(result: Roofline | NotCollected) -> str:
     return "not collected: profile with ncu --set roofline, or " + result.remedy
 
 
-def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
+def draw(pages: Sequence[KernelPage], path: Path) -> None:
     """Write the picture: one kernel against all memory levels, several against device memory.
 
     Raises:
         UsageError: if no kernel has a point to draw.
     """
-    found = [(row, row.result) for row in rows if isinstance(row.result, Roofline) and row.points]
+    results = [page.analysis.get(Roofline) for page in pages]
+    found = [
+        (page, result)
+        for page, result in zip(pages, results, strict=True)
+        if isinstance(result, Roofline) and result.main_points
+    ]
     if len(found) == 1:
         picture = figures.kernel_roofline(found[0][1])
     else:
         steps = [
             figures.Step(
-                str(place if row.page.record is None else row.page.record.stage.number),
-                row.page.label,
+                str(place if page.record is None else page.record.stage.number),
+                page.label,
                 result,
-                row.page.is_yardstick,
+                page.is_yardstick,
             )
-            for place, (row, result) in enumerate(found)
+            for place, (page, result) in enumerate(found)
         ]
-        picture = figures.ladder_roofline(steps, path=all(row.page.record is not None for row, _ in found))
+        picture = figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
     if picture is None:
-        missing = next((row.result for row in rows if isinstance(row.result, NotCollected)), None)
+        missing = next((result for result in results if isinstance(result, NotCollected)), None)
         raise UsageError(
             "no kernel has a roofline point to draw",
             *([] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"]),
-            found="" if missing is not None else _why_none(rows[0].result),
+            found="" if missing is not None else _why_none(results[0]),
         )
     with drawing(), written(path) as temporary:
         picture.figure.savefig(temporary, dpi=160)

@@ -82,9 +82,7 @@ class TestBankConflicts:
         assert loads.n_way == ways
         assert loads.conflicts == (ways - 1) * loads.requests
         assert result.excess == loads.conflicts
-        if ways == 1:
-            assert result.estimated_speedup is None
-        else:
+        if ways > 1:
             worst = result.lines[0]
             assert worst.place.text == "sum += tile[word];"
             assert (worst.n_way, worst.operation) == (ways, "load")

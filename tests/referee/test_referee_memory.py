@@ -79,12 +79,6 @@ def rules(report: str, profiles: tuple[KernelProfile, ...]) -> list[tuple[Kernel
     ]
 
 
-def printed_speedup(value: float | None) -> str:
-    """As ncu prints an estimate: four significant digits."""
-    assert value is not None
-    return f"{value:.4g}"
-
-
 CONFLICTS = re.compile(
     r"shared (?P<kind>load|store)s .* (?P<ways>[\d.]+) - way bank conflict across all (?P<requests>\d+) .*"
     r"results in (?P<conflicts>\d+) bank conflicts,\s+which represent (?P<share>[\d.]+)% of the overall "
@@ -93,9 +87,7 @@ CONFLICTS = re.compile(
 
 
 def test_rule_on_bank_conflicts_agrees(report_name: str, recorded: ReadRecorded) -> None:
-    profiles = recorded(report_name, source=True)
-    fired: dict[int, list[float]] = {}
-    for profile, rule in rules(report_name, profiles):
+    for profile, rule in rules(report_name, recorded(report_name, source=True)):
         if rule.rule != "SharedMemoryConflicts":
             continue
         said = CONFLICTS.search(rule.text)
@@ -115,11 +107,6 @@ def test_rule_on_bank_conflicts_agrees(report_name: str, recorded: ReadRecorded)
             assert f"{operation.n_way:.1f}" == said["ways"]
         else:
             assert operation.n_way is not None and operation.n_way < float(said["ways"])
-        fired.setdefault(profile.index, []).append(float(rule.speedup))
-    for index, speedups in fired.items():
-        result = bank_conflicts.analyse(profiles[index])
-        assert isinstance(result, BankConflicts)
-        assert float(printed_speedup(result.estimated_speedup)) == max(speedups)
 
 
 EXCESS = re.compile(
@@ -137,12 +124,10 @@ def test_rules_on_excess_agree(report_name: str, recorded: ReadRecorded) -> None
             assert (sectors.excess, sectors.sectors) == (int(said["excess"]), int(said["total"]))
             assert sectors.excess_share is not None
             assert f"{sectors.excess_share:.0f}" == said["share"]
-            assert printed_speedup(sectors.estimated_speedup) == rule.speedup
         if rule.rule == "UncoalescedSharedAccess":
             conflicts = bank_conflicts.analyse(profile)
             assert isinstance(conflicts, BankConflicts) and said is not None
             assert (conflicts.excess, conflicts.wavefronts) == (int(said["excess"]), int(said["total"]))
-            assert printed_speedup(conflicts.estimated_speedup_by_source) == rule.speedup
 
 
 def test_rule_on_divergence_agrees(recorded: ReadRecorded) -> None:

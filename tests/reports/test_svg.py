@@ -96,7 +96,7 @@ def test_figures_are_the_same_each_time(roofs: Roofline) -> None:
 
 def test_a_picture_holds_one_shape_of_a_run(ladder: Session) -> None:
     rows = roofline_table.kernels(ladder)
-    assert [row.name for row in rows] == [
+    assert [roofline_table.name_of(page) for page in rows] == [
         "1 Naive 1024³",
         "2 Coalesced 1024³",
         "3 Shared-memory tiling 1024³",
@@ -114,7 +114,7 @@ def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
 def test_a_figure_does_not_show_what_was_drawn_on_it_before(load: Callable[[str], Session]) -> None:
     rooflines = [kernel.results["roofline"] for kernel in load("ladder_simple").kernels[:3]]
     with ThreadPoolExecutor(1) as another:  # nothing was drawn there yet
-        fresh = another.submit(roofline, rooflines[0], "a-").result().drawn
-    drawn = [roofline(item, "a-").drawn for item in (*rooflines, rooflines[0])]
+        fresh = another.submit(roofline, rooflines[0], "a-").result()
+    drawn = [roofline(item, "a-") for item in (*rooflines, rooflines[0])]
     assert drawn[0] == drawn[-1] == fresh is not None
     assert len({one.figure for one in drawn if one is not None}) == len(rooflines)

@@ -11,15 +11,16 @@ import in_process
 import pytest
 from recorded_data import ROOT
 
-from gemmprof.analysis.comparison.reasons import Prediction, score
+from gemmprof.analysis.comparison.reasons import score
 from gemmprof.analysis.history.recording import NONE, Kept, read, tally, written
+from gemmprof.model import Finding
 
 RECORDED = ROOT / "docs" / "examples" / "recorded"
-WIDE = Prediction("narrow_access", 0.2, 0.1, 0.3)
-OTHER = Prediction("spills", 0.5, 0.4, 0.6)
+WIDE = Finding("narrow_access", 0.2, 0.1, 0.3)
+OTHER = Finding("spills", 0.5, 0.4, 0.6)
 
 
-def kept(run: int, time_ns: float, *found: Prediction, code: str = "", series: int = 1) -> Kept:
+def kept(run: int, time_ns: float, *found: Finding, code: str = "", series: int = 1) -> Kept:
     day = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=run)
     return Kept(series, day, time_ns, code or str(run), written(found))
 
@@ -36,7 +37,7 @@ def test_only_findings_that_are_gone_are_scored_and_together() -> None:
     assert score((WIDE,), (WIDE,), -0.2) is None
     found = score((WIDE, OTHER), (), -0.55)
     assert found is not None and found.causes == ("narrow_access", "spills")
-    assert (found.predicted.saves, found.predicted.low, found.predicted.high) == pytest.approx(
+    assert (found.predicted.saves, found.predicted.saves_low, found.predicted.saves_high) == pytest.approx(
         (0.6, 0.4, 0.72)
     )
     assert found.inside and found.words == "as predicted"
