@@ -66,6 +66,10 @@ class Problem:
         """Floating-point operations of the product, a multiply-add counted as two."""
         return 2 * self.m * self.n * self.k
 
+    def tflops(self, seconds: float | None) -> float | None:
+        """Speed in TFLOP/s of what takes so long; None where that is not known."""
+        return self.flops / seconds / 1e12 if seconds else None
+
     @property
     def label(self) -> str:
         """Short name: ``4096³`` for a cube, else ``4096×4096×1024``; other types than float32 are named behind it."""

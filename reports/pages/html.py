@@ -225,7 +225,7 @@ def index_article(report: Report) -> Markup:
         session=report.session,
         plan=report.plan,
         links=report,
-        row_link=lambda row: report.to(row.launch.page) if row.launch and row.launch.page else "",
+        row_link=lambda row: report.to(row.page) if row.page else "",
         nowhere=lambda place: "",
         p=prefix,
         page_key=INDEX,

@@ -86,13 +86,8 @@ class LaunchRow:
 
     analysis: KernelAnalysis
     page: KernelPage | None  # the launch's own page, else that of its family's representative
-    family: Family | None = None
-    place: int = 0  # position in the session
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """Of `COLUMNS`, by title."""
-        return {column.title: column.value(self.analysis) for column in COLUMNS}
+    family: Family
+    place: int  # position in the session
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +101,23 @@ class StageRow:
     of_yardstick: float | None
     step: float | None  # speed over the stage before
     share_of_best: float  # speed as a share of the fastest row's, 0 to 1, for the bar
-    launch: LaunchRow | None
+    page: KernelPage | None  # of its launch
 
     @property
     def tflops(self) -> float | None:
         """TFLOP/s in `seconds`."""
-        return self.result.problem.flops / self.seconds / 1e12 if self.seconds else None
+        return self.result.problem.tflops(self.seconds)
 
     @property
     def yardstick_tflops(self) -> float | None:
         """The yardstick's in turns with this stage."""
-        return self.result.problem.flops / self.yardstick_seconds / 1e12 if self.yardstick_seconds else None
+        return self.result.problem.tflops(self.yardstick_seconds)
 
     @property
-    def page(self) -> KernelPage | None:
-        """The page of its launch."""
-        return None if self.launch is None else self.launch.page
+    def figures(self) -> dict[str, Any]:
+        """Of `COLUMNS`, by title."""
+        page = self.page
+        return {one.title: None if page is None else one.value(page.analysis) for one in COLUMNS}
 
     @property
     def yardstick(self) -> bool:
@@ -189,7 +185,7 @@ class ProblemGroup:
     @property
     def profiled(self) -> bool:
         """True if at least one stage was profiled."""
-        return any(row.launch is not None or row.result.report is not None for row in self.rows)
+        return any(row.page is not None or row.result.report is not None for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +309,7 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     if run is not None:
         pages = {page.result.key: page for page in plan.pages if page.result is not None}
         for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
-            rows = _rows(session, run, problem, pages)
+            rows = _rows(run, problem, pages)
             if rows:
                 groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _steps(rows)))
     of = {member: family for family in session.by_time for member in family.members}
@@ -336,16 +332,13 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
     )
 
 
-def _rows(
-    session: Session, run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]
-) -> tuple[StageRow, ...]:
+def _rows(run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]) -> tuple[StageRow, ...]:
     results = [result for result in run.results if result.problem == problem]
     speeds = _speeds(run, results)
     best = max(speeds.values(), default=0.0)
     rows: list[StageRow] = []
     before: float | None = None
     for result in sorted(results, key=lambda item: item.stage):
-        analysis = session.kernel_for(result)
         speed = speeds.get(result.stage)
         record = run.record_of(result)
         is_yardstick = record.stage.yardstick
@@ -358,7 +351,7 @@ def _rows(
                 of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
-                launch=LaunchRow(analysis, pages.get(result.key)) if analysis is not None else None,
+                page=pages.get(result.key),
             )
         )
         if not is_yardstick:
