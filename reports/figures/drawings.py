@@ -15,6 +15,7 @@ from gemmprof.gpu.arch import BANK_BYTES, BANKS
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import flops, percent, significant
+from gemmprof.reports.pages.contents import KernelPage
 
 
 def roofline(result: Roofline, prefix: str) -> figures.Drawn | None:
@@ -31,6 +32,25 @@ def roofline(result: Roofline, prefix: str) -> figures.Drawn | None:
         reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"
         identifier = f"{prefix}roofline-figure"
         return picture.drawn(identifier=identifier, title=f"Roofline, {reached}", description=words)
+
+
+def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
+    """Several kernels against device memory, stages with the path from one to the next; None without points."""
+    found = [
+        (page, roofs)
+        for page in pages
+        if isinstance(roofs := page.analysis.get(Roofline), Roofline) and roofs.main_points
+    ]
+    steps = [
+        figures.Step(
+            str(place if page.record is None else page.record.stage.number),
+            page.label,
+            roofs,
+            page.is_yardstick,
+        )
+        for place, (page, roofs) in enumerate(found)
+    ]
+    return figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
 
 
 LANE_STEP = 22.0

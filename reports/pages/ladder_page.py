@@ -31,6 +31,7 @@ from gemmprof.reports.facts import (
     whose,
 )
 from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.drawings import ladder
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import nanoseconds, ratio, tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
@@ -384,15 +385,7 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
 
 
 def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> figures.Drawn | None:
-    steps = []
-    for row in rows:
-        roofs = row.page.analysis.get(Roofline) if row.page is not None else None
-        if isinstance(roofs, Roofline):
-            stage = row.record.stage
-            steps.append(
-                figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
-            )
-    picture = figures.ladder_roofline(steps)
+    picture = ladder([row.page for row in rows if row.page is not None])
     if picture is None:
         return None
     return picture.drawn(

@@ -17,6 +17,7 @@ from gemmprof.base.printable import visible
 from gemmprof.base.spread import grouped
 from gemmprof.model import NotCollected, Problem
 from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.drawings import ladder
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.terminal.section_tables import WIDE, points_table
@@ -100,24 +101,8 @@ def draw(pages: Sequence[KernelPage], path: Path) -> None:
         UsageError: if no kernel has a point to draw.
     """
     results = [page.analysis.get(Roofline) for page in pages]
-    found = [
-        (page, result)
-        for page, result in zip(pages, results, strict=True)
-        if isinstance(result, Roofline) and result.main_points
-    ]
-    if len(found) == 1:
-        picture = figures.kernel_roofline(found[0][1])
-    else:
-        steps = [
-            figures.Step(
-                str(place if page.record is None else page.record.stage.number),
-                page.label,
-                result,
-                page.is_yardstick,
-            )
-            for place, (page, result) in enumerate(found)
-        ]
-        picture = figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
+    found = [result for result in results if isinstance(result, Roofline) and result.main_points]
+    picture = figures.kernel_roofline(found[0]) if len(found) == 1 else ladder(pages)
     if picture is None:
         missing = next((result for result in results if isinstance(result, NotCollected)), None)
         raise UsageError(
