@@ -1,12 +1,9 @@
-"""Asks a data set: which launches meet a condition.
-
-Numbers first, of all parts; what the launches found are called is read of the parts that they lie in alone.
-"""
+"""Asks a data set, part by part: which launches meet a condition."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
@@ -34,7 +31,6 @@ _COMPARE = {
 }
 MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
-PART, ROW = "part", "row"
 IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "owner")
 
 
@@ -102,32 +98,24 @@ def _search(folder: Path, condition: conditions.Condition, asked: str, limit: in
     try:
         names = _columns(folder, tuple(live), conditions.names_in(condition))
         texts = [part.name for part in conditions.parts_of(condition) if isinstance(part, conditions.Match)]
-        shown = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
+        wanted = list(dict.fromkeys([*IDENTITY, *texts, DURATION, *names.values()]))
+
+        def met(part: str) -> tuple[int, pa.Table]:
+            launches = _part(folder, part, live[part], wanted)
+            found = launches.filter(_meeting(condition, launches, names))
+            return len(found), _longest(found, limit)
+
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
-            looked_at = list(dict.fromkeys([*texts, DURATION, *names.values()]))
-            launches = _stacked(
-                readers.map(lambda part: _placed(_part(folder, part, live[part], looked_at), part), live)
-            )
-            met = launches.filter(_meeting(condition, launches, names))
-            if not len(met):
-                return FindDocument(asked, 0, contents.launches, ())
-            rows = _longest(met, limit)
-            longest = _stacked(
-                readers.map(lambda part: _part(folder, part, live[part], shown).take(rows[part]), rows)
-            )
-        # What is no number (NaN, which is larger than all where tables are sorted) is absent.
-        parts = zip(longest.column_names, longest.columns, strict=True)
-        found = pa.table({n: _number(one) if pa.types.is_floating(one.type) else one for n, one in parts})
-        if nameless := [name for name in IDENTITY if found[name].null_count]:
+            matches, tables = zip(*readers.map(met, live), strict=True)
+        kept = _longest(pa.concat_tables(tables, promote_options="permissive"), limit)
+        if nameless := [name for name in IDENTITY if kept[name].null_count]:
             raise RefusedFileError(folder, f"is damaged: a launch without its {nameless[0]}")
-        order = [(DURATION, "descending"), ("report", "ascending"), ("launch", "ascending")]
-        kept = found.take(pc.sort_indices(found, order)[:limit])
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from None
     answer = tuple(_found(row, names) for row in kept.to_pylist())
-    return FindDocument(asked, len(met), contents.launches, answer)
+    return FindDocument(asked, sum(matches), contents.launches, answer)
 
 
 def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:
@@ -142,24 +130,13 @@ def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:
     )
 
 
-def _placed(launches: pa.Table, part: str) -> pa.Table:
-    """The launches of a part with where they lie: its name, and their rows in it."""
-    rows = pa.array(range(len(launches)), pa.int32())
-    return launches.append_column(PART, pa.repeat(part, len(launches))).append_column(ROW, rows)
-
-
-def _stacked(tables: Iterable[pa.Table]) -> pa.Table:
-    return pa.concat_tables(list(tables), promote_options="permissive")
-
-
-def _longest(met: pa.Table, limit: int | None) -> dict[str, pa.ChunkedArray]:
-    """The rows by part among which the longest launches are: so many, and what takes as long as the last of them."""
-    if limit is not None and len(met) > limit:
-        durations = _number(met[DURATION].cast("float64"))
-        last = pc.array_sort_indices(durations, order="descending")[limit - 1]
-        if (least := durations[last.as_py()]).is_valid:
-            met = met.filter(pc.greater_equal(durations, least))
-    return {part: met.filter(pc.equal(met[PART], part))[ROW] for part in pc.unique(met[PART]).to_pylist()}
+def _longest(met: pa.Table, limit: int | None) -> pa.Table:
+    """The longest launches, so many."""
+    # What is no number (NaN, which is larger than all where tables are sorted) is absent.
+    parts = zip(met.column_names, met.columns, strict=True)
+    found = pa.table({name: _number(one) if pa.types.is_floating(one.type) else one for name, one in parts})
+    order = [(DURATION, "descending"), ("report", "ascending"), ("launch", "ascending")]
+    return found.take(pc.sort_indices(found, order)[:limit])
 
 
 def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
