@@ -77,7 +77,6 @@ def _limits(row: Sequence[str]) -> ArchLimits:
         shared_memory_per_sm=configs[0],
         max_shared_memory_per_block=configs[0],
         registers_per_sm=REGISTERS_PER_SM,
-        max_registers_per_block=REGISTERS_PER_SM,
         max_registers_per_thread=REGISTERS_PER_THREAD,
         register_allocation_unit=REGISTER_UNIT,
         warp_allocation_granularity=4,

@@ -50,7 +50,6 @@ class ArchLimits:
     shared_memory_per_sm: int
     max_shared_memory_per_block: int
     registers_per_sm: int
-    max_registers_per_block: int
     max_registers_per_thread: int
     register_allocation_unit: int
     warp_allocation_granularity: int

@@ -66,15 +66,6 @@ def heat(percent: float | None) -> str:
     return f"h{bisect_right(_HEAT, percent)}"
 
 
-def plain_fields(result: Any) -> list[tuple[str, Any]]:
-    """Scalar fields of a dataclass: (name in words, value)."""
-    return [
-        (item.name.replace("_", " "), value)
-        for item in dataclasses.fields(result)
-        if isinstance(value := getattr(result, item.name), (int, float, str)) and not isinstance(value, bool)
-    ]
-
-
 _PER_CENT = "100 * ({})"  # formula of a share from 0 to 1 that is shown in per cent
 
 
@@ -169,10 +160,7 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
         one.__name__: one
         for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
     },
-    **{
-        one.__name__: one
-        for one in (in_words, plain_fields, lower_first, listed, formulas, code, marked, options)
-    },
+    **{one.__name__: one for one in (in_words, lower_first, listed, formulas, code, marked, options)},
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,

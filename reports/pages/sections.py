@@ -1,9 +1,8 @@
 """The sections of a kernel page: which there are, in which order, and what each partial template is given.
 
 Every analysis of `analyses` is a section, drawn by ``templates/analysis_<NAME>.html``; one that stands nowhere in
-`ORDER` comes after the others, one without a partial is shown by ``analysis_generic.html``. Sections that are no
-analysis of a single launch (the comparison, the traffic model, the access patterns, the raw metrics) are listed
-here with what makes them.
+`ORDER` comes after the others. Sections that are no analysis of a single launch (the comparison, the traffic model, the
+access patterns, the raw metrics) are listed here with what makes them.
 """
 
 from __future__ import annotations

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jinja2 import FunctionLoader
 from page_sessions import HOSTILE
 from recorded_data import DATA
 
@@ -245,24 +243,6 @@ def test_hostile_strings_stay_text_on_every_page(hostile: Session, tmp_path: Pat
         assert not set(text) & set("\x00\x1b\u202e\u2066\u200b"), "hidden characters are shown by name"
         assert "⟨U+202E⟩" in page.words and "{{7*7}}" in page.words and "window.pwned=1" in page.words
     assert HOSTILE not in "".join(file.read_text(encoding="utf-8") for file in files)
-
-
-def test_an_analysis_without_a_partial_is_still_shown(
-    ladder: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loader = environment().loader
-    assert loader is not None
-
-    def found(name: str) -> Any:
-        kept = not name.startswith("analysis_") or "generic" in name or "source" in name or "raw" in name
-        return loader.get_source(environment(), name) if kept else None
-
-    monkeypatch.setattr(environment(), "loader", FunctionLoader(found))
-    monkeypatch.setattr(environment(), "cache", None)
-    render(replace(ladder, kernels=ladder.kernels[:1], _by_launch={}), tmp_path)
-    page = check(tmp_path / "000-gemm-naive.html")
-    assert "What this analysis found." in page.words
-    assert "sm percent" in page.words and "registers per thread" in page.words
 
 
 def test_two_processes_write_the_same_pages_as_one(load: Callable[[str], Session], tmp_path: Path) -> None:
