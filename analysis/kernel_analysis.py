@@ -23,13 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_ty
 
 from gemmprof.base.amounts import brief, nanoseconds
 from gemmprof.base.errors import UsageError
-from gemmprof.base.views import view_of
+from gemmprof.base.views import Shown
 from gemmprof.metrics import DURATION, MetricGroup
 from gemmprof.model import Explanation, KernelProfile, NotCollected
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gemmprof.analysis.sections.verdict import Verdict
 
 Result = TypeVar("Result")
@@ -93,7 +91,7 @@ def _analyses_by_name() -> dict[str, Analysis]:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelAnalysis:
+class KernelAnalysis(Shown):
     """Everything that gemmprof has to say about one profiled launch; what is not looked at costs nothing."""
 
     profile: KernelProfile  # the launch as the report holds it
@@ -187,13 +185,6 @@ class KernelAnalysis:
                 return None
             found = getattr(found, name)
         return found
-
-    def _repr_html_(self) -> str:
-        return view_of(self).html(self)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
-        return view_of(self).frame(self)
 
 
 def result_of(analysis: Analysis) -> type[Any]:

@@ -61,7 +61,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (names, all of them)
 
-views.provided_by(lambda: import_module("gemmprof.reports.pages.notebook"))
+views.drawn_by(lambda: import_module("gemmprof.reports.pages.notebook").VIEWS)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gemmprof.analysis.comparison import judgement as statistics
 from gemmprof.analysis.comparison.control import Control
@@ -27,11 +27,8 @@ from gemmprof.analysis.comparison.sides import Side, disassembled, of_launches
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.amounts import brief, signed_percent
 from gemmprof.base.errors import UsageError
-from gemmprof.base.views import view_of
+from gemmprof.base.views import Shown
 from gemmprof.model import FamilyKey, Timing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 RANK: tuple[Verdict, ...] = ("slower", "gone", "faster", "new", "unclear", "same")  # what a reader sees first
@@ -151,7 +148,7 @@ def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Shown):
     """All kernels of a comparison."""
 
     # before, after: titles of the sides
@@ -177,13 +174,6 @@ class Outcome:
 
     def __getitem__(self, position: int) -> Compared:
         return self.kernels[position]
-
-    def _repr_html_(self) -> str:
-        return view_of(self).html(self)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """A row a kernel: verdict, times in seconds, change with its interval, what changed, why."""
-        return view_of(self).frame(self)
 
     def count(self, *verdicts: str) -> int:
         """How many kernels have one of these verdicts."""

@@ -1,45 +1,40 @@
 """How results show themselves in a notebook, without knowing who draws them.
 
-A room above registers what it draws of a type; the front door says where that room is found, so that nothing is
-imported before something is shown.
+The front door says where the room above is found that does, so that nothing is imported before something is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    Views = Mapping[type[Any], tuple[Callable[[Any], str], Callable[[Any], pd.DataFrame]]]
 
-# No dataclass: making one imports more than all that `gemmprof --help` needs otherwise.
-class View:
-    """What is drawn of one type: HTML for a notebook, and a table."""
-
-    def __init__(self, html: Callable[[Any], str], frame: Callable[[Any], pd.DataFrame]) -> None:
-        self.html, self.frame = html, frame
+_drawn_by: list[Callable[[], Views]] = []
 
 
-_views: dict[type[Any], View] = {}
-_providers: list[Callable[[], object]] = []
+def drawn_by(load: Callable[[], Views]) -> None:
+    """Say what draws each type, as HTML for a notebook and as a table; asked when something is first shown."""
+    _drawn_by[:] = [load]
 
 
-def provided_by(load: Callable[[], object]) -> None:
-    """Name who registers views; ``load`` is called when the first of them is asked for."""
-    _providers.append(load)
+class Shown:
+    """A result that shows itself."""
 
+    __slots__ = ()
 
-def register(kind: type[Any], view: View) -> None:
-    """Say how values of this type are shown."""
-    _views[kind] = view
+    def _repr_html_(self) -> str:
+        return _drawn_by[0]()[type(self)][0](self)
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """What it holds as a table.
 
-def view_of(value: object) -> View:
-    """The view that was registered for the value's type; LookupError if none was."""
-    while type(value) not in _views and _providers:
-        _providers.pop(0)()
-    try:
-        return _views[type(value)]
-    except KeyError:
-        raise LookupError(f"nothing shows a {type(value).__name__}") from None
+        Returns:
+            Of a comparison a row a kernel: verdict, times in seconds, change with its interval, what changed, why. Of a
+            run a row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure. Of a launch a row
+            a scalar metric, indexed by its name: ``value`` (base units) and ``unit``.
+        """
+        return _drawn_by[0]()[type(self)][1](self)

@@ -19,7 +19,6 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemmprof.base import system
 from gemmprof.base.amounts import brief
@@ -27,13 +26,10 @@ from gemmprof.base.errors import ReportError, RunError
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import write_new
 from gemmprof.base.spread import grouped
-from gemmprof.base.views import view_of
+from gemmprof.base.views import Shown
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
 from gemmprof.ncurep import ncu_frame
 from gemmprof.runs.run_format import FORMAT_VERSION, RunDocument, read_document, written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
@@ -43,7 +39,7 @@ NVTX_PREFIX = "gemmprof/"  # how the names of the NVTX ranges of a run begin (`n
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Shown):
     """One collected run: where it lies, what it was made with, and the result of every stage and problem."""
 
     directory: Path
@@ -186,13 +182,6 @@ class Run:
         if not found.resolve().is_relative_to(self.directory.resolve()):
             raise ReportError(f"{self.directory / RUN_FILE} names a report outside its folder", found=name)
         return found
-
-    def _repr_html_(self) -> str:
-        return view_of(self).html(self)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
-        return view_of(self).frame(self)
 
 
 def save_run(run: Run) -> Path:

@@ -19,7 +19,6 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
 from gemmprof.base.printable import visible
-from gemmprof.base.views import View, register
 from gemmprof.model import Finding
 from gemmprof.reports import sentences
 from gemmprof.reports.facts import run_facts, tiles
@@ -222,9 +221,12 @@ def kernel_frame(analysis: KernelAnalysis) -> pd.DataFrame:
     ).set_index(pd.Index([visible(name) for name in names], name="metric"))
 
 
-register(Outcome, View(outcome_html, outcome_frame))
-register(Run, View(run_html, run_frame))
-register(KernelAnalysis, View(kernel_html, kernel_frame))
+# What draws each type that is `Shown`, in a notebook and as a table.
+VIEWS = {
+    Outcome: (outcome_html, outcome_frame),
+    Run: (run_html, run_frame),
+    KernelAnalysis: (kernel_html, kernel_frame),
+}
 
 
 Column = tuple[str, Callable[[KernelAnalysis, Family], Any]]
