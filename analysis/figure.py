@@ -171,7 +171,7 @@ def _parts(kind: Any) -> tuple[str, ...]:
 
 def row_label(row: object) -> str:
     """What a row of a result is called in a list of formulas."""
-    for name in ("title", "label", "resource", "opcode"):
+    for name in ("title", "label", "resource", "opcode", "name", "kind"):
         label = getattr(row, name, "")
         if isinstance(label, str) and label:
             return label

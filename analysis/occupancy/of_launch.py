@@ -48,11 +48,6 @@ class Loss:
     text: str  # in words
     points: float = figure("Lost", "points")  # per cent of the warp slots
 
-    @property
-    def title(self) -> str:
-        """Its cause."""
-        return self.kind
-
 
 @dataclass(frozen=True, slots=True)
 class LaunchOccupancy:

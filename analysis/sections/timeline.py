@@ -107,11 +107,6 @@ class Phase:
     )
 
     @property
-    def label(self) -> str:
-        """Its name."""
-        return self.name
-
-    @property
     def share(self) -> float:
         """Its share of the launch."""
         return self.end - self.begin
