@@ -25,6 +25,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
+from gemmprof.analysis.explanation.code.address_forms import checked_forms
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands.distinct import (
@@ -52,6 +53,9 @@ from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
+# Rounds of a straight loop of unknown length that compilers take at once, and instructions that these are at most:
+# loops of 11 to 133 instructions a round, compiled by nvcc and Triton (172 and 180 are, 188 and 196 are not).
+ROUNDS, LONGEST = 4, 184
 # Conversions to FP32 for each FP64 instruction, from which on constants or functions are the reason.
 CONVERTED = 0.1
 IN_DOUBLES = 0.3  # share of the traffic that is FP64 values, from which on a kernel means to compute in FP64
@@ -581,7 +585,28 @@ def _straight(work: Work, keep: Array, copies: Array) -> Fix:
     if waits is not None and (whole := float((waits * keep).sum())) > 0:
         stays = float((waits * keep / copies).sum()) / whole
     near = work.where(lambda line: line.short_latency)
-    return Fix(keep=keep, latency=np.where(near, 1.0 / copies, 1.0), reasons={flow.WAIT: stays})
+    waited = np.where(near, 1.0 / copies, 1.0) * _unrolled(work, keep)
+    return Fix(keep=keep, latency=waited, reasons={flow.WAIT: stays})
+
+
+def _unrolled(work: Work, keep: Array) -> Array:
+    """Factor on the waits for loads in loops that are unrolled once so much is gone of their rounds: compilers take
+    some rounds at once of a straight loop that is short, whose loads are under way together then.
+    """
+    code, found = work.code, np.ones(len(work.sass))
+    left = work.executed * keep
+    for loop in code.loops:
+        inside = np.arange(loop.first, loop.last + 1)
+        often = float(work.executed[loop.last])
+        loads = inside[work.global_loads[inside] & (work.executed[inside] > 0)]
+        turns = [at for at in inside[:-1].tolist() if work.sass[at].is_branch and left[at] > 0.0]
+        forms = [one for at in loads.tolist() if (one := checked_forms(work).get(at)) is not None]
+        # What loads from one array twice may be two rounds already.
+        apart = len({one.form.parameters for one in forms}) == len(loads) > 0
+        now, then = (ROUNDS * float(one[inside].sum()) for one in (work.executed, left))
+        if apart and not turns and not work.barriers[inside].any() and now > LONGEST * often >= then:
+            found[loads] = 1.0 / ROUNDS
+    return found
 
 
 def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:

@@ -338,6 +338,19 @@ def test_what_threads_add_to_the_same_targets_is_gathered_by_the_owner(name: str
     assert {one.metric: one.value for one in said.evidence}["sectors of atomics"] > 4e6
 
 
+def test_a_loop_that_becomes_short_is_unrolled() -> None:
+    """Of 67 instructions a round 24 stay with a fast logarithm: compilers take four rounds at once then, and their
+    loads are under way together.
+    """
+    _, came = study("triton_generalised_means_by_logarithms")
+    said = found("triton_generalised_means_by_logarithms", "expensive_math")
+    assert said.saves == pytest.approx(came["fast_logarithm"], abs=0.06)
+    # A loop that is long still is not.
+    assert (
+        found("nbody_precise_root", "expensive_math").saves < study("nbody_precise_root")[1]["rsqrt"] + 0.05
+    )
+
+
 def test_results_of_wgmma_are_made_anew_in_each_tile() -> None:
     """A program that walks over tiles of a product hands nothing on from one to the next: they can be dealt out."""
     _, came = study("triton_token_merging_picture_a_program")
