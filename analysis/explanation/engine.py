@@ -304,6 +304,14 @@ def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]
     """The same, each with what it is another way to: what stands before it and saves the same time."""
     found: list[Weighed] = []
     behind = dict[str, str]()
+    # Behind what saves less than half as much it would be told of as the smaller loss.
+    saves = {one.candidate.cause: one.prediction.saves for one in names}
+    names = [
+        replace(one, another_way_to="")
+        if saves.get(one.another_way_to, 1.0) < SAME * one.prediction.saves
+        else one
+        for one in names
+    ]
     for one in sorted(names, key=lambda one: (bool(one.another_way_to), *_place(one))):
         leaders = [each for each in found if not each.another_way_to]
         to = one.another_way_to or _same_loss(one, leaders, predictor)
@@ -311,7 +319,6 @@ def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]
             behind[one.candidate.cause] = to
         to = behind.get(to, to)
         head = next((each.prediction.saves for each in leaders if each.candidate.cause == to), 0.0)
-        # Behind what saves less than half as much it would be told of as the smaller loss.
         found.append(replace(one, another_way_to=to if head >= SAME * one.prediction.saves else ""))
     return found
 

@@ -348,18 +348,21 @@ def _unrolled(
 
 
 def multiplies_on(work: Work, loop: Loop) -> bool:
-    """Whether a loop's rounds multiply what the last one left (a filter, a polynomial): lanes can share sums, and the
-    larger of two, but not that.
+    """Whether a loop's rounds multiply what the last one left (a filter, a polynomial, a hash), or look up the next of
+    it (an automaton): lanes can share sums, and the larger of two, but not that.
     """
     code, carried = work.code, set(work.code.carried(loop))
     factors = {
         source
         for at in carried
-        if "FMA" in work.sass[at].opcode
+        if "FMA" in work.sass[at].opcode or work.sass[at].opcode == "IMAD"
         for name in re.findall(r"R\d+", " ".join(work.sass[at].operands[1:3]))
         for source in code.producers(at, name)
     }
-    return bool(carried & factors) or any("MUL" in work.sass[at].opcode for at in carried)
+    return bool(carried & factors) or any(
+        "MUL" in line.opcode or (line.is_load and line.space != "constant")
+        for line in (work.sass[at] for at in carried)
+    )
 
 
 def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, float]:

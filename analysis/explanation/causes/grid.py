@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -219,27 +219,36 @@ def divisible(work: Work) -> bool:
 
 
 def handed_round(work: Work) -> bool:
-    """Whether threads work on, round by round, with what others made of the round before: no piece of such a loop ends
-    in what another one could begin with.
+    """Whether threads mostly work on, round by round, with what others made of the round before: no piece of such a
+    loop ends in what another one could begin with.
     """
-    code, sass = work.code, work.sass
+    if work.program is None:
+        return False
+    code, sass, waits = work.code, work.sass, work.attributed_total
+    in_order = not divisible(work)
     for loop in code.loops:
         inside = {at for at in range(loop.first, loop.last + 1) if work.executed[at]}
+        if float(waits[list(inside)].sum()) <= IN_ORDER * float(waits.sum()):
+            continue
+
+        def onward(ends: Iterable[int], inside: set[int] = inside) -> set[int]:
+            return reached(ends, lambda place: inside.intersection(code.readers[place]))
+
         carried = {
             at for at in inside.intersection(code.carried(loop)) if sass[at].instruction_class in MATH_CLASSES
         }
-
-        def onward(at: int, inside: set[int] = inside) -> set[int]:
-            return inside.intersection(code.readers[at])
-
-        made = reached(carried, onward)
+        made = onward(carried)
         shared = {at for at in inside if sass[at].space == "shared"}
         # Where something else is stored there, too, it may be that alone that others read.
         stores = {at for at in inside if sass[at].opcode in COPIES or (at in shared and sass[at].is_store)}
         taken = {at for at in made if sass[at].opcode == "SHFL"}
         if stores and stores <= made:
             taken |= shared - stores
-        if not carried.isdisjoint(reached(taken, onward)):
+        alone = not any(one != loop and loop.first in one for one in code.loops)
+        meets = alone and bool(stores) and any(work.barriers[at] for at in inside)
+        if (in_order and not carried.isdisjoint(onward(taken))) or (
+            meets and stores <= onward(shared - stores)
+        ):
             return True
     return False
 

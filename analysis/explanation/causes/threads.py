@@ -644,15 +644,14 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
         # Fewer blocks than would fit.
-        cut = divisible(work)
-        if not cut and handed_round(work):
+        if handed_round(work):
             return
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
             f"{resident:.0f} warps, where {now:.0f} would fit. "
         ) + (
             "Cut the work finer."
-            if cut
+            if divisible(work)
             else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)."
         )
         finer = cut_finer(work, Fix(warps=now / resident))

@@ -883,6 +883,8 @@ def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | Non
     def computed(*numbers: Coefficient) -> Coefficient | None:
         given = iter(numbers)
         texts = [next(given) if _UNKNOWN.search(one) else _signed(one) for one in code.sources]
+        if handler is _shift and np.max(texts[1]) > SIGN:
+            return None  # no word is shifted by so much: what was drawn for a parameter is not what it is
         found = handler(cast(Values, _Given(texts)), at, code, "")
         return None if found is None else found.number
 

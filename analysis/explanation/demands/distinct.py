@@ -412,6 +412,7 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
     # What no thread decides is a parameter of the kernel, what its loop does not change a register.
     given = found.different <= 1.0
     in_table = (TIMES * again <= 1.0 + CLOSE) & (TIMES * found.hoisted > 1.0) & ~given
+    computes &= ~_told_by_leaving(work)
     # No table holds a predicate.
     computes &= work.where(lambda line: any(name[0] != "P" and name[:2] != "UP" for name in line.writes))
     few = computes & ((TIMES * again <= 1.0 + CLOSE) | (found.hoisted < 1.0))
@@ -435,6 +436,36 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
             rows += group
             loads += looked_up
     return Again(rows, keep, loads)
+
+
+@once
+def _told_by_leaving(work: Work) -> Mask:
+    """What is read behind a loop that threads leave in different rounds: which round's value that is, only going
+    through the loop tells.
+    """
+    code, (differs, classes) = work.code, _differs(work)
+    found = np.zeros(len(code.sass), dtype=bool)
+    for loop in code.loops:
+        inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
+        ends = [
+            differs[at]
+            for at in inside
+            if code.sass[at].is_branch
+            and code.sass[at].guard
+            and (at == loop.last or _leaves(code, at, loop))
+        ]
+        for at in inside:
+            mine = differs[at]
+            found[at] |= any(use not in loop for use in code.readers[at]) and any(
+                classes.join(mine.classes, end.classes) != mine.classes or end.axes & ~mine.axes
+                for end in ends
+            )
+    return found
+
+
+def _leaves(code: Program, at: int, loop: Loop) -> bool:
+    target = code.target(at)
+    return target is None or target not in loop
 
 
 def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:

@@ -439,6 +439,12 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("edit_distance_row_in_local", "bits", "integer_arithmetic"),
         # Each state takes its neighbours' of the step before: steps cut into pieces have no ends to join.
         ("ctc_alpha_through_global", "shared", "low_occupancy"),
+        ("seam_costs_two_barriers_a_row", "ahead", "low_occupancy"),
+        # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
+        ("fractal_contiguous_rows", "small", "integer_arithmetic"),
+        ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
+        # A parameter tells by how much is shifted: no place comes again.
+        ("bit_reversal_scattered", "tiles", "redundant_loads"),
         # Tables in shared memory: a nibble of the data chooses the word.
         ("ghash_bit_by_bit", "nibbles", "shared_memory_bandwidth"),
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
@@ -862,6 +868,22 @@ def test_whole_numbers_on_the_uniform_datapath_are_no_precise_functions() -> Non
     assert {one.cause for one in detect(launch)} & {"expensive_math", "integer_arithmetic"} == {
         "integer_arithmetic"
     }
+
+
+def test_lanes_share_no_row_whose_rounds_look_up_the_next() -> None:
+    """An automaton's state is looked up for each letter: lanes can have the letters of a line, but not the rounds."""
+    assert list(saved("automaton_line_per_thread", "uncoalesced_access")) == [
+        "neighbouring threads at neighbouring addresses"
+    ]
+
+
+def test_a_name_that_stands_for_itself_is_a_loss_that_others_are_ways_to() -> None:
+    """Wider loads save twice what the flaw does that they would be another way to: what they take along is no other
+    loss.
+    """
+    told = explain(study("relation_turned_again_for_each_tail", "once")[0])
+    assert [one.cause for one, *_ in told.losses] == ["narrow_access"]
+    assert {"memory_latency", "cache_locality"} <= {one.cause for one in told.losses[0][1:]}
 
 
 def test_choices_of_registers_are_no_debug_build() -> None:
