@@ -21,11 +21,11 @@ namespace GEMMPROF_STAGE {
 
 namespace ptx = gemmprof::ptx;
 
-// A block computes BM x bn of C.
-template <int BN_, int STAGES_, bool SPLIT = false>
+// A block computes BM x bn of C. The tiles of a cluster of `pair` blocks lie below each other, and each copies a part of B for
+// all: where rows begin within a line of L2, what takes longest is to ask for them.
+template <int BN_, int STAGES_, int PAIR = 1>
 struct Tile {
-    static constexpr bool split = SPLIT;  // see SplitRows
-    static constexpr int bn = BN_, stages = STAGES_;
+    static constexpr int bn = BN_, stages = STAGES_, pair = PAIR;
     static constexpr int a_bytes = BM * BK, stage_bytes = (BM + bn) * BK;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages;
     static constexpr int store_buffers = needed_bytes + 2 * STORING_BYTES <= SHARED_LIMIT ? 2 : 1;
@@ -33,7 +33,7 @@ struct Tile {
     using Ring = gemmprof::StoreRing<store_buffers, STORE_BYTES>;
     static constexpr int shared_bytes = needed_bytes + store_buffers * STORING_BYTES;
     // With a scale for each row, or, of a tile that blocks share, for each column.
-    static constexpr int parts = bn <= 128 && !split ? 2 : 1;  // of a sum that the registers hold besides it
+    static constexpr int parts = bn <= 128 ? 2 : 1;  // of a sum that the registers hold besides it
     static constexpr int blocks = 128 % bn ? 2 : 1;  // of 128 columns that it may lie in
     static constexpr int scaled_bytes = shared_bytes + stages * BM * 4 * blocks;
     static constexpr int shared_scaled_bytes = needed_bytes + stages * bn * 4;
@@ -49,19 +49,10 @@ struct Wider : Tile<176, 5> {};
 struct Lean : Tile<112, 6> {};
 struct Leaner : Tile<96, 6> {};
 struct Whole : Tile<256, 4> {};  // where the tensor cores keep the sums
-struct SplitSquare : Tile<128, 6, true> {};
-struct SplitNarrow : Tile<64, 8, true> {};
-
-// Where a lane's sums lie: two of every pair of columns, in each of two rows. Of operands whose rows are split a lane has
-// an even row and the odd one below it, and four neighbouring columns of 16.
-template <bool SPLIT>
-struct Lying {
-    static constexpr int second = SPLIT ? 1 : 8;  // the other row, below the first
-    static __device__ __forceinline__ int row() { return threadIdx.x % 32 / 4 * (SPLIT ? 2 : 1); }
-    static __device__ __forceinline__ int column() { return threadIdx.x % 4 * (SPLIT ? 4 : 2); }
-    // A pair's, from the first.
-    static __device__ __forceinline__ int pair(int j) { return SPLIT ? j / 2 * 16 + j % 2 * 2 : j * 8; }
-};
+struct WidePair : Tile<BN, STAGES, 2> {};
+struct WideQuad : Tile<BN, STAGES, 4> {};
+struct SquareQuad : Tile<128, 6, 4> {};
+struct WholePair : Tile<256, 4, 2> {};
 
 // sums = (or += where `add` is set) 64 rows of A @ N columns of B over BK, issued and not awaited.
 template <int COUNT>
@@ -73,76 +64,6 @@ __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, 
     for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, add || k > 0);
     ptx::wgmma_commit();
 }
-
-// Operands whose rows lie an odd multiple of 16 bytes apart, so that every other one begins in the middle of a sector of 32,
-// where the copy engine takes some eight times as long for a row. So even and odd rows are brought as matrices of their
-// own, and the odd ones from 16 bytes before: all copies begin with a sector. A step then has of A's even rows the
-// CHUNKs of 16 bytes 0 to 7 of its own BK, of odd ones -1 to 6; of B's even columns -2 to 5, of odd ones -1 to 6. What
-// lies before a row's beginning reads as zero. A goes by way of registers, which keep the last chunks until the next step:
-// each wgmma then finds the chunks of A that half of B's columns have.
-constexpr int SPLIT_BYTES = 16;               // by which odd rows begin earlier
-constexpr int SPLIT_AHEAD = 2 * SPLIT_BYTES;  // by which B's even columns do: what the last step has to reach beyond K
-
-class SplitRows {
-  public:
-    // A warp's 16 rows from `row` of the tile's on, the even ones first: half of a tile's rows are even.
-    __device__ __forceinline__ explicit SplitRows(int row) {
-        const int lane = threadIdx.x % 32;
-        at_ = lane / 8 % 2 * (BM / 2 * BK) + (row / 2 + lane % 8) * BK + (lane / 16 ^ lane % 8) * SPLIT_BYTES;
-    }
-    // At the beginning of a tile.
-    __device__ __forceinline__ void clear() { held_[7][2] = held_[7][3] = last_ = 0; }
-
-    // sums = 64 rows of A @ B over a step, issued and not awaited: those of even columns first. `a`, `b`: the tiles.
-    template <int COUNT>
-    __device__ __forceinline__ void multiply(float (&sums)[COUNT], unsigned a, unsigned b) {
-        unsigned even[10], odd[9];  // chunks from -2 on
-        even[0] = held_[7][2], odd[0] = held_[7][3], even[1] = last_;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            unsigned found[4];
-            ptx::load_matrices<false>(found, (a + at_) ^ (2 * SPLIT_BYTES * i));
-            even[2 * i + 2] = found[0], even[2 * i + 3] = found[2];
-            odd[2 * i + 1] = found[1], odd[2 * i + 2] = found[3];
-        }
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            held_[i][0] = even[i], held_[i][1] = odd[i], held_[i][2] = even[i + 1], held_[i][3] = odd[i + 1];
-        last_ = even[9];
-        using Half = float[COUNT / 2];
-        Half& of_even = *reinterpret_cast<Half*>(&sums[0]);
-        Half& of_odd = *reinterpret_cast<Half*>(&sums[COUNT / 2]);
-        const std::uint64_t first = ptx::matrix_descriptor(b), second = ptx::matrix_descriptor(b + COUNT * BK);
-        ptx::pin(sums);
-        pin();
-        ptx::wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < BK / 32; ++k) {
-            ptx::wgmma_e4m3(of_even, held_[2 * k], first + 2 * k, k > 0);
-            ptx::wgmma_e4m3(of_odd, held_[2 * k + 1], second + 2 * k, k > 0);
-        }
-        ptx::wgmma_commit();
-    }
-    // When they have been waited for: until then the tensor cores read the registers.
-    __device__ __forceinline__ void pin() {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) ptx::pin(held_[i]);
-    }
-    // A lane's sums as pairs of neighbouring columns.
-    template <int COUNT>
-    static __device__ __forceinline__ void pair_up(float (&sums)[COUNT]) {
-        float found[COUNT];
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) found[i] = sums[i];
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) sums[i] = found[i % 2 * (COUNT / 2) + i / 8 * 4 + i / 2 % 2 * 2 + i / 4 % 2];
-    }
-
-  private:
-    unsigned held_[8][4];  // two chunks of an even row and of an odd one, from -2 on, each time one further
-    unsigned last_;        // of an even row, chunk 7
-    int at_;
-};
 
 // What the operands' elements stand for, relative to their values. One number each: they are part of alpha.
 struct OneScale {
@@ -226,32 +147,32 @@ __device__ __forceinline__ void fetch_scales(const RowScales& scales, const gemm
         asm volatile("prefetch.global.L1 [%0];" ::"l"(scales.b + at * scales.b_column));
 }
 
-// A lane's sums as they lie, from its first row and column on, times the scales of rows and columns.
-template <class LYING, int COUNT>
+// A lane's sums as wgmma leaves them, from its first row and column on, times the scales of rows and columns.
+template <int COUNT>
 __device__ __forceinline__ void scale_sums(float (&sums)[COUNT], const RowScales& scales, const gemmprof::Output& out,
                                            int row, int column) {
     const float above = scales.a[min(row, out.m - 1) * scales.a_row];
-    const float below = scales.a[min(row + LYING::second, out.m - 1) * scales.a_row];
+    const float below = scales.a[min(row + 8, out.m - 1) * scales.a_row];
     const auto scale = [&](int j, float first, float second) {
         sums[4 * j] *= above * first, sums[4 * j + 1] *= above * second;
         sums[4 * j + 2] *= below * first, sums[4 * j + 3] *= below * second;
         if (j % 8 == 7) asm volatile("" ::: "memory");  // more loads ahead would take the sums' registers
     };
     // The same for a whole warp.
-    if (scales.b_column == 1 && column / 16 * 16 + 2 * COUNT <= out.n &&
+    if (scales.b_column == 1 && column / 8 * 8 + 2 * COUNT <= out.n &&
         reinterpret_cast<std::uintptr_t>(scales.b) % 8 == 0) {
         const float2* const b = reinterpret_cast<const float2*>(scales.b + column);
 #pragma unroll
-        for (int j = 0; j < COUNT / 4; ++j) scale(j, b[LYING::pair(j) / 2].x, b[LYING::pair(j) / 2].y);
+        for (int j = 0; j < COUNT / 4; ++j) scale(j, b[4 * j].x, b[4 * j].y);
         return;
     }
     const auto at = [&](int i) { return scales.b[min(column + i, out.n - 1) * scales.b_column]; };
 #pragma unroll
-    for (int j = 0; j < COUNT / 4; ++j) scale(j, at(LYING::pair(j)), at(LYING::pair(j) + 1));
+    for (int j = 0; j < COUNT / 4; ++j) scale(j, at(8 * j), at(8 * j + 1));
 }
 
 // Sums of a warp's 16 rows to C by way of shared memory, STORE_COLUMNS at a time.
-template <class T, class LYING, class RING, int COUNT>
+template <class T, class RING, int COUNT>
 __device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], RING& ring, const CUtensorMap* map_c, int row,
                                             int col, float alpha) {
     const int lane = threadIdx.x % 32;
@@ -264,43 +185,29 @@ __device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], RING& ri
 #pragma unroll
         for (int i = 0; i < STORE_COLUMNS / 16; ++i) {
             const float* const s = &sums[first / 2 + i * 8];
-            const unsigned words[4] = {
+            ptx::store_matrices(
+                buffer + lane % 16 * 128 + ((2 * i + lane / 16) ^ lane % 8) * 16,
                 gemmprof::pack<T>(alpha * s[0], alpha * s[1]), gemmprof::pack<T>(alpha * s[2], alpha * s[3]),
-                gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7])};
-            if constexpr (LYING::second == 1) {
-#pragma unroll
-                for (int j = 0; j < 2; ++j) {
-                    const int r = LYING::row() + j;
-                    ptx::store_shared_words(buffer + r * 128 + ((2 * i + lane % 4 / 2) ^ r % 8) * 16 + lane % 2 * 8,
-                                            words[j], words[j + 2]);
-                }
-            } else {
-                ptx::store_matrices(buffer + lane % 16 * 128 + ((2 * i + lane / 16) ^ lane % 8) * 16, words[0],
-                                    words[1], words[2], words[3]);
-            }
+                gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7]));
         }
         ring.store(map_c, col + first, row, buffer);
     }
 }
 
 // The same without the copy engine: C of float32, read as well as written, or of rows that are not aligned.
-template <class T, class LYING, int COUNT>
+template <class T, int COUNT>
 __device__ __forceinline__ void store_pairs(const float (&sums)[COUNT], int row, int col, const gemmprof::Output& out) {
-    row += LYING::row(), col += LYING::column();
-    const auto store = [&](int j, const float* s) {
-        gemmprof::store_pair<T>(out, row, col + LYING::pair(j), s[0], s[1]);
-        gemmprof::store_pair<T>(out, row + LYING::second, col + LYING::pair(j), s[2], s[3]);
-    };
+    row += threadIdx.x % 32 / 4, col += threadIdx.x % 4 * 2;
     if (out.plain) {
 #pragma unroll
-        for (int j = 0; j < COUNT / 4; ++j) store(j, &sums[4 * j]);
+        for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &sums[4 * j]);
     } else {
         // Rare, so a loop over sums in local memory instead of COUNT copies of the code.
         float kept[COUNT];
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) kept[i] = sums[i];
 #pragma unroll 1
-        for (int j = 0; j < COUNT / 4; ++j) store(j, &kept[4 * j]);
+        for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &kept[4 * j]);
     }
 }
 

@@ -10,8 +10,9 @@
 //    stay in the tensor cores, and a block computes 128 x 256.
 // 3. wgmma reads 8-bit operands with K along their rows only. A row-major and B stored transposed, as torch._scaled_mm
 //    wants them, are taken as they are; other orders are copied first (fp8_operands.cuh).
-// 4. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
-// 5. Rows an odd multiple of 16 bytes apart: even and odd ones come as matrices of their own (SplitRows, fp8_tiles.cuh).
+// 4. Where a row of K begins within a line of L2, to ask for rows takes longer than to multiply them: then blocks of a
+//    cluster, whose tiles lie below each other, each copy a part of B for all.
+// 5. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
 #include <algorithm>
 #include <type_traits>
 
@@ -20,7 +21,7 @@
 #include "fp8_tiles.cuh"
 
 // The build compiles the kernels in so many parts side by side.
-constexpr int PARTS = 5;
+constexpr int PARTS = 6;
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: a sum and its part fit the registers");
@@ -45,16 +46,12 @@ struct Tiles {
     }
 };
 
-// `odd_a`, `odd_b`: of operands whose rows are split the odd ones, where the others are the even ones; K then ends where the
-// last step has to reach.
 template <class T, class TILE, class SCALES>
-__device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& odd_a,
-                                              const CUtensorMap& map_b, const CUtensorMap& odd_b,
+__device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CUtensorMap& map_b,
                                               const CUtensorMap& map_c, const Tiles& places, int K,
                                               const gemmprof::Output& out, const SCALES& scales) {
-    using Lies = Lying<TILE::split>;
-    static_assert(!TILE::split || (SCALES::promoted && !SCALES::of_blocks), "the last chunks of A are one step's");
-    constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks;
+    constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks, PAIR = TILE::pair;
+    static_assert(PAIR == 1 || !SCALES::of_blocks, "a block brings scales for itself only");
     // A warp's reads of scales are its own; all warps of a group multiply as one.
     constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;
     extern __shared__ unsigned char shared[];
@@ -68,41 +65,47 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
     const int count = places.rows * places.columns;
-    const int ahead = min(ST, steps);  // that are asked for before the block meets
+    // That are asked for before the block meets; blocks that copy for each other have to meet first.
+    const int ahead = PAIR > 1 ? 0 : min(ST, steps);
+    const int rank = PAIR > 1 ? int(ptx::cluster_rank()) : 0;
+    const int begin = int(blockIdx.x) / PAIR, stride = int(gridDim.x) / PAIR;
+    const auto place = [&](int index, int& tile_row, int& tile_col) {
+        places.place(index, tile_row, tile_col);
+        tile_row = tile_row * PAIR + rank;
+    };
     const auto copy = [&](int step, int to, int tile_row, int tile_col) {
         const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
         ptx::barrier_expect(barrier, TILE::stage_bytes);
-        if constexpr (TILE::split) {
-            const int k = step * BK, row = tile_row * (BM / 2), col = tile_col * (TILE::bn / 2);
-            const unsigned b = tile + TILE::a_bytes;
-            ptx::copy_box(tile, &map_a, k, row, barrier);
-            ptx::copy_box(tile + BM / 2 * BK, &odd_a, k - SPLIT_BYTES, row, barrier);
-            ptx::copy_box(b, &map_b, k - SPLIT_AHEAD, col, barrier);
-            ptx::copy_box(b + TILE::bn / 2 * BK, &odd_b, k - SPLIT_BYTES, col, barrier);
-        } else {
-            ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
-            ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
-        }
+        ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+        constexpr int EACH = TILE::bn / PAIR;
+        const unsigned b = tile + TILE::a_bytes + rank * EACH * BK;
+        const int column = tile_col * TILE::bn + rank * EACH;
+        if constexpr (PAIR == 1)
+            ptx::copy_box(b, &map_b, step * BK, column, barrier);
+        else
+            ptx::copy_box_to(b, &map_b, step * BK, column, barrier, (1 << PAIR) - 1);
     };
 
     if (copies && ptx::elect_one()) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
-        if constexpr (TILE::split) ptx::prefetch_map(&odd_a), ptx::prefetch_map(&odd_b);
         if (places.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
-            ptx::barrier_init(empty + 8 * stage, CONSUMERS * 128 / RELEASE_EVERY);
+            ptx::barrier_init(empty + 8 * stage, PAIR * CONSUMERS * 128 / RELEASE_EVERY);
         }
         ptx::barrier_init_fence();
         ptx::fence_async_proxy();
         int tile_row, tile_col;
-        places.place(int(blockIdx.x), tile_row, tile_col);
+        place(begin, tile_row, tile_col);
 #pragma unroll 1
         for (int step = 0; step < ahead; ++step) copy(step, step, tile_row, tile_col);
     }
     __syncwarp();
-    __syncthreads();
+    if constexpr (PAIR == 1)
+        __syncthreads();
+    else
+        ptx::cluster_sync();
 
     int stage = 0, parity = 0;
     const auto advance = [&] {
@@ -112,11 +115,11 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         ptx::give_registers<40>();
         if (copies && ptx::elect_one()) {
             stage = ahead % ST, parity = ahead == ST;
-            for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
+            for (int index = begin; index < count; index += stride) {
                 int tile_row, tile_col;
-                places.place(index, tile_row, tile_col);
+                place(index, tile_row, tile_col);
 #pragma unroll 1
-                for (int step = index == int(blockIdx.x) ? ahead : 0; step < steps; ++step, advance()) {
+                for (int step = index == begin ? ahead : 0; step < steps; ++step, advance()) {
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                     copy(step, stage, tile_row, tile_col);
                 }
@@ -125,50 +128,49 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         if constexpr (SCALES::of_blocks)
             if (!copies) {
                 const int total = (count - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x) * steps;
-                const auto place = [&](int number, int& step, int& row, int& columns) {
+                const auto place_of = [&](int number, int& step, int& row, int& columns) {
                     int tile_row, tile_col;
-                    places.place(int(blockIdx.x) + number / steps * int(gridDim.x), tile_row, tile_col);
+                    place(begin + number / steps * stride, tile_row, tile_col);
                     step = number % steps, row = tile_row * BM, columns = tile_col * TILE::bn / 128;
                 };
-                bring_scales<BM, ST, BLOCKS>(scales, total, out, scales_of, full, empty, place);
+                bring_scales<BM, ST, BLOCKS>(scales, total, out, scales_of, full, empty, place_of);
             }
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
         typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
         // Starts to multiply the next step's tiles; the stage that they lie in.
-        [[maybe_unused]] SplitRows split(int(threadIdx.x) / 32 * 16);
         const auto issue = [&](float(&to)[COUNT], bool add) {
             ptx::barrier_wait(full + 8 * stage, parity);
             const unsigned a = tiles + stage * TILE::stage_bytes;
-            if constexpr (TILE::split)
-                split.multiply(to, a, a + TILE::a_bytes);
-            else
-                multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes, add);
+            multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes, add);
             const int used = stage;
             advance();
             return used;
         };
         const auto release = [&](int used) {
-            if (thread % RELEASE_EVERY == 0) ptx::barrier_arrive(empty + 8 * used);
+            if constexpr (PAIR == 1) {
+                if (thread % RELEASE_EVERY == 0) ptx::barrier_arrive(empty + 8 * used);
+            } else {
+                if (thread < PAIR) ptx::barrier_arrive_at(empty + 8 * used, unsigned(thread));
+            }
         };
-        for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
+        for (int index = begin; index < count; index += stride) {
             // Every other tile of 192 columns begins in the middle of a block.
             [[maybe_unused]] bool in_middle = false;
             if constexpr (BLOCKS == 2 && SCALES::of_blocks) {
                 int tile_row, tile_col;
-                places.place(index, tile_row, tile_col);
+                place(index, tile_row, tile_col);
                 in_middle = tile_col % 2 != 0;
             }
             if constexpr (SCALES::of_rows) {
                 int tile_row, tile_col;
-                places.place(index, tile_row, tile_col);
+                place(index, tile_row, tile_col);
                 fetch_scales<TILE::bn>(scales, out, tile_col * TILE::bn);
             }
             float sums[COUNT];
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) sums[i] = 0.0f;
-            if constexpr (TILE::split) split.clear();
             if constexpr (SCALES::promoted) {
                 // What part holds is added to the sums; `more`: the latest step is multiplied into another.
                 const auto add = [&](float(&part)[COUNT], int used, bool more) {
@@ -189,7 +191,6 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                     else
                         ptx::wgmma_wait<0>();
                     ptx::pin(part);
-                    if constexpr (TILE::split) split.pin();
                     release(used);
 #pragma unroll
                     for (int i = 0; i < COUNT; ++i)
@@ -234,16 +235,20 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                 release(before);
             }
             int tile_row, tile_col;
-            places.place(index, tile_row, tile_col);
+            place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
-            if constexpr (TILE::split) SplitRows::pair_up(sums);
-            if constexpr (SCALES::of_rows) scale_sums<Lies>(sums, scales, out, row + Lies::row(), col + Lies::column());
+            if constexpr (SCALES::of_rows)
+                scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
             if (places.bulk)
-                store_boxes<T, Lies>(sums, ring, &map_c, row, col, out.alpha);
+                store_boxes<T>(sums, ring, &map_c, row, col, out.alpha);
             else
-                store_pairs<T, Lies>(sums, row, col, out);
+                store_pairs<T>(sums, row, col, out);
         }
         ring.drain();
+    }
+    if constexpr (PAIR > 1) {
+        __syncwarp();
+        ptx::cluster_meet();  // no block leaves while another may still arrive at its barriers
     }
 }
 
@@ -251,7 +256,7 @@ template <class T, class TILE>
 __global__ void __launch_bounds__(THREADS, 1)
     fp8gemm_promoted(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                      const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out) {
-    compute_tiles<T, TILE>(map_a, map_a, map_b, map_b, map_c, places, K, out, OneScale());
+    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, OneScale());
 }
 
 // The same with a scale each of rows and columns, or of blocks.
@@ -259,15 +264,7 @@ template <class T, class TILE, class SCALES>
 __global__ void __launch_bounds__(THREADS, 1)
     fp8_scaled(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out, SCALES scales) {
-    compute_tiles<T, TILE>(map_a, map_a, map_b, map_b, map_c, places, K, out, scales);
-}
-
-template <class T, class TILE, class SCALES>
-__global__ void __launch_bounds__(THREADS, 1)
-    fp8_split(const __grid_constant__ CUtensorMap even_a, const __grid_constant__ CUtensorMap odd_a,
-              const __grid_constant__ CUtensorMap even_b, const __grid_constant__ CUtensorMap odd_b,
-              const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out, SCALES scales) {
-    compute_tiles<T, TILE>(even_a, odd_a, even_b, odd_b, map_c, places, K, out, scales);
+    compute_tiles<T, TILE>(map_a, map_b, map_c, places, K, out, scales);
 }
 
 // Of each tile two kernels, by the 16-bit type of C; where that is float32, either does. The first is what large
@@ -280,8 +277,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(WIDER, fp8gemm_promoted, Wider, shared_bytes, "176 columns")                                                    \
     X(LEAN, fp8gemm_promoted, Lean, shared_bytes, "112 columns")                                                      \
     X(LEANER, fp8gemm_promoted, Leaner, shared_bytes, "96 columns")                                                   \
-    X(SPLIT_SQUARE, fp8_split, SplitSquare, shared_bytes, "128 columns, split rows", , OneScale)                      \
-    X(SPLIT_NARROW, fp8_split, SplitNarrow, shared_bytes, "64 columns, split rows", , OneScale)                       \
+    X(WIDE_PAIR, fp8gemm_promoted, WidePair, shared_bytes, "wide, pairs")                                             \
+    X(WIDE_QUAD, fp8gemm_promoted, WideQuad, shared_bytes, "wide, fours")                                             \
+    X(SQUARE_QUAD, fp8gemm_promoted, SquareQuad, shared_bytes, "128 columns, fours")                                  \
     X(SHARED_SQUARE, fp8gemm_shared, Square, needed_bytes, "shared, 128 columns")                                     \
     X(SHARED_NARROW, fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns")                                      \
     X(SHARED_SLIM, fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns")                                          \
@@ -292,8 +290,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(ROWS_WIDER, fp8_scaled, Wider, shared_bytes, "176 columns, rows scaled", , RowScales)                           \
     X(ROWS_LEAN, fp8_scaled, Lean, shared_bytes, "112 columns, rows scaled", , RowScales)                             \
     X(ROWS_LEANER, fp8_scaled, Leaner, shared_bytes, "96 columns, rows scaled", , RowScales)                          \
-    X(ROWS_SPLIT_SQUARE, fp8_split, SplitSquare, shared_bytes, "128 columns, split rows, rows scaled", , RowScales)   \
-    X(ROWS_SPLIT_NARROW, fp8_split, SplitNarrow, shared_bytes, "64 columns, split rows, rows scaled", , RowScales)    \
+    X(ROWS_WIDE_PAIR, fp8_scaled, WidePair, shared_bytes, "wide, pairs, rows scaled", , RowScales)                    \
+    X(ROWS_WIDE_QUAD, fp8_scaled, WideQuad, shared_bytes, "wide, fours, rows scaled", , RowScales)                    \
+    X(ROWS_SQUARE_QUAD, fp8_scaled, SquareQuad, shared_bytes, "128 columns, fours, rows scaled", , RowScales)         \
     X(ROWS_SHARED_SQUARE, fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales)   \
     X(ROWS_SHARED_NARROW, fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales)    \
     X(ROWS_SHARED_SLIM, fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales)        \
@@ -305,8 +304,11 @@ __global__ void __launch_bounds__(THREADS, 1)
       BlockScales)                                                                                                    \
     X(FAST_WHOLE, fp8_scaled, Whole, shared_bytes, "256 columns, fast", , Fast<OneScale>)                             \
     X(FAST_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast", , Fast<OneScale>)                           \
+    X(FAST_WHOLE_PAIR, fp8_scaled, WholePair, shared_bytes, "256 columns, pairs, fast", , Fast<OneScale>)             \
     X(FAST_ROWS_WHOLE, fp8_scaled, Whole, shared_bytes, "256 columns, fast, rows scaled", , Fast<RowScales>)          \
-    X(FAST_ROWS_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast, rows scaled", , Fast<RowScales>)
+    X(FAST_ROWS_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast, rows scaled", , Fast<RowScales>)        \
+    X(FAST_ROWS_WHOLE_PAIR, fp8_scaled, WholePair, shared_bytes, "256 columns, pairs, fast, rows scaled", ,           \
+      Fast<RowScales>)
 
 #define GEMMPROF_KERNEL(NAME, ...) NAME,
 enum Kernel { GEMMPROF_KERNELS(GEMMPROF_KERNEL) KERNELS };
@@ -345,19 +347,19 @@ namespace GEMMPROF_STAGE {
 GEMMPROF_LIST(2 * KERNELS)
 
 // A tile's number is that of its kernel with one scale; those for fast sums come last.
-enum { FIRST_SHARED = SHARED_SQUARE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 2 };
+enum { FIRST_SHARED = SHARED_SQUARE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 3 };
 
 struct TileFacts {
     int columns;
     double relative_time;  // of a step, on an H200, of tiles that blocks compute one after the other; 0: shared
+    int pair = 1;          // blocks that copy B for each other
 };
 constexpr TileFacts tiles[TILES] = {
     {Wide::bn, 70.0}, {Square::bn, 47.0}, {Narrow::bn, 33.0}, {Between::bn, 61.5}, {Wider::bn, 65.5}, {Lean::bn, 46.0},
-    {Leaner::bn, 44.0}, {SplitSquare::bn, 66.0}, {SplitNarrow::bn, 42.0}, {Square::bn, 0.0}, {Narrow::bn, 0.0},
-    {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0},
+    {Leaner::bn, 44.0}, {WidePair::bn, 70.0, 2}, {WideQuad::bn, 70.0, 4}, {SquareQuad::bn, 47.0, 4}, {Square::bn, 0.0},
+    {Narrow::bn, 0.0}, {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0}, {WholePair::bn, 91.0, 2},
 };
 
-constexpr bool splits_rows(int tile) { return tile == SPLIT_SQUARE || tile == SPLIT_NARROW; }
 constexpr bool shares_k(int tile) { return tile >= FIRST_SHARED && tile < FIRST_FAST; }
 
 template <class SCALES>
@@ -380,9 +382,11 @@ int places_of(int device, int sms, int cluster) {
     return known(kernels[2 * FIRST_SHARED], device, sms, cluster);
 }
 
+// How many tiles, or clusters of them, C has.
 std::int64_t tiles_of(const gemmprof::Gemm& g, const Choice& choice) {
     const int m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
-    return std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, tiles[choice.tile].columns);
+    const TileFacts& tile = tiles[choice.tile];
+    return std::int64_t(gemmprof::ceil_div(m, BM * tile.pair)) * gemmprof::ceil_div(n, tile.columns);
 }
 
 // How many tiles of a column (of a row, where B has A's place) each element of B is read for.
@@ -393,15 +397,37 @@ int readers_of_b(const gemmprof::Gemm& g, const Choice& choice) {
 // Whether A has fewer rows than a tile.
 bool few_rows(const gemmprof::Gemm& g) { return g.m < BM && g.m < g.n; }
 
-// Whether every other row of both operands begins in the middle of a sector. Few rows wait for memory in any case.
-// Only by the compiler whose machine code was looked at: ptxas may give registers away that the tensor cores still read.
-bool in_mid_sector(const gemmprof::Gemm& g) {
-    constexpr bool LOOKED_AT = __CUDACC_VER_MAJOR__ == 13 && __CUDACC_VER_MINOR__ == 0;
-    if (!LOOKED_AT) return false;
-    const auto half = [](const void* data, std::int64_t ld) {
-        return reinterpret_cast<std::uintptr_t>(data) % (2 * SPLIT_BYTES) == 0 && ld % (2 * SPLIT_BYTES) == SPLIT_BYTES;
-    };
-    return !few_rows(g) && g.m > 1 && g.n > 1 && half(g.a, g.lda) && half(g.b, g.ldb);
+// Microseconds to ask for a row of 128 bytes of an operand, where that is not hidden: where it lies in two lines of L2, and
+// longer where it begins in the middle of a sector.
+double row_time(const void* data, std::int64_t ld) {
+    constexpr double ROW = 0.00142, BEYOND_LINE = 0.00091, MID_SECTOR = 0.00148;
+    const auto from = std::int64_t(reinterpret_cast<std::uintptr_t>(data) % 128), apart = ld % 128;
+    const double beyond = apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
+    const double split = apart % 32 != 0 ? 0.5 : from % 32 != 0 ? 1.0 : 0.0;
+    return beyond == 0.0 ? 0.0 : ROW + BEYOND_LINE * beyond + MID_SECTOR * split;
+}
+
+// Microseconds that a step takes, or in which its rows are asked for, if that is longer: by 61,000 times of all ways on an
+// H100 (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for memory in any case.
+double step_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms) {
+    constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
+    const TileFacts& tile = tiles[choice.tile];
+    const bool shared = shares_k(choice.tile);
+    const double step = shared ? STEP + STEP_COLUMN * tile.columns : RELATIVE_STEP * tile.relative_time;
+    if (few_rows(g)) return step;
+    const std::int64_t count = tiles_of(g, choice), rounds = (count + places - 1) / places;
+    const double blocks = double((count + rounds - 1) / rounds) * choice.parts * tile.pair;
+    const double rows = BM * row_time(g.a, g.lda) + double(tile.columns) / tile.pair * row_time(g.b, g.ldb);
+    return std::max(step, rows * (1.0 - FEW_ASK * (1.0 - blocks / sms)));
+}
+
+// Microseconds until blocks that copy for each other have met.
+constexpr double meeting_time(int tile) { return tiles[tile].pair > 1 ? 2.6 : 0.0; }
+
+// Microseconds that a tile's steps take, of tiles that blocks compute one after the other.
+double steps_time(const gemmprof::Gemm& g, int tile, int places, int sms) {
+    const std::int64_t rounds = (tiles_of(g, {tile}) + places - 1) / places;
+    return double(rounds) * gemmprof::ceil_div(g.k, BK) * step_time(g, {tile}, places, sms) + meeting_time(tile);
 }
 
 // Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, and the times
@@ -409,25 +435,20 @@ bool in_mid_sector(const gemmprof::Gemm& g) {
 // operands on their way from memory: more where they pass L2 as what is read again does, and drive what others wrote
 // there out to memory. Of few rows, which are one or two rounds, half of the shorter of both is not hidden, but by the
 // smallest tiles.
-double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, double memory) {
-    constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793;
+double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms, double memory) {
     constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
     constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.57;
-    constexpr double SPLIT_ROW = 0.0055;  // that the copy engine takes for a row that begins in the middle of a sector
     constexpr double STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
     const TileFacts& tile = tiles[choice.tile];
     const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
     const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
-    const double step = !shared ? RELATIVE_STEP * tile.relative_time
-                        : std::max(STEP + STEP_COLUMN * tile.columns,
-                                   in_mid_sector(g) ? SPLIT_ROW * (BM + tile.columns) / 2 : 0.0);
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
-    const double computed = rounds * steps * step;
+    const double computed = rounds * steps * step_time(g, choice, places, sms);
     const double moved = bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory);
     const double not_hidden = few_rows(g) && choice.tile != SHARED_SLIM ? NOT_HIDDEN : 0.0;
     const double time = std::max(computed, moved) + not_hidden * std::min(computed, moved);
-    if (!shared) return time + ORDERED;
+    if (!shared) return time + ORDERED + meeting_time(choice.tile);
     const int stored = choice.swapped ? std::min(g.m, tile.columns) : tile.columns;
     return time + rounds * (ROUND + STORED_ROW * stored) + COLUMN * tile.columns +
            (choice.parts > 1 ? PART * choice.parts : 0.0);
@@ -440,18 +461,17 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
 // `fast`: the tensor cores may keep the sums.
 Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
     const double memory = gemmprof::memory_speed(device);
-    const bool swapped = few_rows(g), split = !of_blocks && in_mid_sector(g);
+    const bool swapped = few_rows(g);
     Choice best;
     double least = 1e300;
     for (int tile = 0; tile < TILES; ++tile) {
         if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
-        if (splits_rows(tile) != split) continue;
-        const double time = swapped ? expected_time(g, {tile}, sms, memory)
-                                    : double((tiles_of(g, {tile}) + sms - 1) / sms) * tiles[tile].relative_time;
+        const int places = places_of(device, sms, tiles[tile].pair);
+        const double time = swapped ? expected_time(g, {tile}, places, sms, memory) : steps_time(g, tile, places, sms);
         if (time < least) best.tile = tile, least = time;
     }
     if (of_blocks && !swapped) return best;
-    if (!swapped) least = expected_time(g, best, sms, memory);
+    if (!swapped) least = expected_time(g, best, places_of(device, sms, tiles[best.tile].pair), sms, memory);
     const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
     const int widest = of_blocks ? SHARED_NARROW : SHARED_SQUARE;
     for (int tile = widest; shares_k(tile); ++tile) {
@@ -461,7 +481,7 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool
             const int places = places_of(device, sms, parts);
             // Nothing of a next tile would hide its stores; but few rows have little to store.
             if (tiles_of(g, choice) > places && !(swapped && parts == 1)) continue;
-            const double time = expected_time(g, choice, places, memory);
+            const double time = expected_time(g, choice, places, sms, memory);
             if (time < least) least = time, best = choice;
         }
     }
@@ -488,33 +508,21 @@ cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const S
 }
 
 template <class SCALES>
-cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, const SCALES& scales, cudaStream_t stream) {
+cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int device, int sms, const SCALES& scales,
+                           cudaStream_t stream) {
     const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
                       reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
-    const int bn = tiles[tile].columns;
-    CUtensorMap a[2] = {}, b[2] = {}, c = {};
-    // Of every `apart`-th row one, from `first` on.
-    const auto rows_of = [&](CUtensorMap& map, const void* data, int rows, std::int64_t ld, int box, int first,
-                             int apart) {
-        return gemmprof::describe(map, static_cast<const char*>(data) + first * ld, (rows - first + apart - 1) / apart,
-                                  g.k, ld * apart, BK, box / apart, 1);
-    };
-    const int apart = splits_rows(tile) ? 2 : 1;
-    for (int first = 0; first < apart; ++first) {
-        if (cudaError_t error = rows_of(a[first], g.a, g.m, g.lda, BM, first, apart)) return error;
-        if (cudaError_t error = rows_of(b[first], g.b, g.n, g.ldb, bn, first, apart)) return error;
-    }
+    const int bn = tiles[tile].columns, pair = tiles[tile].pair;
+    CUtensorMap maps[3] = {};
+    if (cudaError_t error = gemmprof::describe(maps[0], g.a, g.m, g.k, g.lda, BK, BM, 1)) return error;
+    if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn / pair, 1)) return error;
     if (bulk)
-        if (cudaError_t error = gemmprof::describe(c, g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
-    const Tiles places = {gemmprof::ceil_div(g.m, BM), gemmprof::ceil_div(g.n, bn), bulk};
+        if (cudaError_t error = gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
+    const Tiles places = {gemmprof::ceil_div(g.m, BM * pair), gemmprof::ceil_div(g.n, bn), bulk};
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
-    const unsigned blocks = unsigned(count < sms ? count : sms);
-    const gemmprof::KernelFacts& kernel = kernel_for<SCALES>(g, tile);
-    if (splits_rows(tile))
-        return gemmprof::launch_kernel(kernel, blocks, 1, stream, a[0], a[1], b[0], b[1], c, places,
-                                       g.k + SPLIT_AHEAD, gemmprof::output_of(g), scales);
-    return gemmprof::launch_kernel(kernel, blocks, 1, stream, a[0], b[0], c, places, g.k, gemmprof::output_of(g),
-                                   scales);
+    const unsigned clusters = unsigned(std::min<std::int64_t>(count, places_of(device, sms, pair)));
+    return gemmprof::launch_kernel(kernel_for<SCALES>(g, tile), clusters * pair, unsigned(pair), stream, maps[0],
+                                   maps[1], maps[2], places, g.k, gemmprof::output_of(g), scales);
 }
 
 template <class SCALES>
@@ -524,7 +532,7 @@ cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cuda
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
         const Choice choice = choose(g, device, sms, SCALES::of_blocks, fast);
         return shares_k(choice.tile) ? launch_shared(g, choice, scales, on)
-                                   : launch_ordered(g, choice.tile, sms, scales, on);
+                                   : launch_ordered(g, choice.tile, device, sms, scales, on);
     });
 }
 

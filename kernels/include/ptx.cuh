@@ -170,10 +170,6 @@ __device__ __forceinline__ uint4 load_shared_words(unsigned address) {
     return v;
 }
 
-__device__ __forceinline__ void store_shared_words(unsigned address, unsigned first, unsigned second) {
-    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
-}
-
 __device__ __forceinline__ unsigned short load_shared_16_bits(unsigned address) {
     unsigned short bits;
     asm volatile("ld.shared.u16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
@@ -356,12 +352,6 @@ template <int COUNT>
 __device__ __forceinline__ void pin(float (&sums)[COUNT]) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(sums[i])::"memory");
-}
-// The same of operands in registers, which they may still be reading.
-template <int COUNT>
-__device__ __forceinline__ void pin(unsigned (&words)[COUNT]) {
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+r"(words[i])::"memory");
 }
 
 }  // namespace gemmprof::ptx

@@ -67,20 +67,6 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(unsigned start, std::
         GEMMPROF_WGMMA(COUNT, "m64n" #N "k32.f32.e4m3.e4m3", A, B, ADD, "", ); \
     }
 
-// The same with A in registers: of a lane's row of its warp's 16, 4 bytes of the first 16 of K, of the row eight below, then
-// of the next 16 of K in the same order. They must stay as they are until the product has been waited for.
-#define GEMMPROF_WGMMA_HELD(COUNT, N, A0, A1, A2, A3, B, ADD) \
-    __device__ __forceinline__ void wgmma_e4m3(float (&d)[COUNT], const unsigned (&a)[4], std::uint64_t b, int add) { \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ADD ", 0;\n" \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {%0" GEMMPROF_TO_##COUNT(GEMMPROF_NAME) \
-                     "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1;\n}" \
-                     : "+f"(d[0]) GEMMPROF_TO_##COUNT(GEMMPROF_SUM) \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add)); \
-    }
-
-GEMMPROF_WGMMA_HELD(16, 32, 16, 17, 18, 19, 20, 21)
-GEMMPROF_WGMMA_HELD(32, 64, 32, 33, 34, 35, 36, 37)
-
 GEMMPROF_WGMMA_OF(8, 16, 8, 9, 10, 11, 12)
 GEMMPROF_WGMMA_OF(16, 32, 16, 17, 18, 19, 20)
 GEMMPROF_WGMMA_OF(32, 64, 32, 33, 34, 35, 36)
@@ -94,7 +80,6 @@ GEMMPROF_WGMMA_OF(96, 192, 96, 97, 98, 99, 100)
 GEMMPROF_WGMMA_OF(128, 256, 128, 129, 130, 131, 132)
 
 #undef GEMMPROF_WGMMA_OF
-#undef GEMMPROF_WGMMA_HELD
 #undef GEMMPROF_WGMMA
 #undef GEMMPROF_SUM
 #undef GEMMPROF_NAME
