@@ -110,8 +110,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
     loads |= work.where(lambda line: line.opcode == "LD") & (work.global_sectors == 0)
-    # What is looked up in a table is another word for each result.
-    loads &= ~gathers(work, loads)
+    # What is looked up in a table is another word for each result, as is what a comparison of loaded values leads to.
+    loads &= ~(gathers(work, loads) | _led_to(work))
     passes = float(work.shared_ideal[loads].sum())
     everything = float(work.data_passes.sum())
     busy = max(work.loads[key].busy for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
@@ -148,6 +148,14 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _led_to(work: Work) -> Mask:
+    """Accesses whose places go back to loaded values, and of which what is known without these tells no passes."""
+    code, forms = work.code, checked_forms(work)
+    found = [any(code.by_loads[source] for source in code.sources(at)) for at in range(len(code.sass))]
+    known = {at for at, one in forms.items() if one.verdict in ("exact", "agrees")}
+    return np.array([one and at not in known for at, one in enumerate(found)])
 
 
 def _read_once(work: Work, loads: Mask) -> bool:

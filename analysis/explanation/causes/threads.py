@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
@@ -448,8 +448,10 @@ def _without_effect(work: Work) -> Candidate | None:
     together = bool(work.barriers.any())
     # The threads of one store may or may not be those of another.
     reach = useful.least if together else useful.most
-    # What fewer warps execute than have an effect stays; loops go in proportion.
-    keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
+    # What fewer warps come to than have an effect stays, however often their loops take them there.
+    often = np.array([prod(rounds(work, loop) for loop in around) for around in work.code.loops_around])
+    come = np.maximum(1.0, work.executed / often)
+    keep = np.clip(reach * np.maximum(1.0, work.executed[0] / come), 0.0, 1.0)
     # The places that the others hold on an SM go to these.
     occupancy = occupancy_of(work)
     possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0

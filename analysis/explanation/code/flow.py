@@ -168,6 +168,11 @@ class Program:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
         return self._going_back_to(_brings_data)
 
+    @cached_property
+    def by_loads(self) -> npt.NDArray[np.bool_]:
+        """Whether each instruction's result goes back to what was loaded, other than parameters."""
+        return self._going_back_to(lambda line: line.is_load and line.space != "constant")
+
     def _going_back_to(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
         """Which instructions these are, or get something from these."""
         found = [begins(line) for line in self.sass]

@@ -445,6 +445,10 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
         # A parameter tells by how much is shifted: no place comes again.
         ("bit_reversal_scattered", "tiles", "redundant_loads"),
+        # Threads behind the diagonal leave at once, and all others' work stays.
+        ("tour_exchanges_triangle_by_city", "pieces", "idle_threads"),
+        # Trees in shared memory: a comparison of what was loaded chooses the node.
+        ("forest_nodes_in_four_arrays", "shared", "shared_memory_bandwidth"),
         # Tables in shared memory: a nibble of the data chooses the word.
         ("ghash_bit_by_bit", "nibbles", "shared_memory_bandwidth"),
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
