@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -600,12 +601,13 @@ def _unrolled(work: Work, keep: Array) -> Array:
         often = float(work.executed[loop.last])
         loads = inside[work.global_loads[inside] & (work.executed[inside] > 0)]
         turns = [at for at in inside[:-1].tolist() if work.sass[at].is_branch and left[at] > 0.0]
-        forms = [one for at in loads.tolist() if (one := checked_forms(work).get(at)) is not None]
-        # What loads from one array twice may be two rounds already.
-        apart = len({one.form.parameters for one in forms}) == len(loads) > 0
-        now, then = (ROUNDS * float(one[inside].sum()) for one in (work.executed, left))
-        if apart and not turns and not work.barriers[inside].any() and now > LONGEST * often >= then:
-            found[loads] = 1.0 / ROUNDS
+        forms = checked_forms(work)
+        arrays = Counter(forms[at].form.parameters if at in forms else at for at in loads.tolist())
+        # What loads from one array several times may be as many rounds already.
+        several = min(arrays.values(), default=ROUNDS)
+        now, then = (ROUNDS / several * float(one[inside].sum()) for one in (work.executed, left))
+        if not turns and not work.barriers[inside].any() and now > LONGEST * often >= then:
+            found[loads] = min(1.0, several / ROUNDS)
     return found
 
 

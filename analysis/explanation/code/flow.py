@@ -236,7 +236,35 @@ class Program:
         """
         line = self.sass[at]
         walks = (one for one in range(loop.first, loop.last + 1) if self._moves(loop, one, "global"))
-        return line.is_store and (line.space == "global" or self._moves(loop, at) or not any(walks))
+        return line.is_store and (
+            line.space == "global" or self._moves(loop, at) or not any(walks) or self._exchanges_its_own(loop)
+        )
+
+    def _exchanges_its_own(self, loop: Loop) -> bool:
+        """Whether a round makes its result of what threads exchanged of the last one's (a recurrence over a block), and
+        not by sums and extremes alone, whose order does not matter.
+        """
+        inside = range(loop.first, loop.last + 1)
+        after = {at: {use for use in self.readers[at] if use in loop} for at in inside}
+        stored, read = list[int](), False
+        for at in inside:
+            line = self.sass[at]
+            if line.space != "shared":
+                continue
+            if line.is_load:
+                read = True
+                for one in stored:
+                    after[one].add(at)
+            elif line.is_store:
+                stored, read = [*([] if read else stored), at], False
+        return any(
+            any(self.sass[at].space == "shared" for at in ring)
+            and any(
+                self.sass[at].instruction_class in MATH_CLASSES and self.sass[at].opcode not in ANY_ORDER
+                for at in ring
+            )
+            for ring in _rings(after)
+        )
 
     def _moves(self, loop: Loop, at: int, space: str = "") -> bool:
         """Whether this accesses other memory in each round."""
@@ -437,6 +465,8 @@ class Program:
         return tuple(at for at in self.readers[index] if index < at <= index + limit)
 
 
+# Sums and extremes.
+ANY_ORDER = frozenset({"FADD", "DADD", "HADD2", "FMNMX", "FMNMX3", "HMNMX2"})
 # What gives a value that its registers alone do not tell.
 EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 

@@ -365,8 +365,9 @@ def test_results_of_wgmma_are_made_anew_in_each_tile() -> None:
         # Warps exchange largest values and sums of softmax, piece by piece, through the same words of shared memory.
         ("triton_decode_head_a_program", "", False),
         ("triton_policy_entropy_row_in_registers", "online", False),
-        # Weights of a filter follow its error; a sweep needs the last one's values; halves are halved again.
+        # Weights follow an error, likelihoods a sum of the last ones; sweeps need others' values; halves are halved.
         ("adaptive_filter_tree_each_sample", "", True),
+        ("haplotype_mosaic_tree_each_site", "", True),
         ("coarsest_grid_a_launch_each_sweep", "in_one_block", True),
         ("sparsemax_tree_each_halving", "", True),
     ],
