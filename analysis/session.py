@@ -28,7 +28,7 @@ from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
 from gemmprof.base.buckets import size_of
-from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError, UsageError
 from gemmprof.base.spread import batched, each, grouped, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run, record_of
@@ -456,6 +456,7 @@ def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Sess
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
+    unread = {one.path for one in failures if isinstance(one, UnreachableError)}
     wanted = [
         (report, lots_of(report.path, only))
         for report in found.reports
@@ -475,6 +476,7 @@ def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Sess
             analysed = [analysis for job in jobs for analysis in job()]
         except ReportError as error:
             failures.append(error)
+            unread.add(str(report.path))
             continue
         kernels += analysed
         if report.run is not None:
@@ -482,8 +484,9 @@ def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Sess
     if failures and not kernels and not found.runs:
         raise failures[0]
     only_run = found.runs[0] if len(found.runs) == 1 else None
+    named = [path for path in inputs if str(path) not in unread] or inputs
     session = Session(
-        titled([path.resolve().name if path.name in ("", ".", "..") else path.name for path in inputs]),
+        titled([path.resolve().name if path.name in ("", ".", "..") else path.name for path in named]),
         tuple(kernels),
         only_run,
         tuple(failures),

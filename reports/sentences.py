@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
 from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.base.amounts import signed_percent
+from gemmprof.base.amounts import counted, signed_percent
 from gemmprof.reports import formatting
 
 # The verdicts as a reader sees them.
@@ -128,9 +128,8 @@ def gate_summary(gate: GateResult, outcome: Outcome) -> str:
     """One line: whether the gate holds, what was compared and what could not be."""
     open_ = [item for item in gate.broken if item.waiver is None]
     waived = len(gate.broken) - len(open_)
-    parts = [
-        f"{gate.checked} of {len(outcome.kernels)} kernels checked against {'; '.join(gate.conditions) or 'nothing'}"
-    ]
+    kernels = f"{gate.checked} of {counted(len(outcome.kernels), 'kernel')}"
+    parts = [f"{kernels} checked against {'; '.join(gate.conditions) or 'nothing'}"]
     if waived:
         parts.append(f"{waived} waived")
     if gate.undecided:

@@ -114,6 +114,24 @@ def test_a_damaged_report_does_not_stop_the_others(command: str, tmp_path: Path)
     assert "spilled_registers" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("flaws_spills.ncu-rep.xz", "spilled_registers"), "fix: for a kernel: --kernel spilled_registers"),
+        (("flaws_spills.ncu-rep.xz", "3"), "fix: for a launch: '#3' or --launch 3"),
+        (("names_nvtx.ncu-rep.xz", "--launch", "70"), "6 launches of 1 kernel: "),
+        (("watch",), "fix: write it behind two dashes: gemmprof watch -- python"),
+        (("find", "time >", "."), "cannot be read at its end: expected a number"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told_in_the_words_of_what_was_typed(
+    arguments: tuple[str, ...], said: str
+) -> None:
+    result = gemmprof(*arguments, cwd=DATA)
+    assert result.returncode == 2 and said in result.stderr
+    assert "and 1 more" not in result.stdout, "a report is not called by what was not read"
+
+
 @pytest.mark.parametrize("columns", [60, 80, 160])
 def test_a_narrow_terminal_cuts_no_number_of_the_roofline(columns: int) -> None:
     session = load_session([DATA / "flaws_tensor.ncu-rep.xz"])

@@ -216,8 +216,9 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _unreadable(text: str, position: int, why: str) -> UsageError:
+    place = f"'{text[position : position + 20]}'" if position < len(text) else "its end"
     return UsageError(
-        f"the condition cannot be read at '{text[position : position + 20]}': {why}",
+        f"the condition cannot be read at {place}: {why}",
         "write for example: shared_bank_conflicts > 10% and time > 1ms",
         found=text[:200],
     )

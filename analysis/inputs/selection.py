@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels, owner_of
+from gemmprof.base.amounts import counted
 from gemmprof.base.buckets import below
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.foreign_files import url_of
@@ -220,7 +221,7 @@ def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
         f"no launch matches {wanted}",
         "`gemmprof show` lists what the input holds, with the id of each family (#3)",
         "launches are counted from 0 in each report",
-        found=f"{sum(names.values()):,} launches of {len(names):,} kernels: {some(ranked)}"
+        found=f"{counted(sum(names.values()), 'launch')} of {counted(len(names), 'kernel')}: {some(ranked)}"
         if names
         else "no launches",
     )

@@ -38,6 +38,8 @@ _KNOWN_FORMATS = (
     (b"BZh", "a bzip2 archive"),
     (b"version https://git-lfs", "a Git LFS pointer: run `git lfs pull`"),
     (b"==PROF==", "ncu's console output"),
+    (b"==WARNING==", "ncu's console output"),
+    (b"==ERROR==", "ncu's console output"),
     (b'"ID"', "a CSV export of ncu"),
 )
 
@@ -219,6 +221,16 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
 
 def no_such_file(path: str | os.PathLike[str]) -> UnreachableError:
     """What to say of a name that stands for nothing."""
+    name = os.fspath(path)
+    # Typed for a launch or a kernel, as it stands behind a report.
+    meant = (
+        f"for a launch: '#{name}' or --launch {name}"
+        if name.isdecimal()
+        else f"for a kernel: --kernel {name}"
+    )
     return UnreachableError.of(
-        path, f"there is no file {path}", "check the name; the shell expands ~ only unquoted"
+        path,
+        f"there is no file {path}",
+        "check the name; the shell expands ~ only unquoted",
+        *([meant] if name.replace("_", "").isalnum() else []),
     )

@@ -77,7 +77,7 @@ def front(options: argparse.Namespace) -> int:
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
         width = common.columns()
-        for line in textwrap.wrap(visible(session.sentence), width)[:2]:
+        for line in textwrap.wrap(visible(session.sentence), width)[: max(2, 160 // width)]:
             print(printable(line), flush=True)
         # Before what explains is loaded, let alone at work.
         from gemmprof.reports.terminal import program_lines

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.profiler.ncu.command import require_ncu
     from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program
 
-    program = check_program(options.program)
+    program = check_program(options.program, "watch")
     watched = [Path(path) for path in options.paths] or [
         Path(word) for word in program if Path(word).is_file()
     ]

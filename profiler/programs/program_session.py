@@ -310,18 +310,18 @@ def program_name(program: Sequence[str]) -> str:
     return re.sub(r"[^\w.+-]+", "_", Path(script).stem)[:60].strip(".-_") or "program"
 
 
-def check_program(program: Sequence[str]) -> tuple[str, ...]:
-    """The command, whose program exists; UsageError if there is none, or it cannot be found."""
+def check_program(program: Sequence[str], command: str = "profile") -> tuple[str, ...]:
+    """The command line, whose program exists; UsageError, with how to type ``gemmprof COMMAND``, if it does not."""
     if not program:
         raise UsageError(
             "no program was named",
-            "write it behind two dashes: gemmprof profile -- python train.py --steps 1",
+            f"write it behind two dashes: gemmprof {command} -- python train.py --steps 1",
         )
     if shutil.which(program[0]) is None:
         here = Path(program[0])
         remedies = [f"it is not executable: chmod +x {here}"] if here.is_file() else []
         if here.suffix == ".py":
-            remedies.insert(0, f"name the interpreter: gemmprof profile -- python {shlex.join(program)}")
+            remedies.insert(0, f"name the interpreter: gemmprof {command} -- python {shlex.join(program)}")
         if here.suffix == ".cu":
             remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
         raise UsageError(

@@ -60,7 +60,7 @@ def print_pair(console: Console, outcome: Outcome) -> None:
 
     def short(text: str, lines: int = LINES_OF_A_REASON) -> str:
         # Words are not cut where a line ends: a few columns of each stay empty.
-        room = lines * (width - 12)
+        room = lines * (max(width, 80) - 12)
         return text if len(text) <= room else f"{text[: room - 1]}…"
 
     console.print(Text(short(f"{outcome.before} → {outcome.after}", 1)))

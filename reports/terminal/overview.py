@@ -31,6 +31,7 @@ COUNTERS = 40  # of one launch, where nothing but counters asked for by name is 
 LISTED = 30  # families in the table, unless all are asked for
 PROSE = 104  # columns of running text and bars, however wide the terminal is
 NARROW = 84  # columns below which the table drops what the others nearly say
+NARROWEST = 80  # columns below which the front door's words stand below its numbers, not beside them
 
 
 def parts(
@@ -95,7 +96,7 @@ def parts(
 
 
 FRONT_LINES = 24  # what the front door prints at most, whatever the report holds: a screen
-FRONT_FAMILIES = 8  # families there at most, two lines each
+FRONT_FAMILIES = 8  # families there at most, two lines each, on narrow terminals three
 # Lines beside the program and its families: a sentence of at most two, an empty line, the columns' names, what is left,
 # an empty line, what to type next.
 FRONT_OTHER = 7
@@ -117,26 +118,35 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         yield from lines[said:]
         left -= len(lines)
     yield ""
-    found = session.leaders(min(FRONT_FAMILIES, left // 2))
+    below = width < NARROWEST
+    found = session.leaders(min(FRONT_FAMILIES, left // (3 if below else 2)))
     gains = any(family.worst is not None for family in found)
     first, last = ("gain", "to change first") if gains else ("share", "kernel")
-    yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {last}"
+    yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
     keys = {family.id: session.kernels[family.representative].profile.family for family in found}
     differs = told_apart(keys.values())
     for family in found:
         name = " ".join((family.label, *differs[keys[family.id]]))
         shown = family.share
-        if gains:
+        if gains or below:
             yield f"{family.id:<5}{_name(family, name, width - 5)}"
+        if gains:
             shown = None if family.worst is None or shown is None else family.worst.saves * shown
-        start = f"{'' if gains else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
+        start = f"{'' if gains or below else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
         start += f"{family.count:>10,}  "
+        if below:
+            yield start.rstrip()
+            if gains:
+                yield f"{'':<5}{_first_to_change(session, family, width - 5)}"
+            continue
         room = width - len(start)
         yield start + (_first_to_change(session, family, room) if gains else _name(family, name, room))
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
         rest = max(0.0, whole - shares)
-        yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
+        yield from textwrap.wrap(
+            f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all", width
+        )
     yield ""
     if not gains:
         yield from textwrap.wrap(_nothing_found(session, found), width)

@@ -450,6 +450,16 @@ def test_the_front_door_is_one_screen(path: Path, printed: Printed) -> None:
     assert lines[-1].startswith("Next: ") and f"'{first}'" in lines[-1]
 
 
+@pytest.mark.parametrize("columns", [40, 60])
+def test_on_a_narrow_terminal_words_stand_below_the_numbers_and_whole(columns: int, printed: Printed) -> None:
+    lines = printed(str(DATA / "flaws_global_access.ncu-rep.xz"), columns=columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    first = next(place for place, line in enumerate(lines) if line.startswith("#"))
+    figures, words = lines[first + 1 : first + 3]
+    assert figures.split()[-1].isdigit(), figures
+    assert re.match(r" {5}[a-z][a-z ]+: \d+ % of it( at |$)", words), words
+
+
 def test_what_it_says_to_type_next_shows_the_family_in_full(printed: Printed) -> None:
     lines = printed(str(DATA / "flaws_global_access.ncu-rep.xz")).splitlines()
     number = re.findall(r"'(#\d+)'", lines[-1])[0]

@@ -387,6 +387,11 @@ class Program:
                 found.setdefault(register, []).append(index)
         return found
 
+    @cached_property
+    def _written_blocks(self) -> dict[str, set[int]]:
+        """First instructions of the blocks that write each register."""
+        return {register: {self.block_starts[at] for at in found} for register, found in self.writers.items()}
+
     def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
         if register not in self.writers:
             return ()
@@ -415,7 +420,7 @@ class Program:
         key = (start, register, when)
         if key not in self._entered:
             starts, predecessors = self.block_starts, self.predecessors
-            written = {starts[at] for at in self.writers[register]}
+            written = self._written_blocks[register]
             found: dict[int, None] = {}
             seen: set[int] = set()
             ends = list(predecessors[start])

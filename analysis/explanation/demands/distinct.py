@@ -473,8 +473,7 @@ def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
     loop that does nothing else, and of what tells of a way around nothing else, as much as of what is done there.
     """
     gone, left = group | serving(work, group, FROM_MEMORY), stays.copy()
-    for first, last, turn in _turns(work):
-        inside = {at for at in range(first, last + 1) if work.executed[at] and at not in _passed(work)}
+    for (first, last, turn), inside in zip(_turns(work), _done(work), strict=True):
         if inside.isdisjoint(gone):
             continue
         told = gone | {turn} | {at for at in around_never(work) if first <= at <= last}
@@ -506,9 +505,11 @@ def ways_around(work: Work) -> list[tuple[int, int, int]]:
 
 
 @once
-def _passed(work: Work) -> set[int]:
-    """What warps pass that nothing is told by: where ways part and meet again."""
-    return {at for at, line in enumerate(work.sass) if line.opcode in ("BSSY", "BSYNC", "NOP")}
+def _done(work: Work) -> list[set[int]]:
+    """What is done in each of the turns: not where ways part and meet again, for nothing is told by that."""
+    passed = work.where(lambda line: line.opcode in ("BSSY", "BSYNC", "NOP"))
+    done = (work.executed > 0) & ~passed
+    return [{*(first + np.flatnonzero(done[first : last + 1])).tolist()} for first, last, _ in _turns(work)]
 
 
 @once
