@@ -530,8 +530,10 @@
       option.selected = number === state.file;
       files.append(option);
     });
-    files.hidden = code.files.length < 2;
-    files.addEventListener("change", () => { state.file = Number(files.value); source.box.scrollTop = 0; refresh(); });
+    if (files) {  // code without line numbers has SASS alone
+      files.hidden = code.files.length < 2;
+      files.addEventListener("change", () => { state.file = Number(files.value); source.box.scrollTop = 0; refresh(); });
+    }
     const sort = at("sort");
     sort.addEventListener("change", () => { state.sorted = sort.checked; sass.box.scrollTop = 0; refresh(); });
     const list = at("columns");

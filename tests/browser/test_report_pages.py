@@ -489,6 +489,21 @@ def test_inlined_functions_roll_up_to_the_callers_line(browser: Any, tmp_path: P
     assert browser.console_errors() == []
 
 
+def test_code_without_lines_is_sorted_searched_and_moved_through(browser: Any, tmp_path: Path) -> None:
+    """Built without -lineinfo, as most code of others is: the pane of SASS stands alone, and all of it works."""
+    render(load_session([DATA / "partial_no_lineinfo.ncu-rep.xz"]), tmp_path)
+    page = max(tmp_path.glob("0*.html"), key=lambda file: file.stat().st_size)
+    browser.open(page)
+    assert not browser.find_all("[data-part=files]") and browser.find_all(f"{SASS} .code-row")
+    before = [row.text for row in browser.find_all(f"{SASS} .code-row")]
+    browser.script("arguments[0].click()", browser.find("[data-part=sort]"))
+    assert [row.text for row in browser.find_all(f"{SASS} .code-row")] != before
+    browser.find("[data-part=find]").send_keys("EXIT\n")
+    browser.script("arguments[0].click()", browser.find(f"{SASS} .code-row"))
+    assert browser.find("[data-part=chosen]").text
+    assert browser.console_errors() == []
+
+
 def test_a_kernel_of_many_instructions_scrolls(recorded: ReadRecorded, browser: Any, tmp_path: Path) -> None:
     """A recorded kernel, its code many times over: in the campaign 20,000 instructions on 2,000 lines."""
     instructions = inputs(6_000, 20_000)
