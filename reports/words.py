@@ -164,6 +164,7 @@ class Explained:
 
     explanation: Explanation
     family: Family | None = None
+    apart: str = ""  # what tells the family from others of its name, safe to print
 
     @property
     def label(self) -> str:
@@ -183,7 +184,12 @@ class Explained:
 
 def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, ...]:
     """These families of a session with what to change in the launch that stands for each."""
-    return tuple(Explained(session.explanation(family.representative), family) for family in families)
+    meant = tuple(families)
+    differs = session.apart(meant)
+    return tuple(
+        Explained(session.explanation(one.representative), one, visible(" ".join(differs[one.id])))
+        for one in meant
+    )
 
 
 # --- For a terminal of 80 columns -------------------------------------------------------------------------------------
@@ -266,7 +272,8 @@ def block(
     """One family: heading, doubts, so many findings with facts and places, and the conclusion."""
     kernel = one.explanation
     if headed:
-        end = duration(kernel) + (f", {one.owner}" if one.owner else "")
+        end = f"{one.apart}  " if one.apart else ""
+        end += duration(kernel) + (f", {one.owner}" if one.owner else "")
         end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
         yield _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
     for sentence in kernel.trust[: None if places >= WHOLE else 3 if places else 1]:

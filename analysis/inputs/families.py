@@ -193,7 +193,7 @@ def told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, list[str]]:
     for families in grouped((key.name, key) for key in keys).values():
         for key in families:
             words = {
-                "grid": key.grid,
+                "grid": key.grid if key.grid != "0x0x0" else "of no known grid",  # ncu could not profile it
                 "block": f"block {key.block}",
                 "shared_memory": f"shared {key.shared_memory or 'unknown'}",
                 "nvtx": f"in {key.nvtx or 'no range'}",

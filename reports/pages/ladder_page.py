@@ -279,6 +279,7 @@ class FamilyRow:
     page: KernelPage | None  # the page of its representative, None if it has none
     reports: tuple[str, ...]  # names of the files that its launches are from
     limited_by: str  # what holds the representative back, '' if not known
+    apart: str = ""  # what tells it from others of its name, but for the ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,12 +399,13 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> figure
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
     """The families of launches that belong to no stage, in the one order of `analysis.inputs.families`."""
     explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
-    rows = []
+    rows, differs = [], session.apart(explained)
     for family in by_gain(explained):
         limit = session.whole(family.representative).verdict.limited_by
         reports = report_names(session.kernels[member] for member in family.members)
         page = plan.by_launch.get(family.representative)
-        rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit))
+        apart = " · ".join(word for word in differs[family.id] if not word.startswith("in "))
+        rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit, apart))
     return tuple(rows)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
-from gemmprof.analysis.inputs.families import Family, told_apart
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
+from gemmprof.base.amounts import DASH
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.facts import collected_with, counters_of, unexplained, whose
@@ -123,10 +124,9 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     gains = any(family.worst is not None for family in found)
     first, last = ("gain", "to change first") if gains else ("share", "kernel")
     yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {'' if below else last}".rstrip()
-    keys = {family.id: session.kernels[family.representative].profile.family for family in found}
-    differs = told_apart(keys.values())
+    differs = session.apart(found)
     for family in found:
-        name = " ".join((family.label, *differs[keys[family.id]]))
+        name = " ".join((family.label, *differs[family.id]))
         shown = family.share
         if gains or below:
             yield f"{family.id:<5}{_name(family, name, width - 5)}"
@@ -219,7 +219,7 @@ def families_table(found: Sequence[Family], session: Session, *, width: int) -> 
             f"{family.count:,}",
             nanoseconds(family.total_ns),
             ratio(family.share),
-            *((times(family.spread), extent(family.grid)) if wide else ()),
+            *((times(family.spread), extent(family.grid) if any(family.grid) else DASH) if wide else ()),
             Text(name),
         )
     return table

@@ -134,10 +134,9 @@ def _bars(spans: Iterable[tuple[int, Span]], width: int) -> Iterator[str]:
     room = min(48, width - BAR - (44 if wide else 30))
     for depth, span in spans:
         name = fit(f"{'  ' * min(depth, 6)}{visible(span.name)}", room)
-        row = (
-            f"  {name:<{room}} {ratio(span.share, 0):>5} {nanoseconds(span.time_ns):>9} {span.launches:>7,}  "
-        )
-        row += f"{'#' * max(1, round(BAR * span.share)):<{BAR}}"
+        time, share = (span.time_ns, span.share) if span.time_ns else (None, None)  # ncu could not profile it
+        row = f"  {name:<{room}} {ratio(share, 0):>5} {nanoseconds(time):>9} {span.launches:>7,}  "
+        row += f"{'#' * max(1 if time else 0, round(BAR * span.share)):<{BAR}}"
         if wide and span.launching is not None:
             row += f" {ratio(span.launching, 0):>4} launching"
         yield row.rstrip()

@@ -460,6 +460,18 @@ def test_on_a_narrow_terminal_words_stand_below_the_numbers_and_whole(columns: i
     assert re.match(r" {5}[a-z][a-z ]+: \d+ % of it( at |$)", words), words
 
 
+def test_families_of_one_name_are_told_apart_where_they_are_listed(
+    printed: Printed, found: Callable[[Path], list[dict[str, Any]]]
+) -> None:
+    asked = Asked(DATA / "launches_same_kernel.ncu-rep.xz", printed, found)
+    explained, page = printed("explain", str(asked.path), "--all"), str(index_article(asked.pages))
+    words = asked.session.apart(asked.session.families)
+    assert len({" ".join(one) for one in words.values()}) == len(words) == 4
+    for id_, (grid,) in words.items():
+        assert re.search(rf"^{id_}  saxpy  {grid}  \d", explained, re.MULTILINE), id_
+        assert f'<span class="idea">{grid}</span>' in page
+
+
 def test_what_it_says_to_type_next_shows_the_family_in_full(printed: Printed) -> None:
     lines = printed(str(DATA / "flaws_global_access.ncu-rep.xz")).splitlines()
     number = re.findall(r"'(#\d+)'", lines[-1])[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading import line_table
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.session import load_session
 from gemmprof.cli import main
 from gemmprof.model import KernelProfile
 from gemmprof.ncurep import ncu_messages_pb2 as messages
@@ -74,6 +76,31 @@ def test_a_launch_that_ncu_could_not_profile_loses_no_other_one(
     assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
     pages = [page.read_text() for page in (tmp_path / "pages").glob("**/*.html")]
     assert any("ncu could not profile it" in page for page in pages)
+
+
+def test_what_ncu_could_not_profile_took_no_time_that_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither 0 ns nor 0 % of the program, nor a grid of 0 x 0 x 0."""
+    path = tmp_path / "failed.ncu-rep"
+    content = content_of("programs/triton_set")
+    path.write_bytes(content)
+    (softmax,) = [one for one in load_session([path], listed=True).program.operators if one.name == "softmax"]
+
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        if position in softmax.members:
+            not_profiled(launch, names, grid=False)
+
+    path.write_bytes(rewritten(content, change))
+    assert main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "0 ns" not in shown
+    assert main([str(path)]) == 0
+    assert "0x0x0" not in capsys.readouterr().out and "0 × 0" not in shown
+    assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
+    index = (tmp_path / "pages" / "index.html").read_text()
+    assert re.search(r'softmax</span><span class="n">–</span><span class="n">–</span>', index)
+    assert "0 ns" not in index and "0x0x0" not in index
 
 
 def test_where_no_launch_has_a_time_none_is_the_longest(
