@@ -13,12 +13,11 @@ launch stands for it. Times are Nsight Compute's. `gemmprof REPORT` says the sam
 from __future__ import annotations
 
 import argparse
-import textwrap
 
 from gemmprof.arguments import common
 from gemmprof.arguments.declared import INPUTS, JSON, TRACE
 from gemmprof.base.errors import UsageError
-from gemmprof.base.printable import printable, visible
+from gemmprof.base.printable import printable
 
 SOURCE = """
 --source                the source of each family's longest launch with what each line cost, and the hot lines'
@@ -77,11 +76,11 @@ def front(options: argparse.Namespace) -> int:
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
         width = common.columns()
-        for line in textwrap.wrap(visible(session.sentence), width)[: max(2, 160 // width)]:
-            print(printable(line), flush=True)
         # Before what explains is loaded, let alone at work.
         from gemmprof.reports.terminal import program_lines
 
+        for line in program_lines.sentence(session, width):
+            print(printable(line), flush=True)
         where = list(program_lines.where(session, width))
         for line in where:
             print(printable(line), flush=True)

@@ -25,6 +25,11 @@ BRANCHES, LEAST = 24, 0.01
 BAR = 20
 
 
+def sentence(session: Session, width: int) -> list[str]:
+    """What a report holds, in at most two lines of 80 columns, or as many letters in narrower ones."""
+    return textwrap.wrap(visible(session.sentence), width)[: max(2, 160 // width)]
+
+
 def where(session: Session, width: int) -> Iterator[str]:
     """Where a program's time goes, at the front door, in at most four lines; nothing is explained for them."""
     program = session.program
