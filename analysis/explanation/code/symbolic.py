@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -244,6 +244,9 @@ def _code(line: Sass) -> _Code:
     return _Code(line, tuple(results), tuple(one for one in operands if not _PREDICATE.match(one)))
 
 
+_READ_ANEW = ("S2R", "S2UR", "LDC", "LDCU", "ULDC", "MOV", "UMOV")
+
+
 class Values:
     """The values in the registers of one kernel, for blocks of one shape.
 
@@ -279,6 +282,8 @@ class Values:
         # How each symbol is computed that is no sum: from its inputs by a function of numbers, if anybody knows one.
         self.made: dict[Symbol, tuple[tuple[Value, ...], Callable[..., Coefficient | None] | None]] = {}
         self._log: list[tuple[int, str, str]] = []
+        # Registers at the heads of loops that a round was found to change: nobody asks again.
+        self._changing: set[tuple[int, str, str]] = set()
         self._depth = 0
         self._called = self._written_by_calls()
 
@@ -415,12 +420,14 @@ class Values:
         mark = len(self._log)
         self._keep(key, symbol_value(pending))
         rounds = [self._in_block(at, starts[at], register, when) for at in back]
-        if any(pending in symbol.pending for one in rounds for symbol in one.symbols):
+        within = changes[bisect_left(changes, start) : place + 1]
+        if key not in self._changing and all(self.program.sass[at].opcode in _READ_ANEW for at in within):
             # A round that leaves what it finds, where that is what was there before the loop, never changes it.
             self._forget(mark)
             self._keep(key, first)
             if all(self._in_block(at, starts[at], register, when).key == first.key for at in back):
                 return first
+            self._changing.add(key)
             self._forget(mark)
             self._keep(key, symbol_value(pending))
             rounds = [self._in_block(at, starts[at], register, when) for at in back]
