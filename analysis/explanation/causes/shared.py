@@ -29,7 +29,13 @@ from gemmprof.analysis.explanation.code.address_forms import (
     random_passes,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
+from gemmprof.analysis.explanation.demands.footprint import (
+    MOST_REGISTERS,
+    arrays,
+    of_known_length,
+    own_places,
+    serving,
+)
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -103,9 +109,13 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts, look-ups excluded, keep it busy.
-    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide.
+    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. What a
+    thread stores and loads there alone is in its registers, and its bytes are free.
     """
     if "l1_data" not in work.loads:
+        return
+    if (strips := _own_strips(work)) is not None:
+        yield strips
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
@@ -156,6 +166,40 @@ def _led_to(work: Work) -> Mask:
     found = [any(code.by_loads[source] for source in code.sources(at)) for at in range(len(code.sass))]
     known = {at for at, one in forms.items() if one.verdict in ("exact", "agrees")}
     return np.array([one and at not in known for at, one in enumerate(found)])
+
+
+def _own_strips(work: Work) -> Candidate | None:
+    """Strips of shared memory that each thread has for itself, as long as its registers hold them."""
+    forms = checked_forms(work)
+    rows, words, held = set[int](), 0.0, 0.0
+    for key, one in own_places(work).items():
+        mine = {*one.stores.rows, *one.loads.rows}
+        # No register is chosen by a loaded number.
+        if isinstance(key, int) and not any(
+            symbol.looked_up for at in mine for symbol in forms[at].form.address.symbols
+        ):
+            rows |= mine
+            words += max(one.stores.thread, one.loads.thread) * max(1.0, one.loads.width / 4.0)
+            held += one.loads.block * one.loads.width
+    if not rows or words > MOST_REGISTERS:
+        return None
+    keep = keep_of(work)
+    keep[list(rows | serving(work, rows))] = 0.0
+    gone = work.executed * (1.0 - keep)
+    fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
+    return Candidate(
+        cause="shared_memory_bandwidth",
+        variants=(Variant(f"registers, {words:.0f} a thread", fix, most=within(work, keep)),),
+        change=(
+            f"Keep in registers what each thread stores in shared memory for itself alone: {words:.0f} words. Loops "
+            "that walk along them are unrolled, to the most rounds that there are, so that every index is a constant."
+        ),
+        evidence=(
+            of_the_instructions(work, "own strips of shared memory", gone[list(rows)]),
+            *evidence(work, metrics.BUSY["l1_data"][0]),
+        ),
+        attributed=gone,
+    )
 
 
 def _read_once(work: Work, loads: Mask) -> bool:

@@ -115,22 +115,31 @@ class Own:
 
     Attributes:
         stores: what a thread stores, and how many different places that are.
+        loads: the same of what it loads.
         filled: it stores each place before it loads it.
     """
 
     stores: Reuse
+    loads: Reuse
     filled: bool
 
 
 @once
 def own_places(work: Work) -> dict[object, Own]:
-    """The arrays that a launch both loads and stores where no thread meets another, by their parameters."""
+    """The arrays that a launch both loads and stores where no thread meets another, by their parameters; those of
+    shared memory by the first byte of the stretch that their accesses span.
+    """
     groups: dict[frozenset[object], list[Checked]] = {}
     for one in checked_forms(work).values():
         if one.form.space == "global" and one.form.parameters:
             groups.setdefault(one.form.parameters, []).append(one)
     found, launch = dict[object, Own](), work.profile.launch
-    for key, group in groups.items():
+    stretches: dict[object, list[Checked]] = {
+        key: group
+        for key, group in groups.items()
+        if not any(key & other and key != other for other in groups)
+    }
+    for key, group in {**stretches, **_stretches(work)}.items():
         forms = [one.form for one in group]
         lines = [work.sass[form.index] for form in forms]
         stores = [form for form, line in zip(forms, lines, strict=True) if line.is_store]
@@ -138,19 +147,31 @@ def own_places(work: Work) -> dict[object, Own]:
         plain = all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
         if not (plain and loads and stores and len({form.width for form in forms}) == 1):
             continue
-        if any(key & other and key != other for other in groups) or not all(
-            _believed(work, one) for one in group
-        ):
+        if not all(_believed(work, one) for one in group):
             continue
         whole = _followed(work, forms)[0]
-        apart = all(
+        apart = forms[0].space == "shared" or all(
             size == 1 or whole.fetched[BLOCKS + axis] == 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
         )
         if apart and whole.block == launch.threads_per_block * whole.thread:
             filled = _followed(work, stores)[0].thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
-            found[key] = Own(_array(work, stores, own=True), filled)
+            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled)
+    return found
+
+
+def _stretches(work: Work) -> dict[object, list[Checked]]:
+    """The accesses of shared memory by the first byte of what they reach, with all that reach into the same."""
+    shared = [one for one in checked_forms(work).values() if one.form.space == "shared"]
+    reached_by = {one.form.index: _followed(work, [one.form])[0].reach for one in shared}
+    found, begin, end = dict[object, list[Checked]](), 0, 0
+    for one in sorted(shared, key=lambda one: reached_by[one.form.index]):
+        first, behind = reached_by[one.form.index]
+        if first >= end or not found:
+            begin = first
+        found.setdefault(begin, []).append(one)
+        end = max(end, behind)
     return found
 
 
@@ -333,18 +354,20 @@ class _Touched(NamedTuple):
     fetched: dict[str, float]
     along: frozenset[tuple[str, int]]
     same: tuple[int, ...]  # of one thread: which of the places that are followed are one
+    reach: tuple[int, int]  # of a block: the first byte, and the one behind the last
 
 
-def _walked(work: Work, forms: list[Form]) -> list[tuple[tuple[int, int], ...]]:
-    """The loops around each of these accesses that move it, and the rounds in which it is followed."""
-    loops = [[one for one in work.code.loops_around[form.index] if one.first in form.loops] for form in forms]
+def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple[int, int], ...]]]:
+    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
+    code, launch = work.code, work.profile.launch
+    loops = [[one for one in code.loops_around[form.index] if one.first in form.loops] for form in forms]
     # Passes over the same places, unrolled more or less, are followed as far as one another.
     wanted = [
         [(one.first, round(min(rounds(work, one), MOST_ROUNDS if around[1:] else STRETCH))) for one in around]
         for around in loops
     ]
     needed = [prod(often for _, often in mine) for mine in wanted]
-    most = _each(needed, MOST_PLACES // work.profile.launch.threads_per_block)
+    most = _each(needed, MOST_PLACES // launch.threads_per_block)
     walked: list[tuple[tuple[int, int], ...]] = []
     for around in wanted:
         # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
@@ -352,12 +375,6 @@ def _walked(work: Work, forms: list[Form]) -> list[tuple[tuple[int, int], ...]]:
         for first, often in around:
             mine.append((first, max(1, min(often, most // prod(before for _, before in mine)))))
         walked.append(tuple(mine))
-    return walked
-
-
-def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple[int, int], ...]]]:
-    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
-    code, launch, walked = work.code, work.profile.launch, _walked(work, forms)
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
     known = _lengths(work)
@@ -504,6 +521,7 @@ def _touched(
         fetched=fetched,
         along=frozenset(along),
         same=tuple(np.unique(block[0], return_inverse=True)[1].tolist()),
+        reach=(int(block.min()), int(block.max()) + max(1, width)),
     )
 
 
