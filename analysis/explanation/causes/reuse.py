@@ -469,7 +469,14 @@ def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
 def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     """What a block's threads share, they load together and read from shared memory."""
     threads = work.profile.launch.threads_per_block
-    shared = [one for one in known if one.block / threads < LOADED_AGAIN * one.thread and one.block > 1]
+    # What all lanes of a warp load at once is one sector of L1's: shared memory serves it no better, unless by vectors.
+    shared = [
+        one
+        for one in known
+        if one.block / threads < LOADED_AGAIN * one.thread
+        and one.block > 1
+        and (one.thread < LOADED_AGAIN * one.warp or _side_by_side(work, one) > 1.0)
+    ]
     size = sum(min(one.block * one.width, TILE) for one in shared)
     if not shared:
         return

@@ -214,6 +214,13 @@ def test_blocks_that_load_and_compute_alike_are_one() -> None:
     assert TimeModel(codes).saves(one.fix) == pytest.approx(saved["all_tokens"], abs=0.05)
 
 
+def test_one_word_for_all_lanes_of_a_warp_is_no_tile() -> None:
+    rows, _ = study("spmv_csr_short_rows")  # a warp a row: where it begins and where it ends
+    ends = [one for one in arrays(rows) if one.warp == one.thread]
+    assert ends and all(one.block < 256 * one.thread for one in ends)  # neighbouring rows share one
+    assert not any(way.name.startswith("tile") for found in redundant_loads(rows) for way in found.variants)
+
+
 def test_a_way_of_a_loss_is_no_second_loss() -> None:
     """Four pixels a thread: one of two ways to load less, which save alike, and what wider accesses take as well."""
     found, _ = study("bilateral_two_exponentials", "one_exponential", DATA / "variants" / "h100")
