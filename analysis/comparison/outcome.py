@@ -230,12 +230,14 @@ def compare_matches(
             position: replace(one, noise=one.noise.scaled(math.sqrt(spread)))
             for position, one in estimates.items()
         }
-    pairs = [found[position].match.both or () for position in estimates]
+    pairs = [both for position in estimates if (both := found[position].match.both)]
     if pairs and all(len(record.times) == 1 for both in pairs for record in both):
         notes.append(
             "One process a side: how far whole processes differ is what is usual elsewhere, and a process in another "
             "mode looks like a change. Several reports a side tell (--with)."
         )
+    if pairs and all(one.times == other.times and one.metrics == other.metrics for one, other in pairs):
+        notes.append("Both sides hold the same numbers to the last digit: one report twice, or a copy of it?")
     judged = statistics.judge(list(estimates.values()), margin=margin)
     for position, judgement in zip(estimates, judged, strict=True):
         found[position] = _with_verdict(found[position], judgement, margin)

@@ -133,6 +133,14 @@ class Roofline:
         return max(used, key=lambda roof: roof.percent or 0.0, default=None)
 
     @property
+    def remedy(self) -> str:
+        """The ncu option that collects what a point needs; '' where there are points, or no arithmetic was counted."""
+        if self.main_points or self.computes is False:
+            return ""
+        tensor = self.computes is None and not self.tensor_counted
+        return "--section SpeedOfLight_HierarchicalTensorRooflineChart" if tensor else "--set roofline"
+
+    @property
     def main_points(self) -> tuple[RooflinePoint, ...]:
         """The points of that arithmetic, one a memory level."""
         main = self.main

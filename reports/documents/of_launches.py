@@ -239,7 +239,7 @@ def roofline_part(page: KernelPage) -> RooflinePart:
     result = page.analysis.get(Roofline)
     if isinstance(result, NotCollected):
         return RooflinePart.of(page, not_collected=result.remedy, points=())
-    return RooflinePart.of(page, not_collected=None, points=result.main_points)
+    return RooflinePart.of(page, not_collected=result.remedy or None, points=result.main_points)
 
 
 class SpanPart(Part, frozen=True):

@@ -22,8 +22,6 @@ from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.terminal.section_tables import WIDE, points_table
 
-_TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
-
 
 def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelPage, ...]:
     """The launches of a session: stages in the order of the ladder, others by their family, most time first.
@@ -84,11 +82,10 @@ def parts(pages: Sequence[KernelPage], *, width: int = WIDE) -> Iterator[Rendera
 
 def _why_none(result: Roofline | NotCollected) -> str:
     if not isinstance(result, NotCollected):
-        if result.computes is False:
+        if not result.remedy:
             return "no floating-point arithmetic counted"
-        if result.computes is None and not result.tensor_counted:
-            return f"not collected: what tensor cores did; profile with {_TENSOR}"
-        return "not collected: a part of what a point rests on; profile with ncu --set roofline"
+        what = "a part of what a point rests on" if "--set" in result.remedy else "what tensor cores did"
+        return f"not collected: {what}; profile with ncu {result.remedy}"
     if not result.remedy:
         return str(result)
     return "not collected: profile with ncu --set roofline, or " + result.remedy

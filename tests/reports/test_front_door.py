@@ -472,6 +472,29 @@ def test_families_of_one_name_are_told_apart_where_they_are_listed(
         assert f'<span class="idea">{grid}</span>' in page
 
 
+def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, printed: Printed) -> None:
+    path = tmp_path / "some.ncu-rep"
+    content = lzma.decompress((DATA / "launches_same_kernel.ncu-rep.xz").read_bytes())
+
+    def wanted(name: str) -> bool:
+        return "inst_executed_op_f" not in name
+
+    path.write_bytes(rewritten(content, lambda launch, names, _: keep_metrics(launch, names, wanted)))
+    (lacking,) = {
+        one["not_collected"] for one in json.loads(printed("roofline", str(path), "--json"))["kernels"]
+    }
+    assert lacking and f"profile with ncu {lacking}" in " ".join(printed("roofline", str(path)).split())
+
+
+def test_one_report_twice_is_told(printed: Printed, tmp_path: Path) -> None:
+    path, told = DATA / "launches_same_kernel.ncu-rep.xz", "same numbers to the last digit"
+    copy = tmp_path / "copy.ncu-rep.xz"
+    copy.write_bytes(path.read_bytes())
+    assert told in " ".join(printed("diff", str(path), str(copy)).split())
+    noise = DATA / "noise"
+    assert told not in printed("diff", str(noise / "base_0.ncu-rep.xz"), str(noise / "base_1.ncu-rep.xz"))
+
+
 def test_what_it_says_to_type_next_shows_the_family_in_full(printed: Printed) -> None:
     lines = printed(str(DATA / "flaws_global_access.ncu-rep.xz")).splitlines()
     number = re.findall(r"'(#\d+)'", lines[-1])[0]
