@@ -137,6 +137,12 @@ class Session:
         """The same, each with what saves most, the most to gain first; without those of reports that are damaged."""
         return by_gain(self._explained(self.by_time))
 
+    @property
+    def unprofiled(self) -> str:
+        """How many launches ncu could not profile; '' for none."""
+        failed = sum(not kernel.profile.profiled for kernel in self.kernels)
+        return f"ncu could not profile {counted(failed, 'launch')}" if failed else ""
+
     def apart(self, found: Iterable[Family]) -> dict[str, list[str]]:
         """What tells each of these families from others of its name, by its id: grid, block … as they differ."""
         keys = {family.id: self.kernels[family.representative].profile.family for family in found}

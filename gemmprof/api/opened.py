@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, SupportsIndex, TypeVar, overload
 
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, selection
@@ -48,7 +48,23 @@ class ReportFinding:
         return brief(self, f"{self.finding.cause} in {self.family.label}", saves, nanoseconds(self.saves_ns))
 
 
-class Families(tuple[Family, ...]):
+T = TypeVar("T")
+
+
+class _Listed(tuple[T, ...]):
+    """A tuple of which a part shows itself as the whole does: ``report.findings[:3]``."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> T: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Self: ...
+    def __getitem__(self, key: SupportsIndex | slice, /) -> T | Self:
+        return type(self)(super().__getitem__(key)) if isinstance(key, slice) else super().__getitem__(key)
+
+
+class Families(_Listed[Family]):
     """Families that show themselves as a table in a notebook."""
 
     __slots__ = ()
@@ -59,7 +75,7 @@ class Families(tuple[Family, ...]):
         return families_html(self)
 
 
-class Findings(tuple[ReportFinding, ...]):
+class Findings(_Listed[ReportFinding]):
     """Findings that show themselves as a table in a notebook."""
 
     __slots__ = ()

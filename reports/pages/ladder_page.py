@@ -430,14 +430,14 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
 
 def _captured(session: Session, plan: Plan) -> str:
     total = sum(family.total_ns or 0.0 for family in plan.families)
-    text = session.counts
+    failed = f"; {session.unprofiled}" if session.unprofiled else ""
     if not total:
-        return text
+        return session.counts + failed
     shown = sum(family.total_ns or 0.0 for family in plan.families if family.representative in plan.by_launch)
-    text += f", {nanoseconds(total)} in all"
+    text = f"{session.counts}, {nanoseconds(total)} in all"
     if shown < total:
         text += f"; the families with a page hold {ratio(shown / total)} of it"
-    return text
+    return text + failed
 
 
 def program_card(session: Session, plan: Plan, earlier: Session | None = None) -> ProgramCard | None:

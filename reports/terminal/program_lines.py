@@ -42,9 +42,8 @@ def where(session: Session, width: int) -> Iterator[str]:
         yield _line("what", program.operators, width)
     launching = program.whole.launching
     share = ratio(launching, 0)
-    failed = sum(not kernel.profile.profiled for kernel in session.kernels)
     parts = [
-        f"ncu could not profile {counted(failed, 'launch')}." if failed else "",
+        f"{session.unprofiled}." if session.unprofiled else "",
         "" if launching is None or share == ratio(0.0, 0) else f"{share} of it is launching.",
         program.gaps,
     ]

@@ -108,6 +108,13 @@ def test_two_reports_are_compared(ladder: gemmprof.Report) -> None:
     assert len(outcome.kernels) == 3 and outcome.count("slower", "faster", "new", "gone") == 0
 
 
+def test_a_part_of_findings_and_families_shows_itself_as_the_whole(train: gemmprof.Report) -> None:
+    for whole in (train.findings, train.families):
+        some = whole[1:3]
+        assert type(some) is type(whole) and list(some) == list(whole)[1:3] and whole[1] is some[0]
+        assert 0 < some._repr_html_().count("<tr") - 1 == len(some) < len(whole)
+
+
 def test_pages_and_notebook(ladder: gemmprof.Report, tmp_path: Path) -> None:
     one = ladder.write_html(tmp_path / "one.html")
     assert one == tmp_path / "one.html" and "gemm_naive" in one.read_text(encoding="utf-8")

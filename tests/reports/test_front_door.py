@@ -486,6 +486,12 @@ def test_what_a_point_lacks_is_named_in_json_as_in_the_table(tmp_path: Path, pri
     assert lacking and f"profile with ncu {lacking}" in " ".join(printed("roofline", str(path)).split())
 
 
+def test_commands_on_pages_stand_in_no_backticks(printed: Printed, found: Any) -> None:
+    asked = Asked(DATA / "partial_two_metrics.ncu-rep.xz", printed, found)
+    page = str(index_article(asked.pages))
+    assert '<code class="nowrap">gemmprof profile</code>' in page and "`" not in page
+
+
 def test_one_report_twice_is_told(printed: Printed, tmp_path: Path) -> None:
     path, told = DATA / "launches_same_kernel.ncu-rep.xz", "same numbers to the last digit"
     copy = tmp_path / "copy.ncu-rep.xz"

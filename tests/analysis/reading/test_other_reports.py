@@ -100,6 +100,7 @@ def test_what_ncu_could_not_profile_took_no_time_that_is_known(
     assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
     index = (tmp_path / "pages" / "index.html").read_text()
     assert re.search(r'softmax</span><span class="n">–</span><span class="n">–</span>', index)
+    assert "in all; ncu could not profile 1 launch" in index
     assert "0 ns" not in index and "0x0x0" not in index
 
 
