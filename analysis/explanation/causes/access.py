@@ -40,6 +40,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
+from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
@@ -73,17 +74,17 @@ REDUNDANT = 1.6
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
-    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more than
-    what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1 fetches; loads wait for
-    one line instead of many. Where such stores hold their warps behind the work, the sectors' share of that time is
-    gone, too. Where lanes look up the same index in several arrays or planes, one record holds all that is wanted
-    there, and its sector is fetched in place of one an array. Lanes that each look up in a row of their own lie along
-    one row instead.
+    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more
+    than what is asked for then, and what DRAM delivers beyond what is allocated shrinks with what L1 fetches; loads
+    wait for one line instead of many. Where such stores hold their warps behind the work, the sectors' share of
+    that time is gone, too. Where lanes look up the same index in several arrays or planes, one record holds all
+    that is wanted there, and its sector is fetched in place of one an array. What a block stores at places that it
+    finds in shared memory (where a bucket begins, a rank) is put in order there first: as many runs as there are
+    words at most. Lanes that each look up in a row of their own lie along one row instead.
     """
-    wasteful, records = _wasteful(work), as_records(work)
+    wasteful, others = _wasteful(work), [one for one in (as_records(work), in_runs(work)) if one is not None]
     if not wasteful.any():
-        if records is not None:
-            yield records
+        yield from others
         return
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
@@ -99,7 +100,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     # So much less has the queue to take.
     gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
     waits = _coalesced_waits(work, wasteful)
-    lost = (np.where(wasteful, excess, 0.0), records.attributed if records is not None else None)
+    lost = [np.where(wasteful, excess, 0.0), *(one.attributed for one in others)]
 
     yield Candidate(
         cause="uncoalesced_access",
@@ -117,7 +118,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 most=within(work, np.where(wasteful, 0.0, waits)),
             ),
             *_turned(work, wasteful),
-            *(records.variants if records is not None else ()),
+            *(variant for one in others for variant in one.variants),
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
@@ -210,19 +211,18 @@ def as_records(work: Work) -> Candidate | None:
     """Look-ups at one place in several arrays, or planes of one: each fetches a sector for a few bytes, a record brings
     all in one.
     """
-    groups: dict[tuple[object, int, object], list[Form]] = {}
+    groups: dict[tuple[object, object], list[Form]] = {}
     for form in (one.form for one in checked_forms(work).values()):
         at = form.index
         if form.space != "global" or form.kind != LOOK_UP or not work.sass[at].is_load or not form.parameters:
             continue
         if work.global_sectors[at] < SCATTERED * work.global_ideal[at]:
             continue
-        place = frozenset(term for term in form.base if any(symbol.looked_up for symbol in term[0]))
-        groups.setdefault((place, form.width, work.code.loop_of(at)), []).append(form)
+        groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
     keep = keep_of(work)
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
-    for (_, width, _), forms in groups.items():
+    for forms in groups.values():
         # Fields lie apart by parameters (another array, or its next plane), neighbours by numbers, too.
         planes = len({constant(form) for form in forms}) == 1
         by_array: dict[object, list[Form]] = {}
@@ -232,7 +232,7 @@ def as_records(work: Work) -> Candidate | None:
         count = len(several)
         if count < 2:
             continue
-        record = 1 << (count * width - 1).bit_length()
+        record = 1 << (sum(one[0].width for one in several) - 1).bit_length()
         rows = [form.index for one in several for form in one]
         asked += float(work.global_sectors[rows].sum())
         left += float(work.global_sectors[rows].sum()) * max(1.0, record / SECTOR) / count
@@ -263,6 +263,7 @@ def as_records(work: Work) -> Candidate | None:
                 # They are under way together, as the record is: what they wait for it, they wait once already.
                 Fix(keep=keep, latency=1.0 / keep, resources=factors),
                 change=change,
+                most=within(work, keep),
             ),
         ),
         change=change,
@@ -274,6 +275,62 @@ def as_records(work: Work) -> Candidate | None:
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
+    )
+
+
+def _index(form: Form) -> object:
+    """What a look-up's place is made of that was loaded, whatever an element of its array takes."""
+    terms = {
+        factors: number if isinstance(number, int) else 1
+        for factors, number in form.address.terms.items()
+        if any(symbol.looked_up for symbol in factors)
+    }
+    unit = math.gcd(*terms.values())
+    return frozenset((factors, number // unit) for factors, number in terms.items())
+
+
+def in_runs(work: Work) -> Candidate | None:
+    """Stores to places that a block finds in shared memory (where a bucket begins, a rank among its threads): put in
+    order there first, they are as many runs as the table has words, at most.
+    """
+    rows = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
+    rows &= (work.executed > 0) & (work.global_sectors >= APART * work.global_ideal)
+    for at in map(int, np.flatnonzero(rows)):
+        found = (source for name in work.sass[at].places for source in work.code.producers(at, name))
+        made = reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
+        rows[at] = any(work.sass[one].opcode == "LDS" for one in made)
+    blocks = work.profile.launch.blocks
+    moved = float((work.threads * work.widths)[rows].sum())
+    runs = blocks * work.shared_bytes / FULL_WORD
+    stays = share(moved / SECTOR + runs, float(work.global_sectors[rows].sum()))
+    if not 0.0 < stays <= 1.0 / APART:
+        return None
+    excess = (1.0 - stays) * np.where(rows, work.global_sectors, 0.0)
+    lines = np.minimum(work.global_tags, work.global_sectors - excess)
+    through = 2.0 * float(work.executed[rows].sum())
+    change = (
+        f"Put what a block stores in order in shared memory first: its stores touch "
+        f"{share(float(work.global_sectors[rows].sum()), 0.5 * through):.0f} sectors each, at places that the block "
+        "finds in shared memory, and those of one bucket or scan lie side by side."
+    )
+    return Candidate(
+        cause="uncoalesced_access",
+        variants=(
+            Variant(
+                "in order through shared memory",
+                Fix(
+                    resources=_coalesced_traffic(work, work.global_sectors - excess, lines),
+                    instructions={LSU: through},
+                    passes=through,
+                    barriers=2.0 * work.launched_warps,
+                    shared_bytes=int(moved / blocks),
+                ),
+                change=change,
+            ),
+        ),
+        change=change,
+        evidence=(derived("sectors of these stores in order / now", stays),),
+        attributed=excess,
     )
 
 

@@ -54,6 +54,20 @@ def retries_of(work: Work, atomics: Mask) -> Mask:
     )
 
 
+def _claims(work: Work, atomics: Mask) -> Mask:
+    """Compare-and-swaps that put a key where nothing stands (a table of hashes): what they compare with was not read
+    before, so that nothing is added up, and a loop around them looks for a free place.
+    """
+    found = np.zeros_like(atomics)
+    for at in map(int, np.flatnonzero(atomics)):
+        line = work.sass[at]
+        if any(word.startswith("CAS") for word in line.modifiers) and len(line.operands) > 2:
+            compared = work.code.producers(at, line.operands[-2])
+            made = reached(compared, lambda at: () if work.sass[at].space else work.code.sources(at))
+            found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)
+    return found
+
+
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
@@ -117,8 +131,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     if stays <= ALL_RANDOM:
         combined = _combined(work, atomics, retries, stays)
         variants = [Variant("combined in the warp or block first", combined), *copies]
-    swaps = atomics & work.where(lambda line: ".CAS" in line.text)
-    a_table = not hot and 2.0 * float(work.executed[swaps].sum()) > executed
+    a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
     yield Candidate(
         cause="global_atomics",
         variants=tuple(variants),
@@ -408,6 +421,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     Fixed: one pass a warp stays of those that meet at a word, and retry loops run once.
     """
     atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & (work.executed > 0)
+    atomics &= ~_claims(work, atomics)
     if not atomics.any():
         return
     executed = float(work.executed[atomics].sum())

@@ -504,6 +504,16 @@ class Values:
             by=lambda a, b, c: (join(compare(a, b), c) == wanted).astype(np.int64),
         )
 
+    def compared(self, at: int, predicate: str) -> list[Value]:
+        """What a predicate is made of that this instruction reads, as far as one instruction before tells it."""
+        sources = self.program.producers(at, predicate.strip("!"))
+        if len(sources) != 1 or self._depth > DEEPEST:
+            return []
+        self._depth += 1
+        found = self.sources(sources[0], _code(self.program.sass[sources[0]]), "")
+        self._depth -= 1
+        return found
+
     def _come_of_numbers(self, values: Iterable[Value]) -> bool:
         """Whether nothing in them was loaded, or computed as nobody knows."""
         waiting, seen = [symbol for one in values for symbol in one.symbols], set[Symbol]()
@@ -986,6 +996,11 @@ def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
     if len(sources) < 2:
         return None
     condition = values.condition(at, code.line.operands[-1])
+    if condition is None and sources[0].uniform and sources[1].uniform:
+        # Each lane's own data tell which of two that all share it takes.
+        told = values.compared(at, code.line.operands[-1])
+        if any(symbol.lanes and symbol.looked_up for one in told for symbol in one.symbols):
+            return values.unknown("merged", ("select", at), sources[1], sources[0], *told)
     return _within(values, ("select", at), sources[1], sources[0], condition)
 
 

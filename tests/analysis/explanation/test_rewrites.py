@@ -33,6 +33,7 @@ from gemmprof.analysis.explanation.causes.shared import (
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
+    LOOK_UP,
     UNKNOWN,
     checked_forms,
     random_passes,
@@ -416,6 +417,51 @@ def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -
     assert numbers["updates of a block at each word"] == pytest.approx(84, abs=1)
     combined = work(study("nearest_windows_two_atomics_a_pair", "in_block")[0])
     assert not list(global_atomics(combined))
+
+
+@pytest.mark.parametrize(
+    "name, side, fix",
+    [
+        ("radix_keys_straight_to_buckets", "", "sorted"),
+        ("radix_keys_straight_to_buckets", "ahead", "sorted"),
+        ("partition_cursor_atomic_each_key", "reserved", "ordered"),
+    ],
+)
+def test_what_goes_to_a_blocks_buckets_is_put_in_order_before_it_is_stored(
+    name: str, side: str, fix: str
+) -> None:
+    """A sector for each key, of which a block has sixteen for each of its buckets: they are told as runs."""
+    flawed, came = study(name, side)
+    (said,) = [one for one in explain(flawed).findings if one.cause == "uncoalesced_access"]
+    assert said.variants[0].name == "in order through shared memory"
+    assert said.saves == pytest.approx(1.0 - (1.0 - came[fix]) / (1.0 - came.get(side, 0.0)), abs=0.2)
+    in_order = detect(work(study(name, fix)[0]))
+    assert said.variants[0].name not in [way.name for one in in_order for way in one.variants]
+
+
+def test_arrays_of_other_widths_that_one_index_looks_up_are_a_record() -> None:
+    """A node's children, eight bytes, and its hop, four: which child comes next each lane's own address tells."""
+    launch = work(study("routes_found_bit_by_bit")[0])
+    kinds = [one.form.kind for at, one in checked_forms(launch).items() if launch.code.chased[at]]
+    assert kinds == [LOOK_UP, LOOK_UP]
+    ways = [way.name for one in detect(launch) for way in one.variants if one.cause == "uncoalesced_access"]
+    assert ways == ["2 arrays as one of records of 16 bytes"]
+
+
+def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
+    """A compare-and-swap with a constant looks for a free place, its loop goes on to the next one; a sum's compares
+    with what was read.
+    """
+    keys, sums = (
+        [one.cause for one in detect(work(study(name, side)[0]))]
+        for name, side in (
+            ("product_rows_hashed_in_global", "shared"),
+            ("joint_histogram_floats_in_shared", ""),
+        )
+    )
+    assert "shared_atomics" not in keys and "shared_atomics" in sums
+    (table,) = global_atomics(work(study("product_rows_hashed_in_global")[0]))
+    assert table.change.startswith("Keep the table")
 
 
 def test_columns_that_a_program_adds_up_are_no_row() -> None:
