@@ -109,21 +109,18 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         return  # the block has combined them in shared memory already
     threads = float(work.threads[atomics].sum()) / executed
     hot = _hot_slice(work)
-    if threads < ALONE and hot and executed <= 1.1 * work.profile.launch.blocks:
-        yield from _one_a_block(work, atomics, executed)
-        return
-    if threads < ALONE:
-        # One atomic a warp: the warps of a block can still combine theirs where they meet.
-        stays = 1.0 / work.warps_of_block if hot else 1.0
-    else:
-        stays = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
-    retries = retries_of(work, atomics)
-    copies = () if hot else tuple(_copied(work, atomics, retries))
-    if stays > ALL_RANDOM and not copies and (owned := tuple(_owned(work, atomics))):
-        yield from owned
-        return
     # Of computed places it is known how many a block goes to, in all rounds of its threads.
     met = met_in_block(work, atomics)
+    if threads < ALONE and hot and met > ALL_RANDOM:
+        yield from _one_a_block(work, atomics, executed)
+        return
+    in_warp = 1.0 / threads if hot else _words(work, atomics) / float(work.threads[atomics].sum())
+    stays = 1.0 if threads < ALONE else in_warp
+    retries = retries_of(work, atomics)
+    copies = () if hot else tuple(_copied(work, atomics, retries))
+    if stays > ALL_RANDOM and not (hot or copies) and (owned := tuple(_owned(work, atomics))):
+        yield from owned
+        return
     stays = min(stays, met)
     if stays > ALL_RANDOM and not copies:
         return
@@ -144,7 +141,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
         evidence=(
             of_the_instructions(work, "global atomics", executed),
             derived("threads per atomic", threads, "thread"),
-            *((derived("updates of a block at each word", 1.0 / met),) if met == stays else ()),
+            *((derived("updates of a block at each word, at least", 1.0 / met),) if met == stays else ()),
             *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
         attributed=np.where(atomics, work.threads, 0.0)

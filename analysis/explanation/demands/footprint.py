@@ -186,8 +186,16 @@ def met_in_block(work: Work, rows: Mask) -> float:
     whole = again = float(work.threads[rows].sum())
     for forms in groups.values():
         gone = float(work.threads[[form.index for form in forms]].sum())
-        again -= max(0.0, gone - work.profile.launch.blocks * _array(work, forms, own=True).block)
+        # A block whose warps do not all come there has no fewer places for that.
+        block = _array(work, forms, own=True).block / max(_entered(work, form) for form in forms)
+        again -= max(0.0, gone - work.profile.launch.blocks * block)
     return again / whole if whole else 1.0
+
+
+def _entered(work: Work, form: Form) -> float:
+    """Share of the warps that come to an access, or to the loops around it."""
+    each = prod(rounds(work, loop) for loop in work.code.loops_around[form.index])
+    return min(1.0, float(work.executed[form.index]) / work.launched_warps / each)
 
 
 def _before(work: Work, store: Form, load: Form) -> bool:
@@ -426,9 +434,7 @@ def _other_ways(
     """
     often: list[float] = []  # of each place that is followed: in so many warps
     for form, mine in zip(forms, walked, strict=True):
-        each = prod(rounds(work, loop) for loop in work.code.loops_around[form.index])
-        entered = float(work.executed[form.index]) / work.launched_warps / each
-        often += [min(1.0, entered)] * prod(count for _, count in mine)
+        often += [_entered(work, form)] * prod(count for _, count in mine)
     ways: dict[int, set[float]] = {}
     for place, one in zip(same, often, strict=True):
         ways.setdefault(place, set()).add(one)

@@ -414,7 +414,7 @@ def test_what_a_blocks_rounds_update_at_the_same_computed_places_is_combined() -
     )
     assert said.saves == pytest.approx(came["in_block"], abs=0.1)
     numbers = {one.metric: one.value for one in said.evidence}
-    assert numbers["updates of a block at each word"] == pytest.approx(84, abs=1)
+    assert numbers["updates of a block at each word, at least"] == pytest.approx(42, abs=1)
     combined = work(study("nearest_windows_two_atomics_a_pair", "in_block")[0])
     assert not list(global_atomics(combined))
 
