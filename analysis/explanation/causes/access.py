@@ -298,7 +298,7 @@ def in_runs(work: Work) -> Candidate | None:
     for at in map(int, np.flatnonzero(rows)):
         found = (source for name in work.sass[at].places for source in work.code.producers(at, name))
         made = reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
-        rows[at] = any(work.sass[one].opcode == "LDS" for one in made)
+        rows[at] = any(work.sass[one].space == "shared" for one in made)
     blocks = work.profile.launch.blocks
     moved = float((work.threads * work.widths)[rows].sum())
     runs = blocks * work.shared_bytes / FULL_WORD
