@@ -439,15 +439,6 @@ def test_what_goes_to_a_blocks_buckets_is_put_in_order_before_it_is_stored(
     assert said.variants[0].name not in [way.name for one in in_order for way in one.variants]
 
 
-def test_arrays_of_other_widths_that_one_index_looks_up_are_a_record() -> None:
-    """A node's children, eight bytes, and its hop, four: which child comes next each lane's own address tells."""
-    launch = work(study("routes_found_bit_by_bit")[0])
-    kinds = [one.form.kind for at, one in checked_forms(launch).items() if launch.code.chased[at]]
-    assert kinds == [LOOK_UP, LOOK_UP]
-    ways = [way.name for one in detect(launch) for way in one.variants if one.cause == "uncoalesced_access"]
-    assert ways == ["2 arrays as one of records of 16 bytes"]
-
-
 def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
     """A compare-and-swap with a constant looks for a free place, its loop goes on to the next one; a sum's compares
     with what was read.
@@ -668,11 +659,15 @@ def test_a_warp_does_the_row_of_a_block_whose_warps_reduce_by_themselves() -> No
 
 
 def test_all_that_is_read_of_a_node_is_found_where_the_last_one_said() -> None:
-    """A step down a trie: what ends there, and where it goes on. No order of the lanes brings nodes together."""
+    """A step down a trie: what ends there, four bytes, and where it goes on, eight; each lane's own address tells which
+    way. No order of the lanes brings nodes together; one record brings both.
+    """
     launch = work(study("routes_found_bit_by_bit")[0])
     loads = [at for at in np.flatnonzero(launch.global_loads) if launch.code.loop_of(int(at))]
     assert len(loads) == 2 and launch.code.chased[loads].all()
-    assert "uncoalesced_access" not in [one.cause for one in detect(launch)]
+    assert [checked_forms(launch)[int(at)].form.kind for at in loads] == [LOOK_UP, LOOK_UP]
+    ways = [way.name for one in detect(launch) for way in one.variants if one.cause == "uncoalesced_access"]
+    assert ways == ["2 arrays as one of records of 16 bytes"]
 
 
 def test_loads_that_leave_a_loop_take_no_look_up_beside_them_along() -> None:
