@@ -897,15 +897,18 @@ def test_packed_threads_save_what_missing_ones_take(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_two_changes_do_to_one_access_is_counted_once() -> None:
-    """Loads that become a quarter in number read a tile a quarter as often."""
+    """Of loads that become fewer a tile is read as much less often."""
     launch = work(study("motion_search_bytes")[0])
     model = TimeModel(launch)
     fixes = {one.cause: max((way.fix for way in one.variants), key=model.saves) for one in detect(launch)}
     tile = fixes["redundant_loads"]
-    (wide,) = (way.fix for one in detect(launch) for way in one.variants if way.name == "16 bytes a thread")
-    assert tile.shared is not None
-    assert model.saves(tile.together(wide)) > max(model.saves(tile), model.saves(wide)) + 0.2
-    assert model.saves(wide.together(tile)) == pytest.approx(model.saves(tile.together(wide)))
+    (wide,) = (way.fix for one in detect(launch) for way in one.variants if way.name == "vectors of 4 bytes")
+    both = tile.together(wide)
+    assert tile.shared is not None and both.shared is not None and wide.keep is not None
+    assert both.shared == pytest.approx(tile.shared * wide.keep)
+    assert 0.0 < both.shared.sum() < 0.5 * tile.shared.sum()
+    assert model.saves(both) > max(model.saves(tile), model.saves(wide)) + 0.02
+    assert model.saves(wide.together(tile)) == pytest.approx(model.saves(both))
 
 
 def test_whole_numbers_on_the_uniform_datapath_are_no_precise_functions() -> None:
