@@ -148,7 +148,7 @@ def test_a_study_is_judged_by_the_nearer_fix(studies: ModuleType) -> None:
     # Errors 0.1 and 0.2; the best constant is 0.2 of the other for a, 0.6 or 0.9 for b.
     assert found[:2] == ["2", "15.0"] and found[4] == f"{100 * (0.1 + 0.4 + 0.2) / 3:.1f}"
     assert found[5:8] == ["40.0", f"{1 - 15 / 40:.2f}", "1 of 2"]
-    assert found[8:] == ["50 %", "10", "20", "1 of 1", "1 of 3"]
+    assert found[8:] == ["50 %", "10", "20", "1 of 1", "1 of 3", "1"]
 
 
 def test_a_few_studies_are_judged_from_their_reports(studies: ModuleType) -> None:
