@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,20 @@ def test_help_lists_every_command() -> None:
     for name, summary in COMMANDS.items():
         assert name in shown.stdout
         assert summary.split()[0] in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["show", "diff", "history", "watch"])
+def test_prose_of_help_is_as_wide_as_the_terminal(command: str) -> None:
+    narrow, wide = (
+        in_process.run(["gemmprof", command, "--help"], env={**os.environ, "COLUMNS": str(columns)}).stdout
+        for columns in (60, 200)
+    )
+    # What is typed stays whole on its line, as do the options that usage lists.
+    prose = [line for line in narrow.partition("\n\n")[2].splitlines() if not line.startswith("  gemmprof")]
+    assert max(map(len, prose)) <= 60
+    assert narrow.split()[-1] == wide.split()[-1]
+    examples = re.findall(r"^  (gemmprof \S.*?)(?: {3}|$)", wide, re.MULTILINE)
+    assert len(examples) > 1 and all(example in narrow for example in examples)
 
 
 def test_no_argument_prints_the_commands_in_groups() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import groupby
 from typing import Any, NoReturn
 
 from gemmprof import __version__
@@ -20,6 +22,22 @@ EXIT_ERROR = 2
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=columns() - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Prose as wide as the terminal; of an example that is wider, what it says below what is typed."""
+        lines: list[str] = []
+        for indented, block in groupby(text.splitlines(), lambda line: not line or line[0] == " "):
+            if not indented:
+                lines += textwrap.wrap(" ".join(block), width)
+                continue
+            for line in block:
+                typed, _, says = line.lstrip().partition("   ")
+                if len(line) <= width or not says:
+                    lines.append(line)
+                    continue
+                lines.append(f"  {typed}")
+                lines += (f"      {part}" for part in textwrap.wrap(says.strip(), width - 6))
+        return "\n".join(indent + line for line in lines)
 
 
 class Parser(argparse.ArgumentParser):

@@ -60,7 +60,8 @@ examples:
   gemmprof profile -- python train.py      profile a program, explain it, render pages
   gemmprof diff before.ncu-rep after.ncu-rep --fail-if 'time > +3%'
 
-`gemmprof COMMAND --help` shows a command's options; --version the version. Reports are read without a GPU."""
+`gemmprof COMMAND --help` shows a command's options; --version the version.
+Reports are read without a GPU."""
 
 
 def help_text() -> str:
