@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ from gemmprof.commands import COMMANDS, FRONT, help_text
 
 EXIT_ERROR = 2
 
+# A line of help that is no prose: what to type, or a row of a list.
+_EXAMPLE = re.compile(r"\s|(\w+: +)?gemmprof \w")
+
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
@@ -26,16 +30,16 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Prose as wide as the terminal; of an example that is wider, what it says below what is typed."""
         lines: list[str] = []
-        for indented, block in groupby(text.splitlines(), lambda line: not line or line[0] == " "):
-            if not indented:
+        for example, block in groupby(text.splitlines(), lambda line: not line or bool(_EXAMPLE.match(line))):
+            if not example:
                 lines += textwrap.wrap(" ".join(block), width)
                 continue
             for line in block:
-                typed, _, says = line.lstrip().partition("   ")
-                if len(line) <= width or not says:
-                    lines.append(line)
+                typed, gap, says = line.lstrip().rpartition("   ")
+                if len(line) <= width or not gap:
+                    lines.append(line if not line or line[0] == " " else f"  {line}")
                     continue
-                lines.append(f"  {typed}")
+                lines.append(f"  {typed.rstrip()}")
                 lines += (f"      {part}" for part in textwrap.wrap(says.strip(), width - 6))
         return "\n".join(indent + line for line in lines)
 

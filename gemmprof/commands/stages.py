@@ -1,7 +1,7 @@
 """Show the ladders: every stage, the one thing that it changes, and its tile parameters.
 
-  gemmprof stages                 all ladders
-  gemmprof stages --ladder half   one of them
+gemmprof stages                 all ladders
+gemmprof stages --ladder half   one of them
 """
 
 from __future__ import annotations
