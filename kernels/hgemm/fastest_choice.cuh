@@ -36,9 +36,9 @@ constexpr TileFacts facts() {
 constexpr TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
 
-// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200, and to 14,807 of an H100
-// (docs/fastest_hgemm.md). So are all constants below: what hides behind other times counts for less, which is why some
-// bandwidths are above what a card has.
+// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200 (the four largest tiles; all else to 6,546
+// others), and to 14,807 of an H100 (docs/fastest_hgemm.md). So are all constants below: what hides behind other times
+// counts for less, which is why some bandwidths are above what a card has.
 struct TileTimes {
     double step;       // BK along K, of a block that waits for nobody
     double block;      // start and end of a block's tiles
@@ -68,28 +68,28 @@ struct Card {
     TileTimes tiles[kTiles];
 };
 constexpr Card H200 = {
-    1.0, 5.04, 6.43e+06, 8.63e+06, 1.88e+07, 9.78e-08, 1.74e-08, 0.482, 0.398, 0.158,
-    {4.2, 0.75, 0.25, 0.02, 1.0 / 1700, 2.0, 0.2, 24.0, 2.5e6},
+    1.0, 4.91, 5.65e+06, 7.62e+06, 1.95e+07, 6.13e-08, 1.62e-08, 0.534, 0.377, 0.205,
+    {3.77, 0.684, 0.158, 0.0551, 0.000879, 4.15, 0.0287, 5.62, 1.84e+06},
     {
         {0.574, 3.21, 0.0, 0.016, 1.063, 0.025, 1.0},               // Large
         {0.599, 4.68, 0.0, 0.02, 1.555, 0.073, 1.0},                // LargePair
         {0.398, 6.92, 0.0, 0.017, 1.416, 0.317, 1.0},               // Turn160
         {0.435, 6.11, 0.0, 0.066, 1.1, 0.18, 1.0},                  // Turn192
-        {0.292, 0.79, 0.79, 0.187, 0.878, 0.071, 1.239},            // Medium
-        {0.172, 0.42, 0.42, 0.052, 0.911, 0.083, 1.122},            // Small
-        {0.117, 0.28, 0.28, 0.118, 0.872, 0.105, 0.847},            // Tiny
-        {0.276, 1.93, 0.0, 0.001, 0.667, 0.05, 1.0},                // Lone128
-        {0.157, 0.93, 0.0, 0.131, 0.844, 0.098, 1.0},               // Lone64
-        {0.116, 1.04, 0.0, 0.12, 0.736, 0.079, 1.0},                // Lone16
-        {0.187, 0.48, 0.48, 0.13, 0.83, 0.1, 1.161},                // Narrow
-        {0.317, 1.53, 1.53, 0.043, 0.948, 0.157, 0.924},            // MediumPair
-        {0.221, 0.71, 0.71, 0.253, 0.814, 0.09, 1.241},             // Tall96
-        {0.1, 0.24, 0.24, 0.117, 0.772, 0.081, 1.129},              // Slim32
-        {0.448, 2.73, 2.73, 0.033, 0.976, 0.066, 0.662},            // TallPair192
-        {0.212, 0.62, 0.62, 0.049, 1.235, 0.069, 0.907},            // SmallQuad
-        {0.336, 0.92, 0.92, 0.026, 1.229, 0.084, 0.86},             // MediumQuad
-        {0.374, 2.29, 2.29, 0.027, 1.156, 0.077, 0.874},            // TallQuad160
-        {0.226, 1.3, 1.3, 0.05, 1.081, 0.066, 0.989}                // SlimQuad160
+        {0.283, 1.25, 0.485, 0.188, 0.811, 0.0521, 1.18},           // Medium
+        {0.176, 0.375, 0.553, 0.052, 0.836, 0.0547, 1.04},          // Small
+        {0.107, 0.265, 0.487, 0.118, 0.768, 0.0954, 0.792},         // Tiny
+        {0.269, 1.42, 1.06, 0.001, 0.691, 0.0558, 1.0},             // Lone128
+        {0.154, 0.647, 0.435, 0.15, 0.775, 0.104, 1.0},             // Lone64
+        {0.0973, 1.07, 0.551, 0.12, 0.749, 0.051, 1.0},             // Lone16
+        {0.171, 0.67, 0.363, 0.133, 0.677, 0.131, 0.882},           // Narrow
+        {0.311, 1.73, 0.579, 0.0426, 0.898, 0.211, 0.76},           // MediumPair
+        {0.203, 0.832, 0.771, 0.421, 0.73, 0.108, 1.03},            // Tall96
+        {0.1, 0.217, 0.582, 0.117, 0.757, 0.0588, 1.04},            // Slim32
+        {0.433, 3.2, 1.75, 0.029, 1.02, 0.0738, 0.544},             // TallPair192
+        {0.211, 0.968, 0.275, 0.0483, 1.56, 0.0414, 0.78},          // SmallQuad
+        {0.328, 1.53, 0.433, 0.0257, 1.32, 0.0313, 0.733},          // MediumQuad
+        {0.365, 2.81, 1.63, 0.0262, 1.05, 0.0822, 0.776},           // TallQuad160
+        {0.201, 1.98, 0.685, 0.0495, 0.789, 0.077, 0.777}           // SlimQuad160
     }};
 constexpr Card H100 = {
     0.682, 4.72, 4.70e+06, 4.60e+06, 1.80e+07, 1.39e-07, 6.63e-08, 0.721, 0.568, 0.5,
