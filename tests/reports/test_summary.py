@@ -7,7 +7,6 @@ import io
 import pytest
 from rich.console import Console
 
-from gemmprof.analysis.session import Session
 from gemmprof.model import Problem
 from gemmprof.reports.pages.ladder_page import ProblemGroup, _rows
 from gemmprof.reports.terminal.summary import SummaryRow, print_run, summarise
@@ -57,7 +56,7 @@ def test_times_and_shares_of_a_row_agree_and_the_fastest_has_the_largest() -> No
                 assert row.tflops / row.cublas_tflops == pytest.approx(row.of_cublas)
                 beside.append(row.cublas_tflops)
         assert own.tflops is not None and min(beside) * 0.999 <= own.tflops <= max(beside) * 1.001
-        page_rows = _rows(Session("", (), run), run, problem, {})
+        page_rows = _rows(run, problem, {})
         shares = {row.record.stage.name: row.of_yardstick for row in page_rows if row.of_yardstick}
         best = ProblemGroup(problem, page_rows, None).fastest
         assert best is not None and best.of_yardstick == max(shares.values())
