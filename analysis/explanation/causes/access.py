@@ -151,7 +151,7 @@ def _wasteful(work: Work) -> Mask:
     wasteful = (excess / executed > MISALIGNED_SECTORS) & (work.global_sectors >= APART * work.global_ideal)
     wasteful &= ~work.where(lambda line: line.is_atomic)
     for index, one in checked_forms(work).items():
-        sure = one.verdict in ("exact", "agrees") or _nearly(work, one.form)
+        sure = one.confirmed or _nearly(work, one.form)
         if wasteful[index] and (sure or _out_of_step(work, one.form)):
             wasteful[index] = not (_begins_off_a_border(one.form) or _shares_its_sectors(work, one.form))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none

@@ -594,14 +594,13 @@ def _unrolled(work: Work, keep: Array) -> Array:
     """Factor on the waits for loads in loops that are unrolled once so much is gone of their rounds: compilers take
     some rounds at once of a straight loop that is short, whose loads are under way together then.
     """
-    code, found = work.code, np.ones(len(work.sass))
+    code, forms, found = work.code, checked_forms(work), np.ones(len(work.sass))
     left = work.executed * keep
     for loop in code.loops:
         inside = np.arange(loop.first, loop.last + 1)
         often = float(work.executed[loop.last])
         loads = inside[work.global_loads[inside] & (work.executed[inside] > 0)]
         turns = [at for at in inside[:-1].tolist() if work.sass[at].is_branch and left[at] > 0.0]
-        forms = checked_forms(work)
         arrays = Counter(forms[at].form.parameters if at in forms else at for at in loads.tolist())
         # What loads from one array several times may be as many rounds already.
         several = min(arrays.values(), default=ROUNDS)

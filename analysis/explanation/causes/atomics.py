@@ -27,6 +27,7 @@ from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import LIMITS, WARP
 
@@ -47,11 +48,12 @@ HOT = 3.0  # the busiest slice of L2 over the average one, from which on its ato
 def retries_of(work: Work, atomics: Mask) -> Mask:
     """Instructions of the loops in which these retry a compare-and-swap because others were first."""
     code = work.code
-    return code.loops_of(
-        at
-        for at in map(int, np.flatnonzero(atomics))
-        if any(word.startswith("CAS") for word in code.sass[at].modifiers)
-    )
+    return code.loops_of(at for at in map(int, np.flatnonzero(atomics)) if _swaps(code.sass[at]))
+
+
+def _swaps(line: Sass) -> bool:
+    """Whether this compares and swaps."""
+    return any(word.startswith("CAS") for word in line.modifiers)
 
 
 def _claims(work: Work, atomics: Mask) -> Mask:
@@ -61,7 +63,7 @@ def _claims(work: Work, atomics: Mask) -> Mask:
     found = np.zeros_like(atomics)
     for at in map(int, np.flatnonzero(atomics)):
         line = work.sass[at]
-        if any(word.startswith("CAS") for word in line.modifiers) and len(line.operands) > 2:
+        if _swaps(line) and len(line.operands) > 2:
             compared = work.code.producers(at, line.operands[-2])
             made = reached(compared, lambda at: () if work.sass[at].space else work.code.sources(at))
             found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)

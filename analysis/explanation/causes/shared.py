@@ -164,7 +164,7 @@ def _led_to(work: Work) -> Mask:
     """Accesses whose places go back to loaded values, and of which what is known without these tells no passes."""
     code, forms = work.code, checked_forms(work)
     found = [any(code.by_loads[source] for source in code.sources(at)) for at in range(len(code.sass))]
-    known = {at for at, one in forms.items() if one.verdict in ("exact", "agrees")}
+    known = {at for at, one in forms.items() if one.confirmed}
     return np.array([one and at not in known for at, one in enumerate(found)])
 
 

@@ -320,6 +320,11 @@ class Checked:
     form: Form
     verdict: str
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether what was counted is what the form tells."""
+        return self.verdict in ("exact", "agrees")
+
 
 @once
 def checked_forms(work: Work) -> dict[int, Checked]:

@@ -326,7 +326,7 @@ def _of_one_place(work: Work, at: int) -> int:
     known = checked_forms(work).get(at)
     if line.space != "global":
         return 1
-    if known is not None and known.form.kind == UNIFORM and known.verdict in ("exact", "agrees"):
+    if known is not None and known.form.kind == UNIFORM and known.confirmed:
         return WARP
     if not work.global_sectors[at] or any(code.by_data[source] for source in code.sources(at)):
         return 1

@@ -210,7 +210,7 @@ def _believed(work: Work, one: Checked) -> bool:
     symbols are, or by its numbers.
     """
     form, at = one.form, one.form.index
-    if one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM):
+    if one.confirmed and form.kind in (AFFINE, STRIDED, UNIFORM):
         return True
     if _by_data(form):
         return False
@@ -252,9 +252,7 @@ def _lengths(work: Work) -> dict[object, Threads]:
     tried: Counter[object] = Counter()
     for at, one in checked_forms(work).items():
         form = one.form
-        counted = (
-            form.space == "global" and work.global_sectors[at] and one.verdict not in ("exact", "agrees")
-        )
+        counted = form.space == "global" and work.global_sectors[at] and not one.confirmed
         if not counted or _by_data(form):
             continue
         begin: dict[object, Threads] = {
