@@ -21,9 +21,8 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.gpu.toolchain import KernelResources, Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.compiler import Unit, digest, main_kernels
+from gemmprof.kernels.compiler import Unit, digest, is_whole, main_kernels, new_entry
 from gemmprof.kernels.constraints import read_constraints
-from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.targets import (
     DEFAULT_ARCHITECTURE,
     architecture_number,

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
-from gemmprof.profiler.job import Task
+from gemmprof.profiler.job import Task, counted_interrupts
 from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, NotBegun, Request, Work
 

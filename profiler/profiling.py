@@ -10,12 +10,11 @@ from gemmprof.base.documents import DocumentError
 from gemmprof.base.errors import ProfilerError
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
-from gemmprof.profiler.job import Event, Job, Task
+from gemmprof.profiler.job import Event, Job, Program, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu import profile_pass
+from gemmprof.profiler.ncu.command import section_folder
 from gemmprof.profiler.ncu.failures import KILLED, NcuError
-from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.program import Program
 from gemmprof.profiler.site import VISIBLE
 
 

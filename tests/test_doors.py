@@ -72,7 +72,7 @@ ALLOWED = {
     "gemmprof.reports.tables.export": "slices that it has just written into a folder of its own",
     "gemmprof.reports.figures.__init__": "the current folder, to come back to it",
     "gemmprof.api.opened": "its own `open`",
-    "gemmprof.profiler.ncu.lean_sections": "ncu's own section files, copied",
+    "gemmprof.profiler.ncu.command": "ncu's own section files, copied",
 }
 """Modules with readers of their own, and why."""
 WRITES = {"w", "wb", "a", "ab", "x", "xb"}
@@ -230,7 +230,7 @@ PLACES: dict[str, dict[str, str]] = {
         "gemmprof.kernels": "arguments of the programmer's own call",
         "gemmprof.model": "arguments of the programmer's own call",
         "gemmprof.profiler.stage_worker": "a sentence of the project's own: no GPU is there",
-        "gemmprof.runs.run_format": ENGINE,
+        "gemmprof.runs.directory": ENGINE,
     },
 }
 """Where text leaves the process, kind by kind, and who alone may do it. A room stands for its modules."""

@@ -179,7 +179,7 @@ def test_no_module_name_stands_twice() -> None:
 
 WRITES_JSON = {
     "gemmprof.base.documents": "the one encoder",
-    "gemmprof.runs.run_format": "run.json may hold NaN",
+    "gemmprof.runs.directory": "run.json may hold NaN",
     "gemmprof.children.line_worker": "lines of a pipe",
     "gemmprof.analysis.reading.native": "lines of a pipe",
     "gemmprof.api.region": "names of files for a child",

@@ -37,11 +37,11 @@ HOMES = (
 )
 """Where what ``--json`` prints is declared, in the order of the page."""
 FILES = (
-    ("run.json", "gemmprof.runs.run_format", "RunDocument", "of a run directory"),
+    ("run.json", "gemmprof.runs.directory", "RunDocument", "of a run directory"),
     ("dataset.json", "gemmprof.reports.dataset.manifest", "Mark", "of a data set"),
     ("manifests/*.json", "gemmprof.reports.dataset.rows", "Manifest", "of each part of a data set"),
     ("NAME.json.zst", "gemmprof.analysis.comparison.baseline", "Baseline", "of a baseline"),
-    ("--learn-noise FILE", "gemmprof.analysis.comparison.control", "Control", "of a machine's noise"),
+    ("--learn-noise FILE", "gemmprof.analysis.comparison.baseline", "Control", "of a machine's noise"),
     (
         "tuned.json",
         "gemmprof.kernels.tuned",

@@ -29,18 +29,19 @@ from other_rules import mann_whitney, nvbench, welch
 
 from gemmprof.analysis.comparison.judgement import (
     FAMILY_WISE,
+    REFERENCE_NS,
     Batch,
     Judgement,
+    NoiseModel,
     clipped_squares,
     estimate,
     judge,
+    limit_of,
     location,
     location_variance,
 )
-from gemmprof.analysis.comparison.matching import match
-from gemmprof.analysis.comparison.noise import REFERENCE_NS, NoiseModel, limit_of
 from gemmprof.analysis.comparison.outcome import compare_matches
-from gemmprof.analysis.comparison.sides import Side, load_side
+from gemmprof.analysis.comparison.sides import Side, load_side, match
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base import amounts
 from gemmprof.model import FamilyKey

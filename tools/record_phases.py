@@ -31,7 +31,7 @@ from recording import compress, run_to_end  # noqa: E402
 
 from gemmprof import metrics  # noqa: E402
 from gemmprof.gpu.toolchain import ncu_installation  # noqa: E402
-from gemmprof.profiler.ncu.lean_sections import write_lean_sections  # noqa: E402
+from gemmprof.profiler.ncu.command import write_lean_sections  # noqa: E402
 
 # Reports keep the paths of sources: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-phases")

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gemmprof.analysis.comparison.matching import Match, match
 from gemmprof.analysis.comparison.outcome import Compared, Outcome, worst_first
 from gemmprof.analysis.comparison.reasons import Reason, changed_opcodes, same_code
 from gemmprof.analysis.comparison.records import Code, KernelRecord, Origin, Range, code_of
-from gemmprof.analysis.comparison.sides import Side
+from gemmprof.analysis.comparison.sides import Match, Side, match
 from gemmprof.analysis.occupancy.configurations import built_kernels, read_cubin, read_ptxas, read_sass
 from gemmprof.analysis.opcodes import CLASSES, info
 from gemmprof.analysis.session import titled

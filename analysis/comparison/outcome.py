@@ -10,10 +10,8 @@ from statistics import NormalDist
 from typing import Literal
 
 from gemmprof.analysis.comparison import judgement as statistics
-from gemmprof.analysis.comparison.control import Control
-from gemmprof.analysis.comparison.matching import Match
-from gemmprof.analysis.comparison.matching import match as paired
-from gemmprof.analysis.comparison.noise import usual_noise
+from gemmprof.analysis.comparison.baseline import Control
+from gemmprof.analysis.comparison.judgement import usual_noise
 from gemmprof.analysis.comparison.reasons import (
     Reason,
     changed_counters,
@@ -23,7 +21,8 @@ from gemmprof.analysis.comparison.reasons import (
     what_changed,
 )
 from gemmprof.analysis.comparison.records import Change, KernelRecord, Measures, batches, changes_between
-from gemmprof.analysis.comparison.sides import Side, disassembled, of_launches
+from gemmprof.analysis.comparison.sides import Match, Side, disassembled, of_launches
+from gemmprof.analysis.comparison.sides import match as paired
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.amounts import brief, signed_percent
 from gemmprof.base.errors import UsageError

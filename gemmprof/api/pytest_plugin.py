@@ -223,8 +223,8 @@ class Profile:
             UsageError: if a condition speaks of a change, or nobody collected its figure.
         """
         __tracebackhide__ = True
-        from gemmprof.analysis.comparison.matching import Match
         from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.comparison.sides import Match
         from gemmprof.analysis.inputs.conditions import asks_change, parse_condition
 
         for text in conditions:

@@ -123,7 +123,7 @@ def _check_format(options: argparse.Namespace) -> None:
 
 def _learn_noise(options: argparse.Namespace) -> int:
     """Write the noise of this machine; 1 where a report could not be read."""
-    from gemmprof.analysis.comparison.control import learn
+    from gemmprof.analysis.comparison.baseline import learn
     from gemmprof.analysis.comparison.sides import load_side
     from gemmprof.base.documents import json_text
 
@@ -178,8 +178,8 @@ def _conditions(options: argparse.Namespace) -> list[str]:
 
 
 def _outcome(options: argparse.Namespace) -> Outcome:
-    from gemmprof.analysis.comparison import matching
-    from gemmprof.analysis.comparison.control import read_control
+    from gemmprof.analysis.comparison import sides
+    from gemmprof.analysis.comparison.baseline import read_control
     from gemmprof.analysis.comparison.outcome import compare_matches
     from gemmprof.analysis.reading.unpack import unpacked_once
 
@@ -193,12 +193,12 @@ def _outcome(options: argparse.Namespace) -> Outcome:
             common.name_failures(options, side.failures)
     later = before if after is None else after
     if all(picked):
-        left, right = matching.chosen(before, options.before), matching.chosen(later, options.after)
-        matches: tuple[matching.Match, ...] = (matching.Match(left, right, "chosen"),)
+        left, right = sides.chosen(before, options.before), sides.chosen(later, options.after)
+        matches: tuple[sides.Match, ...] = (sides.Match(left, right, "chosen"),)
     elif after is not None:
-        matches = matching.match(before, after)
+        matches = sides.match(before, after)
     else:
-        matches = matching.rungs(before)
+        matches = sides.rungs(before)
     if not matches:
         named = shlex.join(options.inputs)
         raise UsageError(

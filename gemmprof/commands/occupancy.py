@@ -183,7 +183,7 @@ def _write(options: argparse.Namespace, answers: Sequence[tuple[Product, Answer]
         first = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
         write_text(path, page_html(preset(first)))
     else:
-        from gemmprof.reports.figures.occupancy_plot import save_plot
+        from gemmprof.reports.figures.plots import save_plot
 
         save_plot(solved, path)
     common.announce(path)

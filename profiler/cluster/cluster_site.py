@@ -25,9 +25,8 @@ from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import connection, remote
-from gemmprof.profiler.cluster.gpu_workers import GpuWorkers
+from gemmprof.profiler.cluster.gpu_workers import ClusterProfiling, GpuWorkers
 from gemmprof.profiler.cluster.remote import Content, Errand, code_digest
-from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.site import (
     CRASHED,

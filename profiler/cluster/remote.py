@@ -29,7 +29,7 @@ from gemmprof.base.output import new_file
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.toolchain import KernelResources, Tool, find_ncu, find_nvcc
-from gemmprof.kernels.entries import is_whole, new_entry
+from gemmprof.kernels.compiler import is_whole, new_entry
 from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant

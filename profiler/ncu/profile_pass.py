@@ -20,10 +20,19 @@ from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import WireError
-from gemmprof.profiler.job import Event, Events, Job, Task
+from gemmprof.profiler.job import (
+    TAIL_BYTES,
+    Ending,
+    Event,
+    Events,
+    Job,
+    Program,
+    Task,
+    follow_program,
+    start_program,
+)
 from gemmprof.profiler.ncu.command import NcuCommand, known_to
 from gemmprof.profiler.ncu.failures import KERNEL, RESOURCE, NcuError, NcuLog, translate
-from gemmprof.profiler.program import TAIL_BYTES, Ending, Program, follow_program, start_program
 
 REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")

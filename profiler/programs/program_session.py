@@ -25,11 +25,10 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.metrics import LEAN
-from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
+from gemmprof.profiler.job import TAIL_BYTES, start_program
+from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu, section_folder
 from gemmprof.profiler.ncu.failures import NOTHING, NcuError, NcuLog, translate
-from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
-from gemmprof.profiler.program import TAIL_BYTES, start_program
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each

@@ -36,7 +36,7 @@ from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant
 from gemmprof.profiler.here import HERE
-from gemmprof.profiler.program import counted_interrupts
+from gemmprof.profiler.job import counted_interrupts
 from gemmprof.profiler.site import Answer, Compilers, NotBegun, Request, Work
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from recorded_data import DATA
 from scale import few
 
-from gemmprof.analysis.comparison.matching import chosen as of_side
 from gemmprof.analysis.comparison.sides import Side, load_side
+from gemmprof.analysis.comparison.sides import chosen as of_side
 from gemmprof.analysis.inputs.selection import Choice, one_kernel
 from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import UsageError

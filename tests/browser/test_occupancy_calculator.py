@@ -16,7 +16,7 @@ from gemmprof.analysis.occupancy.calculator import RESOURCES, Occupancy
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.model import ArchLimits
-from gemmprof.reports.figures.occupancy_plot import curves, resident_warps
+from gemmprof.reports.figures.plots import curves, resident_warps
 from gemmprof.reports.pages.occupancy_page import page_html, preset
 
 PER_ARCHITECTURE = inputs(250, 1_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gemmprof.kernels.entries import is_whole, new_entry
+from gemmprof.kernels.compiler import is_whole, new_entry
 
 
 def test_many_make_one_entry_and_it_is_never_gone_once_it_is_there(tmp_path: Path) -> None:

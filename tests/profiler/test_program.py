@@ -17,7 +17,17 @@ from profiler_fakes import a_job, event, launched, real_report
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, RunError
 from gemmprof.model import Problem
-from gemmprof.profiler.job import Event, Events, Job, Task, collecting, collection_lives
+from gemmprof.profiler.job import (
+    Ending,
+    Event,
+    Events,
+    Job,
+    Task,
+    collecting,
+    collection_lives,
+    follow_program,
+    start_program,
+)
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     cut_torn_end,
@@ -26,7 +36,6 @@ from gemmprof.profiler.ncu.profile_pass import (
     outcome,
     whole_blocks,
 )
-from gemmprof.profiler.program import Ending, follow_program, start_program
 
 TASKS = [Task(number, Problem(8, 8, 8)) for number in (0, 1, 2)]
 

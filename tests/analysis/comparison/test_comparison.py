@@ -11,10 +11,9 @@ from profiles import launch
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.comparison.matching import chosen, rungs
 from gemmprof.analysis.comparison.outcome import Compared, compare, compare_launches
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.analysis.comparison.sides import load_side
+from gemmprof.analysis.comparison.sides import chosen, load_side, rungs
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Timing
 

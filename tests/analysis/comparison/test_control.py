@@ -14,8 +14,8 @@ import in_process
 import pytest
 from recorded_data import DATA
 
-from gemmprof.analysis.comparison.control import learn, read_control
-from gemmprof.analysis.comparison.noise import usual_noise
+from gemmprof.analysis.comparison.baseline import learn, read_control
+from gemmprof.analysis.comparison.judgement import usual_noise
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Times
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.base.errors import GemmprofError, UsageError

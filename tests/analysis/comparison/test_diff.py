@@ -18,9 +18,8 @@ from made_runs import LADDER, make_run
 from recorded_data import DATA
 from scale import few
 
-from gemmprof.analysis.comparison.matching import match
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
-from gemmprof.analysis.comparison.sides import load_side
+from gemmprof.analysis.comparison.sides import load_side, match
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.cli import main
 

@@ -11,9 +11,7 @@ import pytest
 
 from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.gate import GateResult, Waiver, check
-from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
-from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
-from gemmprof.analysis.comparison.noise import usual_noise
+from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge, usual_noise
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
 from gemmprof.analysis.comparison.reasons import changed_counters, reasons
 from gemmprof.analysis.comparison.records import (
@@ -27,7 +25,7 @@ from gemmprof.analysis.comparison.records import (
     code_of,
     likeness,
 )
-from gemmprof.analysis.comparison.sides import Side
+from gemmprof.analysis.comparison.sides import ALIKE, Side, chosen, match, rungs
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
 from gemmprof.reports.sentences import gate_lines

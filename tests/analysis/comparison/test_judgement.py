@@ -16,14 +16,15 @@ from gemmprof.analysis.comparison.judgement import (
     Estimate,
     Judgement,
     Mixture,
+    Noise,
     estimate,
     judge,
     location,
     location_bias,
     location_variance,
     rejected,
+    usual_noise,
 )
-from gemmprof.analysis.comparison.noise import Noise, usual_noise
 
 ROOT = Path(__file__).resolve().parents[3]
 NOISE = Noise("test", 0.005, 0.8, 0.05, 0.0003, 0.24)

@@ -14,7 +14,7 @@ from recorded_data import DATA, ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, _even_share, analyse, of_launch
 from gemmprof.model import KernelProfile, LaunchStatistics, NotCollected
-from gemmprof.reports.figures.occupancy_plot import resident_warps
+from gemmprof.reports.figures.plots import resident_warps
 
 PRINTED = {
     "Theoretical Occupancy": lambda result: result.theoretical_percent,

@@ -8,7 +8,7 @@ import pytest
 
 from gemmprof import metrics
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.profiler.ncu.lean_sections import section_folder, without_metrics, write_lean_sections
+from gemmprof.profiler.ncu.command import section_folder, without_metrics, write_lean_sections
 
 SECTION = """Identifier: "Example"
 Metrics {
