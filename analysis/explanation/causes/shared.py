@@ -108,7 +108,7 @@ def _in_fewer_passes(work: Work, passes: Array) -> Fix:
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
-    Only where the data stage is what limits, and shared loads without conflicts, look-ups excluded, keep it busy.
+    Only where the data stage has a queue, and shared loads without conflicts, look-ups excluded, keep it busy.
     Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. What a
     thread stores and loads there alone is in its registers, and its bytes are free.
     """
@@ -124,8 +124,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     loads &= ~(gathers(work, loads) | _led_to(work))
     passes = float(work.shared_ideal[loads].sum())
     everything = float(work.data_passes.sum())
-    busy = max(work.loads[key].busy for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
-    if share(passes, everything) < 0.4 or busy * work.imbalance < 0.55:
+    busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
+    if share(passes, everything) < 0.4 or busy * work.imbalance < latency.QUIET:
         return
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs

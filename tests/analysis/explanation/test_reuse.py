@@ -203,6 +203,15 @@ def test_strips_of_shared_memory_that_a_thread_has_for_itself_fit_its_registers(
     assert not any(isinstance(key, int) for one in (tiled, picked) for key in own_places(one))
 
 
+def test_factors_from_shared_memory_are_told_where_its_data_stage_has_a_queue() -> None:
+    """Each product of a sound field reads both of its factors there; warps wait for one another most of the time."""
+    field, saved = study("loudspeaker_field_two_shared_reads_a_product", of=DATA / "blind11" / "h100")
+    assert 0.4 < field.loads["l1_data"].share < 0.6
+    told = {one.cause: one.saves for one in explain_work(field).findings}
+    assert max(told, key=lambda cause: told[cause]) == "shared_memory_bandwidth"
+    assert told["shared_memory_bandwidth"] == pytest.approx(saved["sums"], abs=0.1)
+
+
 def test_blocks_that_load_and_compute_alike_are_one() -> None:
     codes, saved = study("lattice_codes_decoded_again_for_each_token", of=DATA / "blind12" / "h100")
     weights = [at for at, line in enumerate(codes.sass) if line.opcode == "I2F" and codes.executed[at]]
