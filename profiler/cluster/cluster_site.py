@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import tempfile
 import threading
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gemmprof
 from gemmprof.base.errors import DeviceError
+from gemmprof.base.foreign_files import read_end
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number
@@ -25,12 +31,18 @@ from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import connection, remote
-from gemmprof.profiler.cluster.gpu_workers import ClusterProfiling, GpuWorkers
-from gemmprof.profiler.cluster.remote import Content, Errand, code_digest
-from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.cluster.remote import Content, Errand, Extension, code_digest
+from gemmprof.profiler.cluster.workers import MOST_AT_ONCE, POLL_SECONDS, REPORT_SECONDS, Sender, Workers
+from gemmprof.profiler.job import Job, Task, collecting, counted_interrupts
+from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
+from gemmprof.profiler.ncu import profile_pass
+from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu, section_folder
+from gemmprof.profiler.profiling import Profiling
+from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import (
     CRASHED,
     START_SECONDS,
+    VISIBLE,
     Answer,
     Compilers,
     Machine,
@@ -45,8 +57,6 @@ if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
 WAIT_SECONDS = 300.0
-POLL_SECONDS = 0.5
-MOST_AT_ONCE = 256  # requests or compilations that are on their way; each has a thread that waits
 
 
 @contextmanager
@@ -63,38 +73,60 @@ def cluster_site(
         UsageError: the extra is not installed, or an option is not known.
         DeviceError: nobody answers, or no worker comes.
     """
-    with connection.connected(where, wait=wait, progress=progress) as client:
-        end, told = time.monotonic() + wait, False
-        while not connection.gpu_workers(client):
-            if time.monotonic() > end:
-                raise connection.no_workers(wait, list(client.scheduler_info(n_workers=-1)["workers"]))
-            if not told:
-                progress.note(f"waiting for a worker with a GPU, {wait:.0f} s at most")
-                told = True
-            time.sleep(POLL_SECONDS)
-        site = ClusterSite(client, wait, progress)
+    with (
+        connection.connected(where, wait=wait, progress=progress) as client,
+        GpuWorkers(client, wait, progress, gpu=True) as workers,
+    ):
         try:
-            with site.workers:
-                yield site
+            yield ClusterSite(workers)
         finally:
             # Also where the command failed: children on the workers would keep their GPUs' memory.
             connection.bounded(lambda: client.run(remote.close, on_error="ignore"))
             connection.bounded(
-                lambda: client.unregister_worker_plugin(remote.Ending(site.workers.errand.command).name)
+                lambda: client.unregister_worker_plugin(remote.Ending(workers.errand.command).name)
             )
+
+
+class GpuWorkers(Workers):
+    """Those that declare a GPU.
+
+    Attributes:
+        errand: what every task brings along.
+        extension: the future of the extension (`remote.Extension`), once it is built; tasks bring it along, too.
+    """
+
+    errand: Errand
+    extension: Any = None
+
+    def end(self) -> None:
+        """Have the workers begin nothing more of this command; what was begun goes on."""
+        self.ending = True
+        connection.bounded(lambda: self.client.register_plugin(remote.Ending(self.errand.command)))
+
+    def with_gpu(self, function: Callable[..., Any], *arguments: Any) -> Sender:
+        """What submits a function of an errand, the extension and these to a worker with a free GPU."""
+        key = f"gemmprof-{function.__name__}"
+        return lambda options: self.client.submit(
+            function,
+            self.errand,
+            self.extension,
+            *arguments,
+            key=f"{key}-{uuid.uuid4().hex}",
+            resources={connection.RESOURCE: 1},
+            **options,
+        )
 
 
 class ClusterSite:
     """The machines of a cluster; see `cluster_site`."""
 
-    def __init__(self, client: Client, patience: float, progress: Progress) -> None:
-        self._client = client
+    def __init__(self, workers: GpuWorkers) -> None:
+        self._client, self.workers = workers.client, workers
         named = os.environ.get(PLUGIN_VARIABLE)
         carried = {PLUGIN_VARIABLE: Content.of(Path(named))} if named else {}
-        self._facts = look_at_workers(client)
+        self._facts = look_at_workers(workers.client)
         self._model = _model(list(self._facts.values()))
-        errand = Errand(uuid.uuid4().hex, code_digest(), self._model, carried)
-        self.workers = GpuWorkers(client, errand, patience, progress)
+        workers.errand = Errand(uuid.uuid4().hex, code_digest(), self._model, carried)
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
         """Make sure that the workers can do what is asked, and this machine can keep it.
@@ -165,10 +197,9 @@ class ClusterSite:
         banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
 
-        def threads() -> int:
-            return sum(int(facts["nthreads"]) for facts in self.workers.good.values())
-
-        return Compilers(MOST_AT_ONCE, next(iter(banners.values())), self._compiled, threads)
+        return Compilers(
+            MOST_AT_ONCE, next(iter(banners.values())), self._compiled, lambda: self.workers.threads
+        )
 
     def _compiled(self, variant: Variant, architecture: str) -> Candidate:
         """A candidate whose library stays with the workers until one measures it."""
@@ -255,13 +286,157 @@ class ClusterPlaces:
             avoid = worker
 
 
+# --- Profiling on a cluster -------------------------------------------------------------------------------------------
+
+
+# Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
+SHARES_PER_HOST = 2
+
+LONGEST_TEXT = 256 << 10  # bytes of a log that come along
+
+
+class ClusterProfiling(Profiling):
+    """Profiles what the run lacks on the machines of a cluster."""
+
+    def __init__(self, keeper: Keeper, ncu: Tool | None, workers: GpuWorkers) -> None:
+        super().__init__(keeper, ncu)
+        self._workers = workers
+        self._naming = threading.Lock()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Nothing to get ready: the workers start ncu."""
+        yield
+
+    def do(self) -> None:
+        """Profile what is missing: the tasks in shares, one share a machine at a time."""
+        tasks = self._keeper.unprofiled()
+        hosts = self._workers.hosts
+        size = max(1, -(-len(tasks) // (SHARES_PER_HOST * len(hosts) if len(hosts) > 1 else 1)))
+        shares = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
+
+        def work_off(host: str) -> None:
+            while not self._keeper.stopping.is_set():
+                try:
+                    share = shares.popleft()
+                except IndexError:
+                    return
+                self._do(share, partial(self._on_host, host))
+
+        heard = 0
+        with counted_interrupts() as interrupts, ThreadPoolExecutor(len(hosts)) as pool:
+            working = [pool.submit(work_off, host) for host in hosts]
+            while not all(future.done() for future in working):
+                for _ in interrupts[heard:]:
+                    self._keeper.tell_interrupt()
+                heard = len(interrupts)
+                if heard == 1:
+                    self._workers.end()
+                time.sleep(POLL_SECONDS)
+        for future in working:
+            future.result()
+        if self._keeper.stopping.is_set():
+            raise Interrupted
+
+    def _on_host(self, host: str, tasks: Sequence[Task]) -> profile_pass.PassOutcome:
+        """A pass that should run on this machine; where that is lost, on any other."""
+        keeper = self._keeper
+        with self._naming:
+            files = profile_pass.next_pass(keeper.directory)
+            keeper.job(tasks, files.events).save(files.job)  # which takes the name
+        delivery = self._delivered(host, tasks, files)
+        if delivery is None:
+            return profile_pass.PassOutcome(interrupted=True)
+        for end, text in delivery.texts.items():
+            files.log.with_name(files.name + end).write_text(text, encoding="utf-8")
+        name = str(files.report.relative_to(files.directory))
+        finished = tuple(dataclasses.replace(task, report=name) for task in delivery.outcome.finished)
+        for profiled in finished:
+            keeper.progress.done(f"profile {keeper.label(profiled.task.key)} ({delivery.card.label})")
+        came = dataclasses.replace(delivery.outcome, finished=finished, card=delivery.card)
+        if keeper.stopping.is_set():
+            # A pass that was stopped before its first launch is no failure of its stage.
+            return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
+        return came
+
+    def _delivered(self, host: str, tasks: Sequence[Task], files: profile_pass.PassFiles) -> Delivery | None:
+        """Have the pass made and its report written; None where Ctrl-C came first."""
+        made = self._workers.with_gpu(profile_there, tuple(tasks), self._keeper.settings)
+        try:
+            delivery: Delivery = self._workers.do(
+                made, host=host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
+            )
+        except NotBegun:
+            return None
+        if delivery.report is not None:
+            delivery.report.write(files.report)
+        return delivery
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What came of a pass."""
+
+    # as at home; its report and launches are named as in the worker's folder
+    outcome: profile_pass.PassOutcome
+    card: Card
+    report: Content | None  # None where nothing was profiled
+    texts: Mapping[str, str]  # ncu's log and the program's output, by the end of the file's name
+
+
+def profile_there(
+    errand: Errand, extension: Extension | None, tasks: tuple[Task, ...], settings: Settings
+) -> Delivery:
+    """Profile these tasks on a free GPU of this worker.
+
+    Raises:
+        GpuGone: no GPU of that model can be used here.
+        DeviceError: there is no ncu here.
+    """
+    ncu = require_ncu(WITHOUT_NCU)
+    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for part in (profile_pass.REPORTS, profile_pass.LOGS):
+            (folder / part).mkdir()
+        files = profile_pass.next_pass(folder)
+        environment = remote.environment(errand.files(extension))
+        with ExitStack() as stack:
+            card = stack.enter_context(remote.GPUS.one(errand.model))
+            stack.enter_context(remote.alone_on_host())
+            remote.GPUS.drop(card)  # the profiler needs it for itself
+            lock = stack.enter_context(collecting(folder))
+            job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
+            if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
+                return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
+            sections = section_folder(ncu, settings.metric_set, timeline=settings.timeline)
+            program = profile_pass.start_pass(
+                ncu,
+                files,
+                collection=settings.collection_options,
+                clock_control=settings.clock_control,
+                section_folder=stack.enter_context(sections),
+                lock=lock,
+                environment={**environment, VISIBLE: card.uuid},
+            )
+            outcome = profile_pass.finish_pass(
+                program, files, job, on_event=lambda event: None, on_interrupt=lambda: None
+            )
+        report = Content.of(files.report) if outcome.finished else None
+        written = (files.log, files.output, files.events)
+        texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}
+        return Delivery(outcome, card, report, texts)
+
+
+# --- What workers are like --------------------------------------------------------------------------------------------
+
+
 def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
     """What each worker with a GPU is like, by address.
 
     Raises:
         DeviceError: gemmprof is missing on a worker, or another one than here.
     """
-    addresses = list(connection.gpu_workers(client))
+    addresses = list(connection.workers(client, gpu=True))
     remedies = ["install the same gemmprof on every worker: pip install '.[cluster,gpu]' in one checkout"]
     answers = client.run(remote.look, workers=addresses, on_error="return")
     facts = {}

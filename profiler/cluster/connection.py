@@ -8,7 +8,7 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,10 @@ CONNECT_SECONDS = 15.0
 
 FILE_SECONDS = 5.0  # how long a scheduler file may stay unfinished
 
-RESULT_SECONDS = 15.0  # how long the result of a task that has ended may take to arrive
-
 ANSWER_SECONDS = 5.0  # how long workers are waited for that are told something beside their tasks
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
+START_READER = "dask worker ADDRESS --nthreads 1 --nworkers auto"
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ucxx|ws|wss|inproc)://\S+|[^\s/]+:\d+")
 # Where a connection is encrypted, or stays on this machine.
@@ -333,7 +332,15 @@ class WorkersKilled(DeviceError):
 
 
 # What Dask raises where its scheduler is gone, by name: most commands do without Dask.
-_LOST = frozenset(("CommClosedError", "ClosedClientError", "FutureCancelledError", "FuturesCancelledError"))
+_LOST = frozenset(
+    (
+        "CommClosedError",
+        "ClosedClientError",
+        "CancelledError",
+        "FutureCancelledError",
+        "FuturesCancelledError",
+    )
+)
 
 
 def as_gemmprof_error(error: BaseException) -> GemmprofError:
@@ -346,17 +353,18 @@ def as_gemmprof_error(error: BaseException) -> GemmprofError:
     return kind("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
 
 
-def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
-    """The workers that declare a GPU, by address; SchedulerGone if nobody tells."""
+def workers(client: Client, *, gpu: bool = False) -> dict[str, Mapping[str, Any]]:
+    """The workers (``gpu``: those that declare a GPU), by address; SchedulerGone if nobody tells."""
     try:
-        workers = client.scheduler_info(n_workers=-1)["workers"]
+        if client.status != "running":
+            raise SchedulerGone(f"the connection is {client.status}")
+        found = client.scheduler_info(n_workers=-1)["workers"]
+    except SchedulerGone:
+        raise
     except Exception as error:  # whatever that raises
         raise SchedulerGone(f"{type(error).__name__}: {error}") from error
-    return {
-        address: facts
-        for address, facts in workers.items()
-        if facts.get("resources", {}).get(RESOURCE, 0) >= 1
-    }
+    declared = {address: facts.get("resources", {}).get(RESOURCE, 0) for address, facts in found.items()}
+    return {address: facts for address, facts in found.items() if not gpu or declared[address] >= 1}
 
 
 def bounded(call: Callable[[], Any]) -> None:
@@ -368,20 +376,6 @@ def bounded(call: Callable[[], Any]) -> None:
         in_time(call, ANSWER_SECONDS)
 
 
-class ResultLost(Exception):
-    """A task ended, and the worker that held its result is gone: it has to be done again."""
-
-
-def result_of(task: Any, seconds: float = RESULT_SECONDS) -> Any:
-    """What a task returned that has ended; raises what it raised, and ResultLost if its worker is gone: Dask does such
-    a task again by itself, but now and then waits for ever for it (dask/distributed#3196).
-    """
-    try:
-        return task.result(timeout=seconds)
-    except TimeoutError:
-        raise ResultLost from None
-
-
 def other_code(found: list[str]) -> GemmprofError:
     """The error where workers have other code than the command."""
     return DeviceError(
@@ -391,12 +385,15 @@ def other_code(found: list[str]) -> GemmprofError:
     )
 
 
-def no_workers(seconds: float, others: Sequence[str]) -> DeviceError:
-    """The error where no worker offers a GPU."""
-    found = f"{len(others)} workers without it" if others else f"none after {seconds:.0f} s"
+def no_workers(seconds: float, others: int | None) -> DeviceError:
+    """The error where no worker offers a GPU, but so many others; None: where there is no worker at all."""
+    waits = "a batch system may not have started the jobs yet: --wait SECONDS"
+    if others is None:
+        message = f"the cluster has had no worker for {seconds:.0f} s"
+        return DeviceError(message, f"start some: {START_READER}", waits)
     return DeviceError(
         f"no worker of the cluster has the resource {RESOURCE}",
         f"start one on each GPU: {START_WORKER}",
-        "a batch system may not have started the jobs yet: --wait SECONDS waits longer",
-        found=found,
+        f"{waits} waits longer",
+        found=f"{others} workers without it" if others else f"none after {seconds:.0f} s",
     )
