@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -141,12 +141,11 @@ def performance_over_size(
         sizes: the size labels in order along the axis.
     """
     with drawing():
-        figure, axes = blank(9.4, 4.6, right=2.0)
+        figure, axes = blank(9.4, 4.6, right=2.2)
         place = {size: index for index, size in enumerate(sizes)}
         colours = [
             PALETTE[name] for name in ("dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")
         ]
-        ends: list[tuple[float, str, str]] = []
         for index, (label, points) in enumerate(series):
             colour = PALETTE["other"] if index == 0 else colours[(index - 1) % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
@@ -160,49 +159,31 @@ def performance_over_size(
                 color=colour,
                 linestyle="--" if index == 0 else (0, (5, 1.2)) if again else "-",
                 gid=f"series-{index}",
+                label=visible(label),
             )
-            if points:
-                ends.append((ys[-1], visible(label), colour))
         axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
         axes.set_xlim(-0.2, len(sizes) - 1 + 0.2)
         axes.set_ylim(bottom=0)
         axes.set_xlabel("size of the product, M×N×K")
         axes.set_ylabel("TFLOP/s")
         axes.grid(axis="x", visible=False)
-        _end_labels(axes, ends, len(sizes) - 1)
+        # In the order in which the lines end.
+        lines = sorted(axes.get_lines(), key=lambda line: -line.get_ydata()[-1])
+        names_beside(axes, lines)
         return figure
 
 
-def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> None:
-    """Labels beside the last points, pushed apart so that none covers another and none leaves the figure."""
-    top = axes.get_ylim()[1]
-    gap = 0.052 * top
-    ends = sorted(ends)
-    heights: list[float] = []
-    for value, _, _ in ends:
-        heights.append(max(value, heights[-1] + gap) if heights else value)
-    ceiling = top
-    for place in reversed(range(len(heights))):
-        heights[place] = min(heights[place], ceiling)
-        ceiling = heights[place] - gap
-    for (value, label, colour), height in zip(ends, heights, strict=True):
-        axes.annotate(
-            label,
-            (last, value),
-            xytext=(1.02, height),
-            textcoords=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=9,
-            color=colour,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "relpos": (0, 0.5),  # from the left edge of the label: lines cross no text
-                "color": PALETTE["faint"],
-                "linewidth": 0.6,
-                "shrinkB": 4,
-            },
-        )
+def names_beside(axes: Any, lines: Sequence[Any], *, left: float = 1.0, handlelength: float = 2.4) -> None:
+    """The names of what is drawn, in a list right of the axes."""
+    axes.legend(
+        handles=lines,
+        loc="upper left",
+        bbox_to_anchor=(left, 1.02),
+        frameon=False,
+        fontsize=9,
+        handlelength=handlelength,
+        labelspacing=0.4,
+    )
 
 
 def draw_roofs(
@@ -329,19 +310,21 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePict
     if not placed:
         return None
     with drawing():
-        figure, axes = blank(9.4, 5.2)
+        # The steps near the fastest one, if they are too many to be told apart on axes of several decades.
+        best = max(point.achieved for _, point in placed)
+        near = [(step, point) for step, point in placed if point.achieved >= best / CROWD_FACTOR]
+        crowd = near if 4 <= len(near) < len(placed) else []
+        figure, axes = blank(10.4, 4.6, right=5.4 if crowd else 2.4)
         roofs = _highest([point.compute for _, point in placed], "key")
         memories = _highest([point.memory for _, point in placed], "level")
         top = max(roofs, key=lambda roof: roof.peak)
         draw_roofs(axes, [point for _, point in placed], top, roofs, memories)
-        # The steps near the fastest one, if they are too many to be told apart on axes of several decades.
-        best = max(point.achieved for _, point in placed)
-        near = [(step, point) for step, point in placed if point.achieved >= best / CROWD_FACTOR]
-        box = _empty_box(axes, placed, memories) if 4 <= len(near) < len(placed) else None
-        crowd = near if box is not None else []
         _steps(axes, placed, named=[item for item in placed if item not in crowd], path=path)
-        if box is not None:
-            _inset(axes, placed, crowd, box, path=path)
+        listed = (f"{step.mark} {fit(step.label.removeprefix(f'{step.mark} '), 30)}" for step, _ in placed)
+        unseen = [axes.plot([], [], linestyle="none", label=visible(name))[0] for name in listed]
+        if crowd:
+            _inset(axes, placed, crowd, path=path)
+        names_beside(axes, unseen[:MOST_NAMED], left=1.66 if crowd else 1.0, handlelength=0)
     markers = {
         f"step-{index}": (
             point.intensity,
@@ -359,44 +342,15 @@ Roof = TypeVar("Roof", ComputeRoof, MemoryRoof)
 CROWD_FACTOR = 1.8  # steps within this factor of the fastest are a crowd: an inset shows them larger
 
 
-Box = tuple[float, float, float, float]  # left, bottom, width and height, as shares of the axes
-
-INSET_BOXES: tuple[Box, ...] = (
-    (0.49, 0.08, 0.5, 0.5),
-    (0.56, 0.08, 0.43, 0.5),
-    (0.07, 0.08, 0.5, 0.5),
-    (0.28, 0.08, 0.5, 0.5),
-)
-CHARACTER_WIDTH = 6.9  # pixels of a letter in a step's name, on average and rather too many
+MOST_NAMED = 22  # names that the list beside the roofline has room for
+BESIDE = (1.14, 0.0, 0.5, 1.0)  # where the crowd stands: left, bottom, width and height as shares of the axes
 
 
-def _empty_box(axes: Any, placed: Sequence[Placed], memories: Sequence[MemoryRoof]) -> Box | None:
-    """The first place for the inset that covers no point, no name of one and no roof; None if there is none."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    from_axes = to_axes.inverted()
-    across = axes.bbox.width
-    named = []
-    for step, point in placed:
-        x, y = to_axes.transform((point.intensity, point.achieved))
-        named.append((x, x + (len(visible(step.label)) * CHARACTER_WIDTH + 12) / across, y))
-    for left, bottom, width, height in INSET_BOXES:
-        intensity, speed = from_axes.transform((left, bottom + height))
-        roofs_above = all(intensity * roof.peak > speed for roof in memories)
-        # The inset's own tick labels stand left of it and below it.
-        covered = any(
-            start < left + width + 0.02 and end > left - 0.05 and bottom - 0.07 < y < bottom + height + 0.03
-            for start, end, y in named
-        )
-        if roofs_above and not covered:
-            return left, bottom, width, height
-    return None
-
-
-def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Box, *, path: bool) -> None:
-    """The crowd again, larger and by its marks, where the figure is empty."""
+def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], *, path: bool) -> None:
+    """The crowd again, larger."""
     from matplotlib.ticker import MaxNLocator
 
-    inset = axes.inset_axes(box)
+    inset = axes.inset_axes(BESIDE)
     intensities = [point.intensity for _, point in crowd]
     speeds = [point.achieved for _, point in crowd]
     inset.set_xscale("log")
@@ -411,8 +365,7 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
     inset.tick_params(labelsize=8, length=2)
     for side in inset.spines.values():
         side.set_visible(True)
-    named = [(replace(step, label=step.mark), point) for step, point in crowd]
-    _steps(inset, placed, named=named, path=path, gid="near")
+    _steps(inset, placed, named=crowd, path=path, gid="near")
     axes.indicate_inset_zoom(inset, edgecolor=PALETTE["faint"], alpha=1)
 
 
@@ -424,7 +377,7 @@ def _tera(value: float) -> str:
 def _steps(
     axes: Any, placed: Sequence[Placed], *, named: Sequence[Placed], path: bool, gid: str = "step"
 ) -> None:
-    """Points, arrows from step to step, and the names of some of them."""
+    """Points, arrows from step to step, and the marks of some of them."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     ladder = [(point.intensity, point.achieved) for step, point in placed if path and not step.yardstick]
     for start, end in pairwise(ladder):
@@ -435,40 +388,15 @@ def _steps(
     for index, (step, point) in enumerate(placed):
         colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
         draw_point(axes, point, "s" if step.yardstick else "o", colour, f"{gid}-{index}")
-    _step_labels(axes, named)
-
-
-def _step_labels(axes: Any, placed: Sequence[Placed]) -> None:
-    """Labels right of their points (left of those at the right edge), moved up where they would cover one another."""
-    to_pixels, to_data = axes.transData, axes.transData.inverted()
-    edge = axes.transAxes.transform((1.0, 0.0))[0]
-    taken: list[tuple[float, float, float]] = []
-    for step, point in sorted(placed, key=lambda item: item[1].achieved):
-        text = visible(step.label)
-        x, y = to_pixels.transform((point.intensity, point.achieved))
-        width, height = CHARACTER_WIDTH * len(text), 13.0
-        left, moved = x + 9, y - 1
-        if left + width > edge + 10:
-            left = x - 9 - width
-        for other_left, other_right, other_y in sorted(taken, key=lambda box: box[2]):
-            if left < other_right and other_left < left + width and abs(moved - other_y) < height:
-                moved = other_y + height
-        taken.append((left, left + width, moved))
-        on_right = left > x
+    for step, point in named:
         axes.annotate(
-            text,
+            visible(step.mark),
             (point.intensity, point.achieved),
-            xytext=to_data.transform((left if on_right else left + width, moved)),
-            textcoords="data",
-            ha="left" if on_right else "right",
-            va="center",
+            xytext=(7, 4),
+            textcoords="offset points",
             fontsize=9,
             color=PALETTE["muted"] if step.yardstick else PALETTE["fg"],
             zorder=6,
-            annotation_clip=False,
-            arrowprops=None
-            if abs(moved - y) < 6
-            else {"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4},
         )
 
 

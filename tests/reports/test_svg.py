@@ -70,7 +70,7 @@ def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
 def test_hostile_labels_stay_text(roofs: Roofline) -> None:
     steps = [
         figures.Step("1", HOSTILE, roofs),
-        figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs),
+        figures.Step("2", "$\\frac{1}{0}$ \u202e<b>", roofs),
     ]
     text = svg_of(figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE)
     root = ElementTree.fromstring(text)
