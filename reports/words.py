@@ -91,6 +91,9 @@ def duration(explanation: Explanation) -> str:
 HALF = 0.5  # of a short launch, below which what it does is not what it takes
 
 
+FLOOR = 0.5  # share of what findings leave, from which on it is told how long what a launch moves takes
+
+
 def conclusion(explanation: Explanation) -> str:
     """What there is to say below or instead of findings, and about the call: first, where nothing was found."""
     said = _end(explanation), " ".join(explanation.levers)
@@ -143,9 +146,12 @@ def _end(explanation: Explanation) -> str:
 
 
 def _floor(explanation: Explanation) -> str:
-    """How long what it moves takes alone, '' where that is not known, or what is found saves more: it moves less."""
-    saves = max(explanation.together or 0.0, explanation.losses[0][0].saves)
-    if explanation.traffic is None or explanation.floor_ns is None or explanation.traffic.share > 1.0 - saves:
+    """How long what it moves takes alone, '' where that is not known, where what is found saves more (it moves less),
+    and where most of what it leaves is something else: nobody meets that floor.
+    """
+    left = 1.0 - max(explanation.together or 0.0, explanation.losses[0][0].saves)
+    moves = 0.0 if explanation.traffic is None else explanation.traffic.share
+    if explanation.traffic is None or explanation.floor_ns is None or not FLOOR * left <= moves <= left:
         return ""
     floor = nanoseconds(explanation.floor_ns)
     return f"What it moves takes {floor} alone ({explanation.traffic.resource}): to save more, it has to move less."

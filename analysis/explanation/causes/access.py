@@ -38,8 +38,8 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import neighbours_alike
-from gemmprof.analysis.explanation.demands.footprint import arrays, computing, rounds
+from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along
+from gemmprof.analysis.explanation.demands.footprint import Reuse, arrays, computing, rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
@@ -437,12 +437,18 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
     fetched = flows.missed - stays
     # Of the wasteful ones what L1 fetches falls to the ideal; of the others nothing changes.
     of_sectors = min(1.0, share(fetched, float(work.global_sectors[loads].sum())))
-    each = np.where(loads, np.minimum(of_sectors * work.global_sectors, sectors), 0.0)
+    each, least = np.where(loads, np.minimum(of_sectors * work.global_sectors, sectors), 0.0), 0.0
     for one in arrays(work):
         rows = list(one.rows)
         once = one.sectors * work.profile.launch.blocks
-        each[rows] *= min(1.0, share(once, float(each[rows].sum())) or 1.0)
-    left = float(each.sum())
+        now = float(each[rows].sum())
+        each[rows] *= min(1.0, share(once, now) or 1.0)
+        # What no other block loads is fetched once at least, whatever L1 has of the rest.
+        if _blocks_differ(work, one):
+            least += max(
+                0.0, one.block * one.width / SECTOR * work.profile.launch.blocks - float(each[rows].sum())
+            )
+    left = float(each.sum()) + least
     left = min(fetched, asked, left) if left else min(fetched, asked)
     factors = _below(work, sectors, tags, left + stays)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
@@ -457,6 +463,15 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
         )
         factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
     return factors
+
+
+def _blocks_differ(work: Work, one: Reuse) -> bool:
+    """Whether each block, along each axis of the grid, loads other places of this array."""
+    same = (same_along(work, axis) for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1)
+    own = all(
+        any(symbol.blocks for symbol in checked_forms(work)[at].form.address.symbols) for at in one.rows
+    )
+    return own and not any(alike[list(one.rows)].any() for alike in same)
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:

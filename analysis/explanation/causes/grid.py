@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Work, once, specialised, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Mask, Work, once, specialised, tensor_copies
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.analysis.sections import timeline
@@ -214,16 +214,23 @@ def divisible(work: Work) -> bool:
         and float(work.threads[accesses].max()) < WARP * work.sms
     ):
         return False
+    return not _mostly(work, work.code.in_order | work.code.one_after_another)
+
+
+def _mostly(work: Work, rows: Mask) -> bool:
+    """Whether warps spend most of their time there."""
     waits = work.attributed_total
-    return float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9)
+    return float(waits[rows].sum()) > IN_ORDER * max(float(waits.sum()), 1e-9)
 
 
 def handed_round(work: Work) -> bool:
-    """Whether threads mostly work on, round by round, with what others made of the round before: no piece of such a
-    loop ends in what another one could begin with.
+    """Whether threads mostly work on, round by round, with what others made of the round before, or with a state that
+    no scan joins: no piece of such a loop ends in what another one could begin with.
     """
     if work.program is None:
         return False
+    if _mostly(work, work.code.one_after_another):
+        return True
     code, sass, waits = work.code, work.sass, work.attributed_total
     in_order = not divisible(work)
     for loop in code.loops:

@@ -621,7 +621,7 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
             f"Read it once: {again:.1f} times all allocated memory was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
             "it a smaller part at a time."
-            if _blocks_share_nothing(work)
+            if _blocks_share_nothing(work) or _threads_read_again(work, again)
             else f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
@@ -652,6 +652,13 @@ def _blocks_share_nothing(work: Work) -> bool:
             own &= ~same_along(work, axis)
     sectors = work.global_sectors
     return 2.0 * float(sectors[own].sum()) > float(sectors[loads].sum())
+
+
+def _threads_read_again(work: Work, times: float) -> bool:
+    """Whether threads that load the same words again explain most of what is read so many times over."""
+    sectors = work.global_sectors
+    again = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays(work))
+    return 2.0 * again > (1.0 - 1.0 / times) * float(sectors[work.global_loads].sum())
 
 
 def _fetched_again(work: Work, flows: Traffic) -> Candidate:

@@ -109,8 +109,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage has a queue, and shared loads without conflicts, look-ups excluded, keep it busy.
-    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide. What a
-    thread stores and loads there alone is in its registers, and its bytes are free.
+    Fixed: half of the shared loads stay, as of a tile in registers that is twice as long and twice as wide, and of what
+    is loaded from constant memory to be used with them. What a thread stores and loads there alone is in its registers,
+    and its bytes are free.
     """
     if "l1_data" not in work.loads:
         return
@@ -133,19 +134,16 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         return
 
     keep = keep_of(work)
-    keep[loads] = STAYS
+    keep[loads | _beside(work, loads)] = STAYS
     left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
     fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
-    arithmetic = work.where(
-        lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD", "HMMA", "IMMA")
-    )
-    each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
+    each = _uses(work, loads)
     yield Candidate(
         cause="shared_memory_bandwidth",
         variants=(Variant("twice the tile of a thread", fix),),
         change=(
-            f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
-            "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
+            "Compute more results a thread from each value read from shared memory: a thread uses it "
+            f"{each:.1f} times now. Larger tiles in registers need fewer loads a result."
         ),
         evidence=(
             *evidence(
@@ -153,11 +151,32 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
                 metrics.BUSY["l1_data"][0],
                 metrics.SHARED_LOAD_WAVEFRONTS,
             ),
-            derived("arithmetic instructions / shared loads", each),
+            derived("uses of a value / its shared load", each),
         ),
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
+
+
+def _beside(work: Work, loads: Mask) -> Mask:
+    """Loads from constant memory whose values are used together with what these loads bring."""
+    readers = work.code.readers
+    used = {one for at in np.flatnonzero(loads) for one in readers[at]}
+    found = indexed_constants(work)
+    for at in np.flatnonzero(found):
+        found[at] = not used.isdisjoint(readers[at])
+    return found
+
+
+def _uses(work: Work, loads: Mask) -> float:
+    """How many instructions use each register that these loads fill."""
+    filled = used = 0.0
+    for at in np.flatnonzero(loads & (work.executed > 0)).tolist():
+        registers = work.sass[at].writes
+        filled += work.executed[at] * len(registers)
+        for one in work.code.readers[at]:
+            used += work.executed[one] * len(set(registers) & set(work.sass[one].reads))
+    return share(used, filled)
 
 
 def _led_to(work: Work) -> Mask:
@@ -189,7 +208,7 @@ def _own_strips(work: Work) -> Candidate | None:
     fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
     return Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant(f"registers, {words:.0f} a thread", fix, most=within(work, keep)),),
+        variants=(Variant(f"registers, {words:.0f} a thread", fix),),
         change=(
             f"Keep in registers what each thread stores in shared memory for itself alone: {words:.0f} words. Loops "
             "that walk along them are unrolled, to the most rounds that there are, so that every index is a constant."

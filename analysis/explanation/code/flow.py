@@ -20,8 +20,10 @@ from gemmprof.analysis.opcodes import JUMPS, MATH_CLASSES, TARGET, Sass, parse
 from gemmprof.model import Instruction
 
 COMPUTED = ("BRX", "BRXU", "JMX", "JMXU")  # jumps whose targets stand in no operand
+PRODUCTS = frozenset({"FMUL", "FFMA", "DMUL", "DFMA"})
 SEARCH = 400  # instructions that a backward search looks at before it gives up
 
+_REGISTERS = re.compile(r"U?R\d+")
 # A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
 
@@ -278,19 +280,48 @@ class Program:
     def carried(self, loop: Loop) -> tuple[int, ...]:
         """Instructions of a loop that need, round after round, their own result."""
         if loop not in self.kept:
-            inside = range(loop.first, loop.last + 1)
-            after: dict[int, set[int]] = {at: set() for at in inside}
-            for at in inside:
-                for name in self.sass[at].reads:
-                    for source in self.producers(at, name):
-                        if source in loop:
-                            after[source].add(at)
-            found: set[int] = set()
-            for ring in _rings(after):
-                if not self._begins_anew(ring, loop):
-                    found |= ring
-            self.kept[loop] = tuple(sorted(found))
+            self.kept[loop] = tuple(sorted(set().union(*self._carried_rings(loop))))
         return cast("tuple[int, ...]", self.kept[loop])
+
+    def _carried_rings(self, loop: Loop) -> Iterator[set[int]]:
+        """The same, those together that need one another's."""
+        inside = range(loop.first, loop.last + 1)
+        after: dict[int, set[int]] = {at: set() for at in inside}
+        for at in inside:
+            for name in self.sass[at].reads:
+                for source in self.producers(at, name):
+                    if source in loop:
+                        after[source].add(at)
+        return (ring for ring in _rings(after) if not self._begins_anew(ring, loop))
+
+    @cached_property
+    def one_after_another(self) -> npt.NDArray[np.bool_]:
+        """Instructions of loops, in none around them, whose rounds make a floating-point state of the last one by more
+        than sums, extremes and products with what does not depend on it (a quotient, a power, a step of a motion): no
+        scan joins pieces of them.
+        """
+        found = np.zeros(len(self.sass), dtype=bool)
+        for loop in self.loops:
+            if not any(loop.first in one for one in self.loops if one != loop) and any(
+                self._multiplies_itself(ring) for ring in self._carried_rings(loop)
+            ):
+                found[loop.first : loop.last + 1] = True
+        return found
+
+    def _multiplies_itself(self, ring: set[int]) -> bool:
+        """Whether what goes round goes through a function, or is multiplied by itself."""
+
+        def comes_round(at: int, factor: str) -> bool:
+            return any(not ring.isdisjoint(self.producers(at, name)) for name in _REGISTERS.findall(factor))
+
+        return any(
+            self.sass[at].opcode == "MUFU"
+            or (
+                self.sass[at].opcode in PRODUCTS
+                and all(comes_round(at, factor) for factor in self.sass[at].operands[1:3])
+            )
+            for at in ring
+        )
 
     def _begins_anew(self, ring: set[int], loop: Loop) -> bool:
         """Whether all that goes round does so in loops within this one (a sum over a row), and is set before in every

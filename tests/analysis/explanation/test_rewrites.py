@@ -478,6 +478,10 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         # Each state takes its neighbours' of the step before: steps cut into pieces have no ends to join.
         ("ctc_alpha_through_global", "shared", "low_occupancy"),
         ("seam_costs_two_barriers_a_row", "ahead", "low_occupancy"),
+        # Each row's quotient is divided by in the next: no scan joins pieces of that.
+        ("eigenvalue_counts_chain_of_quotients", "", "low_occupancy"),
+        # L1 has each sector already that lanes of other rows touch: what blocks read comes from DRAM once.
+        ("triton_enlarged_and_skip_joined_flat", "rows", "uncoalesced_access"),
         # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
         ("fractal_contiguous_rows", "small", "integer_arithmetic"),
         ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
@@ -495,6 +499,20 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
     profile, _ = study(name, side)
     assert sum(one.saves for one in explain(profile).findings if one.cause == cause) < 0.05
+
+
+def test_what_threads_read_again_is_no_order_of_blocks() -> None:
+    """Three passes of each thread over its own column of 150 planes: no block shares anything with another."""
+    sweeps, _ = study("entropy_map_three_sweeps_of_classes")
+    said = {one.cause: one.change for one in explain(sweeps).findings}
+    assert said["cache_locality"].startswith("Read it once: 2.9 times")
+
+
+def test_a_tile_is_told_by_the_uses_of_its_values() -> None:
+    """Whatever it computes with: a least sum of integers uses each value of a shared tile once, as a product does."""
+    folds, _ = study("rna_folds_a_cell_a_thread")
+    said = {one.cause: one.change for one in explain(folds).findings}
+    assert "a thread uses it 1.0 times now" in said["shared_memory_bandwidth"]
 
 
 def test_a_kernel_that_computes_in_fp64_is_told_of_fp32_apart() -> None:
