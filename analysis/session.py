@@ -23,9 +23,8 @@ from gemmprof.analysis.inputs.selection import (
     selected,
     stage_launch,
 )
-from gemmprof.analysis.reading.frame import check, open_frame
+from gemmprof.analysis.reading.frame import check, open_frame, unpacked_once
 from gemmprof.analysis.reading.report import ReportReader, few_collections
-from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
 from gemmprof.base.buckets import size_of
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError, UsageError

@@ -17,8 +17,8 @@ from gemmprof.base.documents import json_text
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
+from gemmprof.gpu.devices import KernelResources, Tool, TorchInstallation
 from gemmprof.gpu.dtypes import ELEMENT_TYPES
-from gemmprof.gpu.toolchain import KernelResources, Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import Unit, digest, is_whole, main_kernels, new_entry

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
+from gemmprof.gpu.devices import KernelResources
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, name_of
-from gemmprof.gpu.toolchain import KernelResources
 from gemmprof.kernels import compiler
 from gemmprof.kernels.compiler import is_whole, new_entry
 from gemmprof.kernels.operators import KernelOccupancy, error_string, query_kernels

@@ -29,7 +29,7 @@ from gemmprof.base.errors import BuildError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.cubins import code_spans
-from gemmprof.gpu.toolchain import KernelResources, Tool, cuobjdump_path, parse_ptxas, with_short_names
+from gemmprof.gpu.devices import KernelResources, Tool, cuobjdump_path, parse_ptxas, with_short_names
 from gemmprof.kernels.targets import target_number, why_skipped
 from gemmprof.model.ladder import Variant
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gemmprof.base.errors import BuildError, DeviceError
-from gemmprof.gpu.devices import list_gpus, visible_gpus
-from gemmprof.gpu.toolchain import Tool, TorchInstallation, find_nvcc, find_torch
+from gemmprof.gpu.devices import Tool, TorchInstallation, find_nvcc, find_torch, list_gpus, visible_gpus
 
 DEFAULT_ARCHITECTURE = "9.0"  # compute capability that is built for where no GPU is present
 
@@ -15,7 +14,7 @@ _ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
 
 
 def require_nvcc() -> Tool:
-    """The compiler that `gemmprof.gpu.toolchain.find_nvcc` finds; BuildError if there is none, or it does not run."""
+    """The compiler that `gemmprof.gpu.devices.find_nvcc` finds; BuildError if there is none, or it does not run."""
     nvcc = find_nvcc()
     if nvcc is None:
         raise BuildError(

@@ -15,13 +15,20 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_text
-from gemmprof.gpu import toolchain
+from gemmprof.gpu import devices
 from gemmprof.gpu.arch import LIMITS
-from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
-from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc, find_torch, parse_version
+from gemmprof.gpu.devices import (
+    Gpu,
+    Tool,
+    chosen_gpu,
+    find_ncu,
+    find_nvcc,
+    find_torch,
+    list_gpus,
+    parse_version,
+)
 from gemmprof.model.answers import Check
-from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu
-from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
+from gemmprof.profiler.ncu.command import COUNTER_REMEDIES, WITHOUT_NCU, require_ncu
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")
@@ -148,7 +155,7 @@ def check_ncu_report() -> Check:
     """Can the reports that this ncu writes be read here?"""
     module = _package_version("ncu-report")
     ncu = find_ncu()
-    shipped = toolchain.ncu_python_directory(ncu.path) if ncu else None
+    shipped = devices.ncu_python_directory(ncu.path) if ncu else None
     if module is None and shipped is None:
         return Check("ncu-report", False, "not installed", ("pip install ncu-report",))
     if module is None:

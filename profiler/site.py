@@ -20,8 +20,7 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
-from gemmprof.gpu.devices import Gpu
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Gpu, Tool
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.model import Card
 from gemmprof.model.ladder import Variant

@@ -66,7 +66,7 @@ ALLOWED = {
     "gemmprof.base.system": "folders, to lock them or to have them on the disk",
     "gemmprof.children.line_worker": "its own pipes, and a file of events that it appends to",
     "gemmprof.analysis.reading.native": "its own pipes",
-    "gemmprof.analysis.reading.unpack": "a duplicate of what the door opened",
+    "gemmprof.analysis.reading.frame": "a duplicate of what the door opened",
     "gemmprof.analysis.reading.lookup": "memory of its own, without a name",
     "gemmprof.reports.tables.parquet": "what the door opened, checked by schema and counted",
     "gemmprof.reports.tables.export": "slices that it has just written into a folder of its own",

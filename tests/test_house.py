@@ -77,7 +77,7 @@ def test_sub_packages_are_seen() -> None:
     assert {
         "gemmprof.analysis.sections.roofline",
         "gemmprof.reports.pages.html",
-        "gemmprof.metrics.compute",
+        "gemmprof.metrics.patterns",
     } <= modules
 
 

@@ -21,8 +21,7 @@ from gemmprof.kernels.build import build
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
-from gemmprof.profiler.ncu.failures import NcuLog
+from gemmprof.profiler.ncu.command import NcuCommand, NcuLog, require_ncu
 from gemmprof.profiler.settings import select_stages
 
 

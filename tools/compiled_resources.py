@@ -12,7 +12,7 @@ import io
 
 from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import BUILT
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.kernels.build import BuildResult, build
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import SOURCES, digest, stage_units

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.history.changepoints import MINIMUM_AFTER, MINIMUM_BEFORE, find_steps
+from gemmprof.analysis.history.changes import MINIMUM_AFTER, MINIMUM_BEFORE, find_steps
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "history.md"
 YEAR = 365

@@ -175,7 +175,7 @@ def main() -> int:
 def lean_sections(folder: Path) -> tuple[str, ...]:
     """ncu's option for a copy of its sections that takes fewer passes; none where the installation is not found."""
     from gemmprof import metrics
-    from gemmprof.gpu.toolchain import ncu_installation
+    from gemmprof.gpu.devices import ncu_installation
     from gemmprof.profiler.ncu.command import write_lean_sections
 
     installation = ncu_installation()

@@ -30,7 +30,7 @@ from record_pairs import NVCC, lines_of, versions  # noqa: E402
 from recording import compress, run_to_end  # noqa: E402
 
 from gemmprof import metrics  # noqa: E402
-from gemmprof.gpu.toolchain import ncu_installation  # noqa: E402
+from gemmprof.gpu.devices import ncu_installation  # noqa: E402
 from gemmprof.profiler.ncu.command import write_lean_sections  # noqa: E402
 
 # Reports keep the paths of sources: build in a place that is the same on every machine.

@@ -19,7 +19,7 @@ from gemmprof.analysis.opcodes import CLASSES, info
 from gemmprof.analysis.session import titled
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import open_file, read_text
-from gemmprof.gpu.toolchain import KernelResources, demangle, sass_encodings, sass_functions
+from gemmprof.gpu.devices import KernelResources, demangle, sass_encodings, sass_functions
 
 # Block size that occupancy is worked out for where none is given: a build does not know how it is launched.
 DEFAULT_THREADS = 256

@@ -18,9 +18,9 @@ from gemmprof.analysis.comparison.records import KernelRecord, likeness, measure
 from gemmprof.analysis.inputs.families import census, told_apart
 from gemmprof.analysis.inputs.selection import EVERYTHING, Choice, Selection, expand, is_run, one_kernel
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.reading.context import clock_control, collected_by
+from gemmprof.analysis.reading.frame import unpacked_once
+from gemmprof.analysis.reading.messages import clock_control, collected_by
 from gemmprof.analysis.reading.report import ReportReader, code_digests, one_launch
-from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports, titled
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.base.spread import each, grouped

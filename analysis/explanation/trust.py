@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
-from gemmprof.analysis.occupancy.reasoning import in_words
-from gemmprof.analysis.reading.context import clock_control
+from gemmprof.analysis.reading.messages import clock_control
 from gemmprof.gpu.arch import LIMITS, practice_of
 from gemmprof.model import KernelProfile
 

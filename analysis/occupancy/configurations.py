@@ -13,7 +13,7 @@ from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.base import system
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.gpu.arch import limits_of, parse_compute_capability
-from gemmprof.gpu.toolchain import KernelResources, cuobjdump_path, parse_ptxas
+from gemmprof.gpu.devices import KernelResources, cuobjdump_path, parse_ptxas
 from gemmprof.model import KernelProfile, StageRecord
 from gemmprof.runs.directory import Run
 

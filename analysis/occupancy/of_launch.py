@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import collected, figure, unlisted
-from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
-from gemmprof.analysis.occupancy.reasoning import Suggestion, suggest
+from gemmprof.analysis.occupancy.calculator import Occupancy, Suggestion, occupancy, suggest
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import OccupancyError
 from gemmprof.model import KernelProfile, NotCollected

@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading.frame import Frame, Module, addresses, read_module, source_index
+from gemmprof.analysis.reading.frame import Frame, Module, addresses, damaged, read_module, source_index
 from gemmprof.analysis.reading.messages import Result
-from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.base import system
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import ReportError
 from gemmprof.base.foreign_files import UnpackError, read_packed
 from gemmprof.base.system import cache_directory, cache_is_off
 from gemmprof.children.line_worker import LineWorker, WorkerError
-from gemmprof.gpu.toolchain import ncu_python_directory
+from gemmprof.gpu.devices import ncu_python_directory
 from gemmprof.metrics import unit_by_name
 from gemmprof.model import Instruction, KernelProfile, Source
 from gemmprof.ncurep import ncu_frame

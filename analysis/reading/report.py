@@ -19,11 +19,16 @@ from dataclasses import replace
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import is_doubtful
-from gemmprof.analysis.reading.context import session_details
-from gemmprof.analysis.reading.frame import Frame, doubt_of, open_frame, reference_of
+from gemmprof.analysis.reading.frame import Frame, damaged, doubt_of, open_frame, reference_of
 from gemmprof.analysis.reading.lookup import Lookup
-from gemmprof.analysis.reading.messages import Result, ResultDecoder, place_of, source_reference, undecoded
-from gemmprof.analysis.reading.unpack import damaged
+from gemmprof.analysis.reading.messages import (
+    Result,
+    ResultDecoder,
+    place_of,
+    session_details,
+    source_reference,
+    undecoded,
+)
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile, MetricValue, SessionDetails, Source

@@ -181,7 +181,7 @@ def _outcome(options: argparse.Namespace) -> Outcome:
     from gemmprof.analysis.comparison import sides
     from gemmprof.analysis.comparison.baseline import read_control
     from gemmprof.analysis.comparison.outcome import compare_matches
-    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.analysis.reading.frame import unpacked_once
 
     picked = (options.before, options.after)
     if any(picked) and not all(picked):

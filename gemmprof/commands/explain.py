@@ -27,7 +27,7 @@ VALUES = values(READ_THERE, format=("text", "markdown", "json"))
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 2 if some input could not be read."""
-    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.analysis.reading.frame import unpacked_once
     from gemmprof.reports.words import explained
 
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")

@@ -23,7 +23,7 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.system import without_modules
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.history.changepoints import Step
+    from gemmprof.analysis.history.changes import Step
     from gemmprof.reports.history.store import HistoryStore
 
 PAGE = ".html"
@@ -168,8 +168,7 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
 
 
 def _check(options: argparse.Namespace) -> int:
-    from gemmprof.analysis.history.changepoints import FEWEST
-    from gemmprof.analysis.history.changes import changes, steps_in
+    from gemmprof.analysis.history.changes import FEWEST, changes, steps_in
     from gemmprof.analysis.history.recording import tally
     from gemmprof.reports.documents.of_history import HistoryCheckDocument
     from gemmprof.reports.terminal.history_tables import changes_found

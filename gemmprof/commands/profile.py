@@ -134,7 +134,7 @@ def _terminal(options: argparse.Namespace) -> int | None:
 
 def _print_command(profiler: ProgramProfiler) -> int:
     """ncu's command line as one would type it; without a count, with the first launch of every kernel and grid."""
-    from gemmprof.gpu.toolchain import Tool, find_ncu
+    from gemmprof.gpu.devices import Tool, find_ncu
     from gemmprof.profiler.programs.choice import launch_filter
 
     ncu = find_ncu()

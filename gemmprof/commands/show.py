@@ -32,7 +32,7 @@ FRONT_ARGUMENTS = f"{INPUTS}{TRACE}{SOURCE}{JSON}"
 
 def run(options: argparse.Namespace) -> int:
     """Print; exit code 0, or 2 if some input could not be read."""
-    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.analysis.reading.frame import unpacked_once
     from gemmprof.reports.documents.of_launches import ShowDocument
     from gemmprof.reports.terminal import overview
     from gemmprof.reports.terminal.annotated import annotated
@@ -68,7 +68,7 @@ launches with the most to gain first, and what to type next.
 
 def front(options: argparse.Namespace) -> int:
     """Print one screen, or the families in full whose ids were given; exit code as of `run`."""
-    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.analysis.reading.frame import unpacked_once
 
     if options.json or options.source or common.selection(options).families:
         options.section, options.all = [], not (options.json or options.source)

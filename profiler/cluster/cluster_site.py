@@ -22,7 +22,7 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_end
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number

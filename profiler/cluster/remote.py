@@ -27,8 +27,7 @@ from gemmprof.base.errors import BuildError, DeviceError, RunError
 from gemmprof.base.foreign_files import MIB, open_lock, read_bytes
 from gemmprof.base.output import new_file
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
-from gemmprof.gpu.toolchain import KernelResources, Tool, find_ncu, find_nvcc
+from gemmprof.gpu.devices import Gpu, KernelResources, Tool, find_ncu, find_nvcc, list_gpus, visible_gpus
 from gemmprof.kernels.compiler import is_whole, new_entry
 from gemmprof.model import Card
 from gemmprof.model.answers import Check

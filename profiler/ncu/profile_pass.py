@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gemmprof.base.foreign_files import open_file, read_end
 from gemmprof.children.watched import python_command
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import WireError
@@ -31,8 +31,7 @@ from gemmprof.profiler.job import (
     follow_program,
     start_program,
 )
-from gemmprof.profiler.ncu.command import NcuCommand, known_to
-from gemmprof.profiler.ncu.failures import KERNEL, RESOURCE, NcuError, NcuLog, translate
+from gemmprof.profiler.ncu.command import KERNEL, RESOURCE, NcuCommand, NcuError, NcuLog, known_to, translate
 
 REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")

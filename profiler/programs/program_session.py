@@ -23,11 +23,19 @@ from gemmprof import metrics
 from gemmprof.base.amounts import counted
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.metrics import LEAN
 from gemmprof.profiler.job import TAIL_BYTES, start_program
-from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu, section_folder
-from gemmprof.profiler.ncu.failures import NOTHING, NcuError, NcuLog, translate
+from gemmprof.profiler.ncu.command import (
+    NOTHING,
+    NcuCommand,
+    NcuError,
+    NcuLog,
+    known_to,
+    require_ncu,
+    section_folder,
+    translate,
+)
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 

@@ -212,7 +212,7 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
                 folders.sort()
                 found.update((Path(folder) / name, None) for name in sorted(files) if is_report_name(name))
             continue
-        from gemmprof.analysis.reading.unpack import no_such_file
+        from gemmprof.analysis.reading.frame import no_such_file
         from gemmprof.analysis.session import selected_reports
 
         try:

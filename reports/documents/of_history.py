@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from gemmprof.analysis.history.changepoints import Step
-from gemmprof.analysis.history.changes import Change, Origin, Point
+from gemmprof.analysis.history.changes import Change, Origin, Point, Step
 from gemmprof.base.documents import Document, From, Part
 
 if TYPE_CHECKING:

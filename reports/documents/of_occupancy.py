@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from gemmprof.analysis.occupancy.calculator import Occupancy
+from gemmprof.analysis.occupancy.calculator import Occupancy, Suggestion, explain, suggest
 from gemmprof.analysis.occupancy.configurations import BuiltKernel
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, Loss
-from gemmprof.analysis.occupancy.reasoning import Suggestion, explain, suggest
 from gemmprof.base.documents import Document, From, Part
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product
-from gemmprof.gpu.toolchain import KernelResources
+from gemmprof.gpu.devices import KernelResources
 from gemmprof.model import NotCollected
 
 if TYPE_CHECKING:

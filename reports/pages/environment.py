@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
-from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts

@@ -12,8 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from gemmprof.analysis.history.changepoints import Level, levels
-from gemmprof.analysis.history.changes import Change, Point
+from gemmprof.analysis.history.changes import Change, Level, Point, levels
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import counted, grid, nanoseconds

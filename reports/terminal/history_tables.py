@@ -8,8 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gemmprof.analysis.history.changepoints import FEWEST, levels
-from gemmprof.analysis.history.changes import Change, Point
+from gemmprof.analysis.history.changes import FEWEST, Change, Point, levels
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.reports.formatting import counted, grid, nanoseconds, times
 from gemmprof.reports.history.store import Series

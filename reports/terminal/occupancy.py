@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.occupancy import reasoning
+from gemmprof.analysis.occupancy import calculator
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.base.amounts import DASH, counted
 from gemmprof.base.errors import OccupancyError
@@ -61,7 +61,7 @@ def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
         full = "green" if answer.theoretical_occupancy == 1 else ""
         style = "red" if answer.blocks_per_sm == 0 else full
-        rows.append([(cell, style) for cell in (*head, *cells, reasoning.limited_by(answer))])
+        rows.append([(cell, style) for cell in (*head, *cells, calculator.limited_by(answer))])
     yield _table(rows, right=range(2, 2 + len(numbers)))
     distinct = list({answer.limits.compute_capability: answer for _, answer in solved}.values())
     yield from _reasoning(distinct)
@@ -90,12 +90,12 @@ def _reasoning(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     yield Text("\nWhy", style="bold")
     rows: list[Row] = []
     last = ""
-    for step, labels in reasoning.explain_together(answers).items():
-        name = reasoning.RESOURCE_WORDS[step.resource] if step.resource != last else ""
+    for step, labels in calculator.explain_together(answers).items():
+        name = calculator.RESOURCE_WORDS[step.resource] if step.resource != last else ""
         last = step.resource
         style = "bold" if step.binding else ""
         rows.append([name, (step.text, style), _where(labels, answers)])
-    endings = grouped((reasoning.conclusion(answer), answer.limits.label) for answer in answers)
+    endings = grouped((calculator.conclusion(answer), answer.limits.label) for answer in answers)
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
     yield _table(rows)
@@ -120,7 +120,7 @@ def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
     found = grouped(
-        (str(one), answer.limits.label) for answer in answers for one in reasoning.suggest(answer)
+        (str(one), answer.limits.label) for answer in answers for one in calculator.suggest(answer)
     )
     yield Text("\nWhat would help", style="bold")
     yield (
@@ -133,7 +133,7 @@ def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
 def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[RenderableType]:
     """Every kernel of a build at one block size, with its warning."""
     from gemmprof.analysis.inputs.names import labels
-    from gemmprof.gpu.toolchain import demangle
+    from gemmprof.gpu.devices import demangle
 
     yield f"{counted(threads, 'thread')} per block\n"
     heads = ("Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", "")
@@ -147,7 +147,7 @@ def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[Render
             cells = [
                 str(answer.blocks_per_sm),
                 f"{answer.theoretical_percent:.1f} %",
-                reasoning.limited_by(answer),
+                calculator.limited_by(answer),
             ]
         rows.append(
             [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.figure import declared
-from gemmprof.analysis.occupancy import reasoning
+from gemmprof.analysis.occupancy import calculator
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.by_line import Place
@@ -195,11 +195,11 @@ def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
 def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
     why = "every warp slot can be taken"
     if result.limits_theoretical:
-        why = f"limited by {reasoning.in_words(result.limited_by)}"
+        why = f"limited by {calculator.in_words(result.limited_by)}"
     yield "Theoretical", occupancy_text(result.theoretical_percent), why
     yield from _figures(result, *declared(LaunchOccupancy).keys() - {"theoretical_percent"})
     for limit in result.block_limits:
-        name = f"blocks by {reasoning.RESOURCE_WORDS[limit.resource]}"
+        name = f"blocks by {calculator.RESOURCE_WORDS[limit.resource]}"
         yield name, number(limit.blocks), "binds" if limit.binding else ""
     for loss in result.losses[:most]:
         yield loss.kind, f"{-loss.points:.1f} points", loss.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis.reading.context import clock_control, collected_by
+from gemmprof.analysis.reading.messages import clock_control, collected_by
 from gemmprof.model import SessionDetails
 
 

@@ -18,10 +18,10 @@ from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
 from gemmprof.analysis.inputs.selection import Selection, stage_launch
-from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading import frame
+from gemmprof.analysis.reading.frame import open_unpacked, unpacked_once
 from gemmprof.analysis.reading.lookup import NativeReader, NativeReaderMissing
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
@@ -194,13 +194,13 @@ def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
 def unpackings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The reports that were unpacked, one entry each time."""
     done: list[Path] = []
-    unpack_file = unpack._decompress
+    unpack_file = frame._decompress
 
     def counted(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
         done.append(path)
         return unpack_file(path, packed, limit)
 
-    monkeypatch.setattr(unpack, "_decompress", counted)
+    monkeypatch.setattr(frame, "_decompress", counted)
     return done
 
 
@@ -229,7 +229,7 @@ def test_a_report_that_changed_is_unpacked_again(tmp_path: Path, unpackings: lis
 def test_what_finds_no_room_is_unpacked_each_time(
     unpackings: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpack, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(frame, "KEPT_BYTES", 1000)
     with unpacked_once():
         for _ in range(2):
             open_unpacked(REPORT).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import compiled_resources
 
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 
 CALLED = ("naive", "vectorized", "hgemm_wgmma")
 """Stages whose operators tests call without a GPU: of 32 and 16 bits (one of 8 bits takes twice as long as these)."""

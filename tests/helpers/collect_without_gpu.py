@@ -12,8 +12,7 @@ from types import SimpleNamespace
 def collect() -> int:
     """The command."""
     from gemmprof.cli import main
-    from gemmprof.gpu.devices import Gpu
-    from gemmprof.gpu.toolchain import Tool
+    from gemmprof.gpu.devices import Gpu, Tool
     from gemmprof.kernels import build
     from gemmprof.profiler import here, measuring
     from gemmprof.profiler.site import Machine

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gemmprof.gpu.toolchain import KernelResources
+from gemmprof.gpu.devices import KernelResources
 from gemmprof.kernels.build import BuildResult
 from gemmprof.kernels.operators import EXTENSION_VARIABLE
 from gemmprof.profiler.cluster.remote import Content, Extension, Library, sha256

@@ -31,7 +31,7 @@ from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.explanation import engine
-from gemmprof.analysis.reading import lookup, unpack
+from gemmprof.analysis.reading import frame, lookup
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.children import line_worker
 from gemmprof.model import Explanation, KernelProfile
@@ -70,8 +70,8 @@ def keep_recorded(stack: ExitStack) -> None:
         os.environ[UNPACKED] = stack.enter_context(TemporaryDirectory(prefix="gemmprof-tests-"))
         stack.callback(os.environ.pop, UNPACKED, None)
     _shared.append(Path(os.environ[UNPACKED]))  # tests put another environment in place of this one
-    unpack._decompress = _kept_unpacked(unpack._decompress)
-    stack.enter_context(unpack.unpacked_once())
+    frame._decompress = _kept_unpacked(frame._decompress)
+    stack.enter_context(frame.unpacked_once())
     ReportReader.profiles = _kept_profiles(ReportReader.profiles)  # type: ignore[method-assign]
     engine.explain = _kept_explanations(engine.explain)
     sides._of_report = _kept_records(sides._of_report)
@@ -87,11 +87,11 @@ _anew: list[None] = []
 def read_anew() -> Iterator[None]:
     """Inside this context nothing is kept: for tests of the reading itself, and of what damaged files do to it."""
     _anew.append(None)
-    token = unpack._kept.set(None)
+    token = frame._kept.set(None)
     try:
         yield
     finally:
-        unpack._kept.reset(token)
+        frame._kept.reset(token)
         _anew.pop()
 
 

@@ -16,7 +16,7 @@ from called_stages import CALLED, as_noted
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu import toolchain
+from gemmprof.gpu import devices
 from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import compiler
@@ -355,14 +355,14 @@ def test_killed_build_leaves_the_cache_usable(cache):
 def test_no_compiler(monkeypatch, tmp_path):
     for variable in ("CUDACXX", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    monkeypatch.setattr(devices.shutil, "which", lambda name: None)
     with pytest.raises(BuildError, match="nvcc was not found") as caught:
         build_naive()
     assert any("CUDA_HOME" in remedy for remedy in caught.value.remedies)
 
 
 def test_no_torch(monkeypatch, nvcc):
-    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BuildError, match="torch is not installed"):
         build_naive()
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.gpu.toolchain import KernelResources, parse_ptxas, short_name, with_short_names
+from gemmprof.gpu.devices import KernelResources, parse_ptxas, short_name, with_short_names
 from gemmprof.kernels.compiler import is_main, main_kernels
 
 OUTPUT = """\

@@ -15,7 +15,7 @@ from tiny_ladder import TINY
 from gemmprof.analysis.reading.frame import check
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
 from gemmprof.model import Problem

@@ -12,9 +12,8 @@ from profiler_fakes import fake_ncu
 from recorded_data import ROOT
 
 from gemmprof.base.errors import DeviceError, UsageError
-from gemmprof.gpu import toolchain
-from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu import devices
+from gemmprof.gpu.devices import Gpu, Tool, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
 from gemmprof.kernels.targets import present_architectures
 from gemmprof.profiler import machine
 from gemmprof.profiler.machine import counters_permitted
@@ -172,7 +171,7 @@ def test_a_failing_nvidia_smi_is_quoted(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_versions_are_read(text: str, version: tuple[int, ...]) -> None:
-    assert toolchain.parse_version(text) == version
+    assert devices.parse_version(text) == version
 
 
 def installation(root: Path, version: str) -> Path:
@@ -186,8 +185,8 @@ def test_the_module_that_belongs_to_an_ncu_is_found_beside_it(
 ) -> None:
     ncu = installation(tmp_path / "nsight-compute-2025.3.1", "2025.3.1.0")
     monkeypatch.setenv("GEMMPROF_NCU", str(ncu))
-    assert toolchain.find_ncu() == toolchain.Tool(ncu, (2025, 3, 1))
-    assert toolchain.ncu_python_directory() == ncu.parent / "extras" / "python"
+    assert devices.find_ncu() == devices.Tool(ncu, (2025, 3, 1))
+    assert devices.ncu_python_directory() == ncu.parent / "extras" / "python"
 
 
 def test_the_toolkits_script_leads_to_the_installation_of_its_version(tmp_path: Path) -> None:
@@ -195,10 +194,10 @@ def test_the_toolkits_script_leads_to_the_installation_of_its_version(tmp_path: 
     for version in ("2025.3.1", "2024.1.0", "2025.10.0"):
         installation(toolkit / f"nsight-compute-{version}", f"{version}.0")
     script = fake_ncu(toolkit / "bin", version="2024.1.0.0")
-    assert toolchain.ncu_python_directory(script) == toolkit / "nsight-compute-2024.1.0" / "extras" / "python"
+    assert devices.ncu_python_directory(script) == toolkit / "nsight-compute-2024.1.0" / "extras" / "python"
     link = tmp_path / "ncu"
     link.symlink_to(toolkit / "nsight-compute-2025.3.1" / "ncu")
-    assert toolchain.ncu_python_directory(link) == toolkit / "nsight-compute-2025.3.1" / "extras" / "python"
+    assert devices.ncu_python_directory(link) == toolkit / "nsight-compute-2025.3.1" / "extras" / "python"
 
 
 def test_an_ncu_report_older_than_ncu_falls_back_to_ncus_own_module(

@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.code.flow import program
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.reading.frame import open_frame, source_index
 from gemmprof.analysis.reading.line_table import inlined_calls, line_table_of, ptx_lines
-from gemmprof.gpu.toolchain import cuobjdump_path
+from gemmprof.gpu.devices import cuobjdump_path
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 REPRESENTATIVES = ("flaws_tensor", "flaws_cluster", "flaws_spills", "flaws_precision", "ladder_simple")

@@ -46,7 +46,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
-from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import LIMITS, WARP
 

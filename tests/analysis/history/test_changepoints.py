@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scale import few
 
-from gemmprof.analysis.history.changepoints import find_steps
+from gemmprof.analysis.history.changes import find_steps
 
 YEAR = 365
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmprof import Occupancy, occupancy
-from gemmprof.analysis.occupancy.reasoning import (
+from gemmprof.analysis.occupancy.calculator import (
     MIN_USEFUL_REGISTERS,
     conclusion,
     explain,

@@ -19,7 +19,7 @@ from gemmprof.analysis.occupancy.configurations import (
     read_ptxas,
 )
 from gemmprof.base.errors import DeviceError, UsageError
-from gemmprof.gpu.toolchain import KernelResources, demangle, parse_ptxas
+from gemmprof.gpu.devices import KernelResources, demangle, parse_ptxas
 
 DATA = recorded_data.DATA / "occupancy"
 PTXAS = (DATA / "ptxas_verbose.txt").read_text(encoding="utf-8")
@@ -166,8 +166,8 @@ def test_without_cuobjdump_the_remedies_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr("gemmprof.gpu.toolchain.TOOLKIT", tmp_path)
-    monkeypatch.setattr("gemmprof.gpu.toolchain.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("gemmprof.gpu.devices.TOOLKIT", tmp_path)
+    monkeypatch.setattr("gemmprof.gpu.devices.importlib.util.find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="cuobjdump was not found") as raised:
         find_cuobjdump()
     for word in ("nvidia-cuda-cuobjdump", "CUDA_HOME", "--ptxas"):

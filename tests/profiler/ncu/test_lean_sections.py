@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof import metrics
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.profiler.ncu.command import section_folder, without_metrics, write_lean_sections
 
 SECTION = """Identifier: "Example"

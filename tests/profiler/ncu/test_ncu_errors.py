@@ -11,12 +11,11 @@ from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_li
 
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.children.watched import python_command
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.job import Task
-from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
-from gemmprof.profiler.ncu.failures import KILLED, NcuLog, translate
+from gemmprof.profiler.ncu.command import KILLED, NcuCommand, NcuLog, require_ncu, translate
 from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, finish_pass, start_pass
 
 NOTE = (

@@ -10,12 +10,12 @@ from profiler_fakes import a_job, launched, profiling_line, real_report, write_n
 from tiny_ladder import TINY
 
 from gemmprof.base.errors import ProfilerError
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Tool
 from gemmprof.model import Problem
 from gemmprof.profiler import profiling
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import profile_pass
-from gemmprof.profiler.ncu.failures import KILLED, RESOURCE, NcuError
+from gemmprof.profiler.ncu.command import KILLED, RESOURCE, NcuError
 from gemmprof.profiler.ncu.profile_pass import Patience
 from gemmprof.profiler.programs.program_session import ProgramProfiler
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof.base.progress import Progress
-from gemmprof.gpu.devices import Gpu
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.devices import Gpu, Tool
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.keeper import Keeper

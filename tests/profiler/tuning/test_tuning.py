@@ -13,7 +13,7 @@ from scale import few
 
 from gemmprof.base.progress import Progress
 from gemmprof.cli import main
-from gemmprof.gpu.toolchain import KernelResources
+from gemmprof.gpu.devices import KernelResources
 from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
 from gemmprof.model.answers import Outcome, Search

@@ -1,22 +1,30 @@
-"""What the SMs do: each instruction, samples over time, instruction mix, warp states, scheduler, divergence."""
+"""What names of metrics tell, what is made of them, and lists of them: a part a kind of metric."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
+from gemmprof.base.foreign_files import facts
+from gemmprof.base.spread import grouped
 from gemmprof.metrics.constants import (
     ACCESS_SIZE_BY_ADDRESS,
     ACCESS_TYPE_BY_ADDRESS,
     CLUSTER_SIZE,
     DURATION,
+    GROUPS,
+    INSTRUCTION_TERMS,
     MEMORY_TYPE_BY_ADDRESS,
     REGISTERS_PER_THREAD,
     SHARED_MEMORY_CONFIG,
     SHARED_MEMORY_DRIVER,
     SHARED_MEMORY_DYNAMIC,
     SHARED_MEMORY_STATIC,
+    SPACE_REQUESTS,
+    SPACE_SECTORS,
 )
+from gemmprof.metrics.groups import KNOWN_NAMES
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
 
@@ -185,3 +193,152 @@ OF_LAUNCH = {
     "shared_memory_config": SHARED_MEMORY_CONFIG,
     "cluster_size": CLUSTER_SIZE,
 }
+
+
+# --- What memory does -------------------------------------------------------------------------------------------------
+
+
+# Warp-level instructions by address space and operation: the sum over the entries, each the first name that the report
+# has (another version of ncu, another name).
+SPACE_INSTRUCTIONS = grouped(
+    ((space, operation), names) for (space, operation, _), names in INSTRUCTION_TERMS.items()
+)
+LOCAL_LOADS, LOCAL_STORES = (SPACE_INSTRUCTIONS["local", kind][0] for kind in ("load", "store"))
+SHARED_INSTRUCTIONS_OF = {
+    kind: SPACE_INSTRUCTIONS["global" if kind == "async_copy" else "shared", kind][0]
+    for kind in ("load", "store", "atomic", "ldmatrix", "stmatrix", "async_copy")
+}
+GLOBAL_REQUESTS_OF, GLOBAL_SECTORS_OF, LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF = (
+    {operation: name for (of, operation), name in names.items() if of == space}
+    for space in ("global", "local")
+    for names in (SPACE_REQUESTS, SPACE_SECTORS)
+)
+
+# Behind the name of a count: its per cent of peak, and its rate.
+PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
+PER_SECOND_SUFFIX = ".per_second"
+
+
+# --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
+
+L1_DATA_STAGE = "L1 data stage"
+# One path serves both; the breakdown's other members tell which of the two was busy.
+FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
+
+_UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in facts(__file__, "hardware_units.csv"))
+
+
+@lru_cache(maxsize=KNOWN_NAMES)
+def hardware_unit(name: str) -> str:
+    """The hardware unit that a member of a throughput breakdown measures, in words ('' if it is unknown).
+
+    The L1 data stage serves the L1 cache and shared memory alike.
+    """
+    base = name.partition(".")[0]
+    return next((unit for pattern, unit in _UNIT_PATTERNS if pattern.fullmatch(base)), "")
+
+
+# --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
+
+
+# Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle, and the most that all SMs
+# together can execute.
+executed_per_cycle = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed".format
+peak_per_cycle = "sm__sass_thread_inst_executed_op_{}_pred_on.sum.peak_sustained".format
+_TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
+
+
+def tensor_paths(present: Iterable[str]) -> Iterator[str]:
+    """The tensor paths (``op_hgmma_src_bf16_dst_fp32_sparsity_off`` …) that a report holds counters of."""
+    return (match[1] for match in filter(None, map(_TENSOR_PATH.fullmatch, present)))
+
+
+# Operations of one tensor path per elapsed cycle, all SMs together, and the most that they can execute.
+tensor_operations_per_cycle = "sm__ops_path_tensor_{}.sum.per_cycle_elapsed".format
+tensor_operations_peak = "sm__ops_path_tensor_{}.sum.peak_sustained".format
+TENSOR_BUSY = tuple(
+    f"sm__pipe_tensor{part}cycles_active.avg.pct_of_peak_sustained_elapsed"
+    for part in ("_", "_op_hmma_", "_op_imma_")
+)
+_TENSOR_FIXED = re.compile(r"derived__smsp__inst_executed_pipe_tensor(\w*)_x(\d+)")
+
+
+def tensor_by_instruction(present: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Achieved and peak operations a cycle where ncu (up to 2024) takes so many for each tensor instruction."""
+    for name in present:
+        if _TENSOR_FIXED.fullmatch(name):
+            yield name, name.replace("derived__smsp__", "derived__sm__", 1)
+
+
+# By resource: how busy it was, per cent of its peak over elapsed cycles. The busiest of those present counts.
+# Atomics on few words keep one slice of L2 busy, so there the busiest slice counts, not the average one.
+_BUSY = grouped((resource, metric) for resource, metric in facts(__file__, "busy.csv"))
+BUSY = {resource: tuple(found) for resource, found in _BUSY.items()}
+
+
+# Sectors at L1's tags: ``space`` is global or local, ``lookup`` is '' or ``_lookup_miss``.
+LSU_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{space}_op_{operation}{lookup}.sum"
+
+# Cycles that a warp spends in a state for each instruction that it issues.
+stalled_per_issue = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
+
+
+# --- The lean set -----------------------------------------------------------------------------------------------------
+
+
+_TABLES = "MemoryWorkloadAnalysis_Tables"
+# What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
+# own, and tables for which ncu collects hundreds of metrics where the analyses read a few (which the
+# lean set names).
+LEAN_WITHOUT = (
+    "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
+    "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
+    "MemoryL1TEXCacheTable",
+    "MemoryL2CacheTable",
+    "MemoryL2CacheEvictPolicyTable",
+    "MemoryDeviceMemoryTable",
+)
+# Thousands of metrics of tensor cores, 0.4 s a launch: left out where it is known that no kernel uses them.
+_TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
+_BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
+
+
+LEAN = "lean"  # the set of what the analyses read, in as few passes as can be
+
+
+def collection_options(
+    metric_set: str = LEAN,
+    *,
+    tensor: bool = True,
+    timeline: bool = True,
+    sections: Iterable[str] = (),
+    names: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """ncu's options for a set, each section and metric once. The lean one is meant to be read without `LEAN_WITHOUT`.
+
+    Args:
+        metric_set: `LEAN`, or one of ncu's own.
+        tensor: of the lean one also what is read of kernels that use tensor cores.
+        timeline: of the lean one also samples over time.
+        sections, names: more sections and metrics.
+    """
+    options = ["--set", metric_set]
+    if metric_set == LEAN:
+        groups = GROUPS.values()
+        of_tables = (
+            name
+            for group in groups
+            if _TABLES in group.sections
+            for name in (*group.required, *group.expected, *group.of_tables)
+            if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
+        )
+        left_out = frozenset() if tensor else _TENSOR_SECTIONS
+        left_out |= frozenset() if timeline else {PM_SAMPLING}
+        own = (name for group in groups for name in group.sections if name not in left_out)
+        options, sections = [], (*own, *sections)
+        names = (*(name for group in groups for name in group.requested), *of_tables, *names)
+    for section in dict.fromkeys(sections):
+        options += ["--section", section]
+    if listed := ",".join(dict.fromkeys(names)):
+        options += ["--metrics", listed]
+    return tuple(options)
