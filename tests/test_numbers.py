@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from gemmprof.arguments.declared import LARGEST, percentage, whole
+from gemmprof.arguments.parser import LARGEST, percentage, whole
 
 
 @pytest.mark.parametrize(

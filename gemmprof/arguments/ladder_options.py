@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import DEFAULT_WAIT, cluster, values
+from gemmprof.arguments.parser import DEFAULT_WAIT, cluster, values
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels import catalog

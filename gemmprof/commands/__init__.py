@@ -1,5 +1,5 @@
 """The commands, one module each: ``ARGUMENTS`` (or ``ACTIONS``, each with arguments of its own), what their ``VALUES``
-may be (`gemmprof.arguments.declared`), and ``run(options) -> exit code``.
+may be (`gemmprof.arguments.parser`), and ``run(options) -> exit code``.
 
 A module's docstring is its help text. Modules import heavy packages only inside ``run``.
 """

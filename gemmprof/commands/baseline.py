@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import BASELINES, JSON, SELECTION
+from gemmprof.arguments.parser import BASELINES, JSON, SELECTION
 
 NAME = "name NAME"
 ACTIONS = {

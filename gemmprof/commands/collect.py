@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common, ladder_options
-from gemmprof.arguments.declared import COLLECTION, JSON, on_disk, values, whole
 from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, chosen_ladder, on_site
+from gemmprof.arguments.parser import COLLECTION, JSON, on_disk, values, whole
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named

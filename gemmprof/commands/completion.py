@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from gemmprof.arguments.declared import values
+from gemmprof.arguments.parser import values
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files

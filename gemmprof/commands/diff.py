@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments import common, declared
+from gemmprof.arguments import common, parser
 from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
@@ -45,7 +45,7 @@ inputs RUN|REPORT*      before and after; one: a ladder is compared within itsel
 [the two sides]
 --with/other RUN|REPORT+  the later side; the inputs are the earlier
 --against NAME          a saved baseline is the earlier side, the inputs the later
-{declared.BASELINES}
+{parser.BASELINES}
 --before KERNEL         stage of a run (5, or 5@2048), launch of a report (30) or part of a name
 --after KERNEL          the same for the other side
 --across…               compare although GPU, clock control or what ncu collected differ; may be repeated
@@ -54,7 +54,7 @@ inputs RUN|REPORT*      before and after; one: a ladder is compared within itsel
 --each-launch           the n-th launch with the n-th: no repetitions
 --learn-noise FILE      the inputs are several reports of one unchanged program: write what this machine's noise is
 --noise FILE            compare with the noise that --learn-noise wrote
-{declared.SELECTION}
+{parser.SELECTION}
 [the gate]
 --fail-if CONDITION…    'time > +3%%', 'registers > +0', 'local_memory > 0', any metric of ncu's, or a finding's name
                         (+NAME: a new one); may be repeated
@@ -64,7 +64,7 @@ inputs RUN|REPORT*      before and after; one: a ladder is compared within itsel
 --allow-gone            kernels that only the earlier side has pass
 --waivers FILE          TOML: [[waiver]] with kernel, reason, until
 []
-{declared.TRUST}{declared.REDACT}
+{parser.TRUST}{parser.REDACT}
 [how to say it]
 --format                default: text
 --json                  short for --format json
@@ -72,9 +72,9 @@ inputs RUN|REPORT*      before and after; one: a ladder is compared within itsel
 --same-within PCT%      SAME is less than this (default 1)
 []
 -o, --output FILE       write the document there instead of printing it
-{declared.FORCE}{declared.READING_PLACE}"""
-VALUES = declared.values(
-    declared.READ_THERE,
+{parser.FORCE}{parser.READING_PLACE}"""
+VALUES = parser.values(
+    parser.READ_THERE,
     across=("card", "clocks", "set"),
     format={"choices": FORMATS, "default": "text"},
     same_within=1.0,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments.common import answer
-from gemmprof.arguments.declared import JSON
+from gemmprof.arguments.parser import JSON
 from gemmprof.model.answers import DoctorClusterDocument, DoctorDocument
 from gemmprof.runs.directory import runs_directory
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import INPUTS, JSON, READ_THERE, READING_PLACE, values
+from gemmprof.arguments.parser import INPUTS, JSON, READ_THERE, READING_PLACE, values
 
 ARGUMENTS = f"""{INPUTS}
 --format                text (default), markdown, or json

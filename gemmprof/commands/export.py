@@ -30,7 +30,7 @@ import argparse
 from pathlib import Path
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import DATASET, FORCE, INPUTS, READ_INTO_DATASET, READING_PLACE, values
+from gemmprof.arguments.parser import DATASET, FORCE, INPUTS, READ_INTO_DATASET, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 from gemmprof.reports.tables import TABLES
 

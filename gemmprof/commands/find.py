@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import DATASET, JSON, READ_INTO_DATASET, READING_PLACE, values
+from gemmprof.arguments.parser import DATASET, JSON, READ_INTO_DATASET, READING_PLACE, values
 from gemmprof.base.errors import UsageError
 
 ARGUMENTS = f"""

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import FORCE, INPUTS, JSON, values
+from gemmprof.arguments.parser import FORCE, INPUTS, JSON, values
 from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import UsageError
 from gemmprof.base.system import without_modules

@@ -15,7 +15,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from gemmprof.arguments.declared import REDACT
+from gemmprof.arguments.parser import REDACT
 from gemmprof.base.errors import UsageError
 
 ARGUMENTS = f"""

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import FORCE, JSON, SELECTION, TRUST, values
+from gemmprof.arguments.parser import FORCE, JSON, SELECTION, TRUST, values
 from gemmprof.base.buckets import write_text
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
 from gemmprof.base.foreign_files import read_text

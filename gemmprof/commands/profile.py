@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import COLLECTION, JSON, on_disk, values
+from gemmprof.arguments.parser import COLLECTION, JSON, on_disk, values
 from gemmprof.base.errors import UsageError
 from gemmprof.metrics import LEAN
 from gemmprof.profiler.settings import CLOCK_CONTROLS, METRIC_SETS

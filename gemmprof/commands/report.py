@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import FORCE, INPUTS, JSON, READ_THERE, READING_PLACE, TRACE
+from gemmprof.arguments.parser import FORCE, INPUTS, JSON, READ_THERE, READING_PLACE, TRACE
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import url_of
 from gemmprof.base.output import is_leftover

@@ -13,7 +13,7 @@ import argparse
 import sys
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import FORCE, INPUTS, JSON
+from gemmprof.arguments.parser import FORCE, INPUTS, JSON
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
-from gemmprof.arguments.declared import INPUTS, JSON, TRACE
+from gemmprof.arguments.parser import INPUTS, JSON, TRACE
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import printable
 

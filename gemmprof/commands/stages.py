@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments.common import console, print_json
-from gemmprof.arguments.declared import JSON
 from gemmprof.arguments.ladder_options import LADDER, TYPE_VALUES
+from gemmprof.arguments.parser import JSON
 from gemmprof.kernels import catalog
 from gemmprof.model.answers import StagesDocument
 

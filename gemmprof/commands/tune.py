@@ -17,8 +17,8 @@ import sys
 
 from gemmprof.arguments import ladder_options
 from gemmprof.arguments.common import announce, console, print_json
-from gemmprof.arguments.declared import JSON, values, whole
 from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, chosen_ladder, on_site
+from gemmprof.arguments.parser import JSON, values, whole
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Ladder

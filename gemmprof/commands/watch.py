@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments.common import say
-from gemmprof.arguments.declared import on_disk, values
+from gemmprof.arguments.parser import on_disk, values
 from gemmprof.base.amounts import counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gemmprof.model.gpu import *  # noqa: F403
-    from gemmprof.model.ladder import *  # noqa: F403
+    from gemmprof.model.ladder import *  # noqa: F403  # noqa: F403
     from gemmprof.model.profiles import *  # noqa: F403
-    from gemmprof.model.runs import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

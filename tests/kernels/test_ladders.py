@@ -244,7 +244,7 @@ def test_a_number_means_a_stage_of_the_ladder_of_the_type(two_ladders):
 def settings(*arguments):
     import argparse
 
-    from gemmprof.arguments.declared import declare
+    from gemmprof.arguments.parser import declare
 
     parser = argparse.ArgumentParser()
     declare(parser, collect.ARGUMENTS, collect.VALUES)

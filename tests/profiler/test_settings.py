@@ -9,7 +9,7 @@ import pytest
 
 from gemmprof import metrics
 from gemmprof.arguments import ladder_options
-from gemmprof.arguments.declared import declare
+from gemmprof.arguments.parser import declare
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.commands import collect as command
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
