@@ -31,6 +31,7 @@ class Variant:
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
         plain: the sentence says what Triton's programmers change, too.
         of_threads: it deals out work to other threads, which Triton does by itself.
+        counted: resources of which all that stays is counted, whatever else is rewritten: it takes its time.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Variant:
     most: float = 1.0
     plain: bool = False
     of_threads: bool = False
+    counted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

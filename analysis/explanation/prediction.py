@@ -188,6 +188,9 @@ class Predictor:
         needs = max((terms[key] * loads[key].ceiling for key in ARITHMETIC if key in loads), default=0.0)
         room = min(room, max(found.saves, 1.0 - needs))
         saves, low, high = calibration().of_new_kernels(found.saves, room, found.stays, self.model.misfit)
+        # What is known to stay takes as long as ever.
+        stays = max((terms[key] for key in variant.counted if key in terms), default=0.0)
+        saves = np.minimum(saves, max(found.saves, 1.0 - stays))
         # What is moved still takes the time that it takes at the memory's peak.
         moved = max((terms[key] * loads[key].ceiling for key in NEEDED if key in loads), default=0.0)
         high = np.minimum(high, max(float(saves), 1.0 - moved))

@@ -23,8 +23,8 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Program, reached
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
-from gemmprof.analysis.explanation.demands.resources import LAUNCHING, LSU
-from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING, LSU
+from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.opcodes import Sass
@@ -42,6 +42,8 @@ DENSE = 0.8  # share of its sectors' bytes that an atomic updates, from which on
 FENCE = "membar"  # the warps' state
 FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
+# Resources through which all goes that is no atomic, and that stays: but for blocks, which may be fewer then.
+BESIDE = tuple(key for key in BY_KEY if key not in ("block_launch", *ESTIMATED))
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -129,7 +131,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     variants = [*copies]
     if stays <= ALL_RANDOM:
         combined = _combined(work, atomics, retries, stays)
-        variants = [Variant("combined in the warp or block first", combined), *copies]
+        variants = [Variant("combined in the warp or block first", combined, counted=BESIDE), *copies]
     a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
     yield Candidate(
         cause="global_atomics",

@@ -50,6 +50,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     serving,
 )
 from gemmprof.analysis.explanation.demands.places import AXES
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
@@ -223,6 +224,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 f"Load it once and keep it: {_again(values, stays)}. Registers{threads} hold them between the passes."
             ),
             plain=True,
+            counted=L1_PASSES,
         )
     size = sum(one.block * one.width for one in mine)
     if values > wider * MOST_REGISTERS and size > MOST_SHARED:
@@ -256,6 +258,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 shared_bytes=round(size),
             ),
             change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
+            counted=L1_PASSES,
         )
 
 
@@ -519,6 +522,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             "Load what a block's threads share into shared memory, once: they load each of its bytes "
             f"{again:.0f} times now."
         ),
+        counted=L1_PASSES,
     )
 
 

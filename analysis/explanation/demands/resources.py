@@ -66,6 +66,9 @@ BY_KEY = {
 # Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.
 TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
 
+# Stages of L1 that work for each byte of what is loaded, in however few instructions.
+L1_PASSES = ("l1_data", "l1_writeback")
+
 # Ceilings without writes, with half, with nothing else.
 DRAM_BY_WRITES = ("dram", "dram_copying", "dram_writing")
 

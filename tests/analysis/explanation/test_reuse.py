@@ -234,3 +234,21 @@ def test_a_way_of_a_loss_is_no_second_loss() -> None:
     """Four pixels a thread: one of two ways to load less, which save alike, and what wider accesses take as well."""
     found, _ = study("bilateral_two_exponentials", "one_exponential", DATA / "variants" / "h100")
     assert [loss[0].cause for loss in explain_work(found).losses] == ["redundant_loads"]
+
+
+@pytest.mark.parametrize(
+    "name, of, cause, fix",
+    [
+        # Passes through L1's data stage: of values that are kept in shared memory.
+        ("row_filters_tried_one_after_the_other", "blind14", "redundant_loads", "at_once"),
+        # Look-ups beside the atomics, which keep L2's tags busy; all of the atomics, where a sketch is looked up.
+        ("components_atomic_min", "variants", "global_atomics", "checked"),
+        ("count_min_sketch_four_atomics_a_key", "blind15", "global_atomics", "matched"),
+    ],
+)
+def test_what_is_counted_to_stay_takes_its_time(name: str, of: str, cause: str, fix: str) -> None:
+    """Nothing is told on top of the model's word that would need it gone."""
+    found, saved = study(name, of=DATA / of / "h100")
+    said = next(one for one in explain_work(found).findings if one.cause == cause)
+    assert said.saves == pytest.approx(saved[fix], abs=0.1)
+    assert said.saves_high > said.saves + 0.1  # another rewrite may do more
