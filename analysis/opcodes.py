@@ -203,11 +203,7 @@ class Sass:
     is_load: bool = False  # it reads memory into registers (no atomics)
     long_latency: bool = False  # its result is waited for on the long scoreboard: memory beyond shared memory
     short_latency: bool = False  # on the short one: shared memory, special functions, constants, FP64 …
-
-    @property
-    def instruction_class(self) -> str:
-        """Key of `CLASSES`."""
-        return info(self.full).instruction_class
+    instruction_class: str = "other"  # key of `CLASSES`
 
     @property
     def places(self) -> frozenset[str]:
@@ -284,6 +280,7 @@ def parse(text: str) -> Sass:
         is_load=bool(known.space) and not store and not atomic and opcode != "LDGSTS",
         long_latency=known.waited_for == "long",
         short_latency=known.waited_for == "short",
+        instruction_class=known.instruction_class,
     )
 
 

@@ -407,11 +407,13 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
     values, best = computing(work) & work.where(lambda line: not line.space), None
     bound = work.where(lambda line: line.is_store or line.is_atomic)
     for number, outer in enumerate(code.loops):
-        apart = np.array([not one >> number & 1 for one in found.loops]) & ran
-        for inner in (one for one in code.loops if outer in code.loops_around[one.first] and apart[one.last]):
+        inners = [one for one in code.loops if one != outer and code.loop_bits[one.first] >> number & 1]
+        inners = [one for one in inners if ran[one.last] and not found.loops[one.last] >> number & 1]
+        apart = np.array([not one >> number & 1 for one in found.loops]) & ran if inners else ran
+        for inner in inners:
             inside = np.zeros_like(ran)
             inside[inner.first : inner.last + 1] = ran[inner.first : inner.last + 1]
-            if inner == outer or (inside & bound).any() or _handed_on(work, inside, outer):
+            if (inside & bound).any() or _handed_on(work, inside, outer):
                 continue
             again, several = inside & apart, rounds(work, outer)
             less = float(work.executed[again & values].sum()) * (1.0 - 1.0 / several)

@@ -277,13 +277,13 @@ def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
     Fixed: of all that a round does so many stay. Blocks have as many rounds each as pass, so the last may be long.
     """
     for loop in work.code.loops:
-        inside = np.array([at in loop for at in range(len(work.sass))])
         for axis, blocks in enumerate(work.profile.launch.grid):
             passing = _passing(work, loop, axis) if blocks > 1 else None
             if passing is None or len(set(passing)) == 1:
                 continue
             part = float(passing.mean())
-            keep = np.where(inside, part, 1.0)
+            keep = np.ones(len(work.sass))
+            keep[loop.first : loop.last + 1] = part
             sectors, bars = work.global_sectors * _loads(work), work.executed * work.barriers
             missed = flows.missed * share(float(sectors @ keep), float(sectors.sum()))
             yield Variant(

@@ -182,9 +182,11 @@ def _uses(work: Work, loads: Mask) -> float:
 def _led_to(work: Work) -> Mask:
     """Accesses whose places go back to loaded values, and of which what is known without these tells no passes."""
     code, forms = work.code, checked_forms(work)
-    found = [any(code.by_loads[source] for source in code.sources(at)) for at in range(len(code.sass))]
-    known = {at for at, one in forms.items() if one.confirmed}
-    return np.array([one and at not in known for at, one in enumerate(found)])
+    found = np.zeros(len(code.sass), dtype=bool)
+    for at in np.flatnonzero(code.by_loads).tolist():
+        confirmed = at in forms and forms[at].confirmed
+        found[at] = not confirmed and bool(code.by_loads[list(code.sources(at))].any())
+    return found
 
 
 def _own_strips(work: Work) -> Candidate | None:

@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.flow import Loop, Program
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.symbolic import (
     Symbol,
     Threads,
@@ -119,18 +119,12 @@ def coefficient(value: Value, kind: str, name: object) -> int | None:
     return found
 
 
-def _values(
-    program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
-) -> tuple[Values, dict[int, Form]]:
+@once
+def _values(work: Work) -> tuple[Values, dict[int, Form]]:
     """What the registers hold, and the form of each access to global or shared memory by the instruction's number; kept
-    beside the code.
-
-    Args:
-        program: the code.
-        block: threads of a block along x, y and z.
-        capability: compute capability times 10.
-        before: instructions that run just before each one, on the ways that were taken.
+    beside the code, for the launches of the same block that took the same ways.
     """
+    program, (block, capability, before) = work.code, launched(work)
     key = "forms", block, capability, before
     if key not in program.kept:
         values = Values(program, block, capability, before)
@@ -331,7 +325,7 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.program is None:
         return {}
-    found = _values(work.code, *launched(work))[1]
+    found = _values(work)[1]
     return {
         index: Checked(form, _verdict(work, form))
         for index, form in found.items()
@@ -339,7 +333,6 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     }
 
 
-@once
 def launched(work: Work) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
     """What values in the code depend on: the block, the compute capability times 10, and the ways that were taken."""
     major, minor = work.profile.device.compute_capability
@@ -387,4 +380,4 @@ def _verdict(work: Work, form: Form) -> str:
 
 def values_of(work: Work) -> Values:
     """The values in the registers of a launch."""
-    return _values(work.code, *launched(work))[0]
+    return _values(work)[0]

@@ -7,10 +7,11 @@ kernel share it, those of another process too).
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from operator import attrgetter
 from typing import cast
 
 import numpy as np
@@ -65,12 +66,12 @@ class Program:
 
     sass: tuple[Sass, ...]
     addresses: tuple[int, ...]
-    _producers: dict[tuple[int, str], tuple[int, ...]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _producers: dict[int, dict[str, tuple[int, ...]]] = field(default_factory=dict, repr=False, compare=False)
     _entered: dict[tuple[int, str, str], tuple[int, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    _reaching: dict[str, _Reaching] = field(default_factory=dict, repr=False, compare=False)
 
     masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
     """Which instructions a question is true for, by the code of the question (`Work.where`)."""
@@ -166,6 +167,12 @@ class Program:
         return tuple(map(tuple, found))
 
     @cached_property
+    def loop_bits(self) -> tuple[int, ...]:
+        """The loops around each instruction as a number: a bit each, by their places in `loops`."""
+        bits = {loop: 1 << number for number, loop in enumerate(self.loops)}
+        return tuple(sum(bits[loop] for loop in around) for around in self.loops_around)
+
+    @cached_property
     def by_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
         return self._going_back_to(_brings_data)
@@ -230,7 +237,7 @@ class Program:
             for at in shared:
                 found[at] |= self.sass[at].is_load
             self._spread(found, inside)
-        return any(found[at] and self._leaves_behind(loop, at) for at in inside)
+        return any(found[at] and self.sass[at].is_store and self._leaves_behind(loop, at) for at in inside)
 
     def _leaves_behind(self, loop: Loop, at: int) -> bool:
         """Whether what a round stores is a result, or the next one may need it: where each takes memory of its own (a
@@ -238,16 +245,22 @@ class Program:
         """
         line = self.sass[at]
         walks = (one for one in range(loop.first, loop.last + 1) if self._moves(loop, one, "global"))
-        return line.is_store and (
+        return (
             line.space == "global" or self._moves(loop, at) or not any(walks) or self._exchanges_its_own(loop)
         )
 
     def _exchanges_its_own(self, loop: Loop) -> bool:
+        key = "exchanges", loop
+        if key not in self.kept:
+            self.kept[key] = self._exchanges(loop)
+        return cast(bool, self.kept[key])
+
+    def _exchanges(self, loop: Loop) -> bool:
         """Whether a round makes its result of what threads exchanged of the last one's (a recurrence over a block), and
         not by sums and extremes alone, whose order does not matter.
         """
         inside = range(loop.first, loop.last + 1)
-        after = {at: {use for use in self.readers[at] if use in loop} for at in inside}
+        after = {at: set(uses) for at, uses in self._readers_within(loop).items()}
         stored, read = list[int](), False
         for at in inside:
             line = self.sass[at]
@@ -285,14 +298,24 @@ class Program:
 
     def _carried_rings(self, loop: Loop) -> Iterator[set[int]]:
         """The same, those together that need one another's."""
-        inside = range(loop.first, loop.last + 1)
-        after: dict[int, set[int]] = {at: set() for at in inside}
-        for at in inside:
-            for name in self.sass[at].reads:
-                for source in self.producers(at, name):
-                    if source in loop:
-                        after[source].add(at)
-        return (ring for ring in _rings(after) if not self._begins_anew(ring, loop))
+        # What comes back to itself within a loop does so in the whole code.
+        within = {at: uses for at, uses in self._readers_within(loop).items() if at in self._returning}
+        return (ring for ring in _rings(within) if not self._begins_anew(ring, loop))
+
+    @cached_property
+    def _returning(self) -> frozenset[int]:
+        """Instructions whose results come back to themselves."""
+        return frozenset(at for ring in _rings(dict(enumerate(self.readers))) for at in ring)
+
+    def _readers_within(self, loop: Loop) -> dict[int, tuple[int, ...]]:
+        """For each instruction of a loop those of it that may read its result."""
+        found = {}
+        for at in range(loop.first, loop.last + 1):
+            uses = self.readers[at]
+            if uses and not loop.first <= uses[0] <= uses[-1] <= loop.last:
+                uses = uses[bisect_left(uses, loop.first) : bisect_right(uses, loop.last)]
+            found[at] = uses
+        return found
 
     @cached_property
     def one_after_another(self) -> npt.NDArray[np.bool_]:
@@ -392,14 +415,24 @@ class Program:
 
         A guarded producer may leave the older value standing, so the search goes on behind it.
         """
-        key = (index, register)
-        if key not in self._producers:
-            self._producers[key] = self._writers_before(index, register)
-        return self._producers[key]
+        known = self._producers.get(index)
+        if known is None:
+            known = self._producers[index] = {}
+        found = known.get(register)
+        if found is None:
+            found = known[register] = self._writers_before(index, register)
+        return found
 
     def sources(self, index: int) -> frozenset[int]:
         """Instructions whose results this one may read, in whatever register."""
-        return frozenset(source for name in self.sass[index].reads for source in self.producers(index, name))
+        return self._sources[index]
+
+    @cached_property
+    def _sources(self) -> tuple[frozenset[int], ...]:
+        return tuple(
+            frozenset(source for name in line.reads for source in self.producers(index, name))
+            for index, line in enumerate(self.sass)
+        )
 
     @cached_property
     def block_starts(self) -> tuple[int, ...]:
@@ -418,57 +451,40 @@ class Program:
                 found.setdefault(register, []).append(index)
         return found
 
-    @cached_property
-    def _written_blocks(self) -> dict[str, set[int]]:
-        """First instructions of the blocks that write each register."""
-        return {register: {self.block_starts[at] for at in found} for register, found in self.writers.items()}
-
     def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
-        if register not in self.writers:
+        writers = self.writers.get(register)
+        if writers is None:
             return ()
-        start, when = self.block_starts[index], self.sass[index].when
-        found, final = self._last_writers(register, start, index - 1, when)
-        return tuple(found if final else dict.fromkeys((*found, *self._entering(start, register, when))))
-
-    def _last_writers(self, register: str, start: int, end: int, when: str) -> tuple[list[int], bool]:
-        """What this part of a block writes to a register, latest first, up to what leaves no older value standing: with
-        whether there is such.
-        """
-        writers = self.writers[register]
+        sass, start, when = self.sass, self.block_starts[index], self.sass[index].when
         found = []
-        for place in range(bisect_right(writers, end) - 1, -1, -1):
+        for place in range(bisect_left(writers, index) - 1, -1, -1):
             at = writers[place]
             if at < start:
                 break
             found.append(at)
             # Under the same condition as the reader it leaves no older value standing.
-            if self.sass[at].when in ("", when):
-                return found, True
-        return found, False
+            if sass[at].when in ("", when):
+                return tuple(found)
+        entering = self._entering(start, register, when)
+        return tuple(dict.fromkeys((*found, *entering))) if found else entering
 
     def _entering(self, start: int, register: str, when: str) -> tuple[int, ...]:
-        """Instructions whose result may stand in a register where a block begins: the same for all in it."""
+        """Instructions whose result may stand in a register where a block begins, latest first: the same for all in
+        it.
+        """
+        if when and (register, when) not in self._conditions:
+            when = ""
         key = (start, register, when)
         if key not in self._entered:
-            starts, predecessors = self.block_starts, self.predecessors
-            written = self._written_blocks[register]
-            found: dict[int, None] = {}
-            seen: set[int] = set()
-            ends = list(predecessors[start])
-            while ends:
-                end = ends.pop()
-                first = starts[end]
-                if first in written:
-                    here, final = self._last_writers(register, first, end, when)
-                    found.update(dict.fromkeys(here))
-                    if final:
-                        continue
-                for before in predecessors[first]:
-                    if before not in seen:
-                        seen.add(before)
-                        ends.append(before)
-            self._entered[key] = tuple(found)
+            if when not in self._reaching:
+                self._reaching[when] = _Reaching(self, when)
+            self._entered[key] = self._reaching[when].at(start, register)
         return self._entered[key]
+
+    @cached_property
+    def _conditions(self) -> frozenset[tuple[str, str]]:
+        """Registers with the conditions under which they are written."""
+        return frozenset((name, line.when) for line in self.sass for name in line.writes)
 
     def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
         """The nearest instructions before this one, on every way to it, that are wanted."""
@@ -501,13 +517,86 @@ class Program:
         return tuple(at for at in self.readers[index] if index < at <= index + limit)
 
 
+class _Reaching:
+    """Which results may stand in registers where each block begins: a set of bits a block, one bit a writer.
+
+    Args:
+        code: whose.
+        when: the condition under which they are read; of a condition only the registers that are written under it.
+    """
+
+    def __init__(self, code: Program, when: str) -> None:
+        self._writers = code.writers
+        self._first: dict[str, int] = {}
+        bits = 0
+        for name, writers in code.writers.items():
+            if not when or (name, when) in code._conditions:
+                self._first[name] = bits
+                bits += len(writers)
+        ways, left = self._ways(code, when)
+        self._entering = dict.fromkeys(ways, 0)
+        # What a block hands on to those behind it, until nothing is new.
+        behind: dict[int, list[int]] = {}
+        for start, ends in ways.items():
+            for end in ends:
+                behind.setdefault(code.block_starts[end], []).append(start)
+        waiting = dict.fromkeys(reversed(ways))
+        while waiting:
+            start, _ = waiting.popitem()
+            found = 0
+            for end in ways[start]:
+                made, kept = left[end]
+                found |= made | self._entering[code.block_starts[end]] & kept
+            if found != self._entering[start]:
+                self._entering[start] = found
+                waiting.update(dict.fromkeys(behind.get(start, ())))
+
+    def _ways(
+        self, code: Program, when: str
+    ) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, int]]]:
+        """For each block the instructions from which one comes to it; for each of these the bits that its block sets up
+        to there, and those that it leaves.
+        """
+        starts = code.block_starts
+        ways = {at: code.predecessors[at] for at, start in enumerate(starts) if at == start}
+        ends = {end for before in ways.values() for end in before}
+        left: dict[int, tuple[int, int]] = {}
+        made, kept = 0, -1
+        place = dict.fromkeys(self._first, 0)
+        for at, line in enumerate(code.sass):
+            if starts[at] == at:
+                made, kept = 0, -1
+            for name in line.writes:
+                if name in place:
+                    first, mine = self._first[name], place[name]
+                    place[name] = mine + 1
+                    if line.when in ("", when):
+                        others = ~(((1 << len(self._writers[name])) - 1) << first)
+                        made, kept = made & others, kept & others
+                    made |= 1 << first + mine
+            if at in ends:
+                left[at] = made, kept
+        return ways, left
+
+    def at(self, start: int, register: str) -> tuple[int, ...]:
+        """Those of one register where a block begins, latest first."""
+        writers = self._writers[register]
+        bits = self._entering[start] >> self._first[register] & ((1 << len(writers)) - 1)
+        found = []
+        while bits:
+            last = bits.bit_length() - 1
+            found.append(writers[last])
+            bits ^= 1 << last
+        return tuple(dict.fromkeys(found))
+
+
 # Sums and extremes.
 ANY_ORDER = frozenset({"FADD", "DADD", "HADD2", "FMNMX", "FMNMX3", "HMNMX2"})
 # What gives a value that its registers alone do not tell.
 EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 
 
-def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
+def _rings(after: Mapping[int, Collection[int]]) -> Iterator[set[int]]:
     """What reaches itself in one step or more, together with all that lies on the way.
 
     Tarjan's strongly connected components, in one pass: code of one long loop has thousands of instructions. The way
@@ -524,6 +613,8 @@ def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
                 number[at] = lowest[at] = len(number)
                 opened[at] = None
             for one in left:
+                if one not in after:
+                    continue
                 if one not in number:
                     way.append((one, iter(after[one])))
                     break
@@ -599,14 +690,19 @@ BRANCH = "branch_resolving"
 TURNS = frozenset({"BRA", "BRX", "BSYNC", "CALL", "RET", "JMP", "BREAK", "WARPSYNC"})
 
 
+_LONG_LATENCY, _SHORT_LATENCY = attrgetter("long_latency"), attrgetter("short_latency")
+
+
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
     """Indices of the instructions that a stall at ``index`` counts against; the stalled one itself where
     none is found.
     """
-    if reason == LONG:
-        return _awaited(code, index, lambda line: line.long_latency) or (index,)
-    if reason == SHORT:
-        return _awaited(code, index, lambda line: line.short_latency) or (index,)
+    if reason in (LONG, SHORT):
+        key = "awaited", index, reason
+        if key not in code.kept:
+            kind = _LONG_LATENCY if reason == LONG else _SHORT_LATENCY
+            code.kept[key] = _awaited(code, index, kind) or (index,)
+        return cast("tuple[int, ...]", code.kept[key])
     if reason == WAIT:
         return (index - 1,) if index and (index - 1) in code.predecessors[index] else (index,)
     if reason == BRANCH:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable
+from functools import lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING, cast
 
 from gemmprof.analysis.explanation.code.flow import Program, program
@@ -101,11 +103,12 @@ def _pairs(line: Sass) -> range | tuple[int, ...]:
 
 
 def _bits(names: Iterable[str]) -> int:
-    found = 0
-    for name in names:
-        if name[0] == "R" and name[1:].isdigit():
-            found |= 1 << int(name[1:])
-    return found
+    return reduce(or_, map(_bit, names), 0)
+
+
+@lru_cache(maxsize=1024)
+def _bit(name: str) -> int:
+    return 1 << int(name[1:]) if name[0] == "R" and name[1:].isdigit() else 0
 
 
 def _span(operand: str, width: int) -> int:

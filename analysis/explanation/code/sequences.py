@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -217,15 +218,22 @@ def _by_triton(work: Work) -> bool:
     return owner_of(work.profile).key in COMPILED_BY_TRITON
 
 
-def _calls(work: Work) -> list[tuple[Function, int]]:
+_Calls = list[tuple[Function, int]]
+
+
+def _calls(work: Work) -> _Calls:
     """Each call of a precise function that was executed, where its signature stands, in the order of the table."""
     some, functions = _BY_TRITON if _by_triton(work) else _BY_OTHERS
-    near = [at for at, line in enumerate(work.sass) if work.executed[at] and some.search(line.text)]
-    found = []
-    for function in functions:
-        signature = function.signature
-        found += [(function, at) for at in near if re.search(signature, work.sass[at].text)]
-    return found
+    kept, key = work.code.kept, ("precise functions", _by_triton(work))
+    if key not in kept:
+        near = [at for at, line in enumerate(work.sass) if some.search(line.text)]
+        kept[key] = [
+            (function, at)
+            for function in functions
+            for at in near
+            if re.search(function.signature, work.sass[at].text)
+        ]
+    return [(function, at) for function, at in cast("_Calls", kept[key]) if work.executed[at]]
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:

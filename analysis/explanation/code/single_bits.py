@@ -158,9 +158,10 @@ def wanted_bits(code: Program) -> list[int]:
             for name in line.reads:
                 if name[0] != "R" or not found[at]:
                     continue
-                asked = _asked(line, name, found[at])
-                for source in code.producers(at, name):
-                    if logic[source] and asked & ~found[source]:
+                sources = [one for one in code.producers(at, name) if logic[one] and found[one] != WORD]
+                asked = _asked(line, name, found[at]) if sources else 0
+                for source in sources:
+                    if asked & ~found[source]:
                         found[source] |= asked
                         waiting.append(source)
         code.kept["wanted bits"] = found

@@ -134,7 +134,7 @@ def _warps_alike(numbers: Threads) -> bool:
 
 def wrapped(number: int) -> int:
     """What 64 bits keep of a number, signed: registers hold no more, nor do numpy's integers."""
-    return (number + 2**63) % 2**64 - 2**63
+    return number if -(2**63) <= number < 2**63 else (number + 2**63) % 2**64 - 2**63
 
 
 def _plain(number: Coefficient) -> Coefficient:
@@ -168,7 +168,7 @@ def add(one: Value, two: Value, factor: int = 1) -> Value:
     terms = dict(one.terms)
     factor = wrapped(factor)
     for product, number in two.terms.items():
-        found = _plain(terms.get(product, 0) + _plain(factor * number))
+        found = _plain(terms.get(product, 0) + (number if factor == 1 else _plain(factor * number)))
         if isinstance(found, int) and found == 0:
             terms.pop(product, None)
         else:
@@ -282,10 +282,13 @@ class Values:
         # How each symbol is computed that is no sum: from its inputs by a function of numbers, if anybody knows one.
         self.made: dict[Symbol, tuple[tuple[Value, ...], Callable[..., Coefficient | None] | None]] = {}
         self._log: list[tuple[int, str, str]] = []
+        # Kept values that hold a place holder, by it.
+        self._holding: dict[Symbol, list[tuple[int, str, str]]] = {}
         # Registers at the heads of loops that a round was found to change: nobody asks again.
         self._changing: set[tuple[int, str, str]] = set()
         self._depth = 0
-        self._called = self._written_by_calls()
+        self._calls = self._calls_that_write()
+        self._writers, self._starts = program.writers, program.block_starts
 
     # --- Symbols ---
 
@@ -328,12 +331,12 @@ class Values:
         self.made[self._symbols[key]] = inputs, by
         return symbol_value(self._symbols[key])
 
-    def _written_by_calls(self) -> dict[int, frozenset[str]]:
-        """Registers that the function behind each call writes."""
-        found = {}
+    def _calls_that_write(self) -> dict[str, list[int]]:
+        """The calls of functions that write each register."""
+        found: dict[str, list[int]] = {}
         for first, last in self.program.functions:
-            written = frozenset(name for line in self.program.sass[first : last + 1] for name in line.writes)
-            found.update(dict.fromkeys(self.program.callers((first, last)), written))
+            for name in {name for line in self.program.sass[first : last + 1] for name in line.writes}:
+                found.setdefault(name, []).extend(self.program.callers((first, last)))
         return found
 
     # --- Registers ---
@@ -346,20 +349,19 @@ class Values:
             register: its name.
             when: the predicate that the instruction runs under: what was written under it, too, is what it reads.
         """
-        start = self.program.block_starts[index]
-        return self._in_block(index - 1, start, register, when)
+        return self._in_block(index - 1, self._starts[index], register, when)
 
     def after(self, index: int, register: str) -> Value:
         """The value of a register that this instruction has just written."""
-        return self._in_block(index, self.program.block_starts[index], register, "")
+        return self._in_block(index, self._starts[index], register, "")
 
     def _in_block(self, last: int, start: int, register: str, when: str) -> Value:
         """The value behind instruction ``last`` of the block that begins at ``start``."""
-        writers = self.program.writers.get(register, ())
+        writers = self._writers.get(register, ())
         place = bisect_right(writers, last) - 1
         at = writers[place] if place >= 0 else -1
-        for call, written in self._called.items():
-            if start <= call <= last and call > at and register in written:
+        for call in self._calls.get(register, ()):
+            if start <= call <= last and call > at:
                 return self.unknown("computed", ("call", call, register), symbol_value(self._any_thread))
         if at < start:
             return self._entering(start, register, when)
@@ -389,8 +391,16 @@ class Values:
             self._depth -= 1
 
     def _keep(self, key: tuple[int, str, str], value: Value) -> None:
-        self._memo[key] = value
         self._log.append(key)
+        self._hold(key, value)
+
+    def _hold(self, key: tuple[int, str, str], value: Value) -> None:
+        self._memo[key] = value
+        for factors in value.terms if self._holding else ():
+            for symbol in factors:
+                for one in symbol.pending or (symbol,):
+                    if (holding := self._holding.get(one)) is not None:
+                        holding.append(key)
 
     def _forget(self, mark: int) -> None:
         """Values that were kept since then."""
@@ -400,7 +410,7 @@ class Values:
 
     def _joined(self, key: tuple[int, str, str], before: tuple[int, ...]) -> Value:
         start, register, when = -1 - key[0], key[1], key[2]
-        starts = self.program.block_starts
+        starts = self._starts
         forward = [at for at in before if at < start]
         back = [at for at in before if at >= start]
         entering = [self._in_block(at, starts[at], register, when) for at in forward]
@@ -408,15 +418,16 @@ class Values:
         if not back:
             self._keep(key, first)
             return first
-        changes = self.program.writers.get(register, ())
+        changes = self._writers.get(register, ())
         last = max(back)
         place = bisect_right(changes, last) - 1
         if (place < 0 or changes[place] < start) and not any(
-            start <= call <= last and register in written for call, written in self._called.items()
+            start <= call <= last for call in self._calls.get(register, ())
         ):
             self._keep(key, first)  # the loop does not write it
             return first
         pending = Symbol("pending", key)
+        self._holding[pending] = []
         mark = len(self._log)
         self._keep(key, symbol_value(pending))
         rounds = [self._in_block(at, starts[at], register, when) for at in back]
@@ -433,7 +444,7 @@ class Values:
             rounds = [self._in_block(at, starts[at], register, when) for at in back]
         found = self._of_rounds(start, register, pending, first, rounds)
         # What was computed with the place holder is computed again, or holds what it stands for now.
-        for other in self._log[mark:]:
+        for other in self._holding.pop(pending):
             value = self._memo.get(other)
             if value is None or other == key:
                 continue
@@ -445,8 +456,8 @@ class Values:
                 if replaced is None:
                     del self._memo[other]
                 else:
-                    self._memo[other] = replaced
-        self._memo[key] = found
+                    self._hold(other, replaced)
+        self._hold(key, found)
         return found
 
     def _of_rounds(
@@ -532,7 +543,7 @@ class Values:
         """One of these values, nobody knows which; the second one where that is not 0."""
         several = list(values)
         first = several[0]
-        others = [one for one in several[1:] if one.key != first.key]
+        others = [one for one in several[1:] if one is not first and one.key != first.key]
         if not others:
             return first
         rest = [add(one, first, -1) for one in others]
@@ -594,16 +605,16 @@ class Values:
 
     def operand(self, at: int, text: str, when: str = "", word: int = 0) -> Value:
         """The value of an operand of this instruction; of a constant of several words, this one."""
-        if (constant := _CONSTANT.match(text)) is not None:
-            found = self._constant(at, constant[2], constant[3], when, word)
-            return scaled(found, -1) if constant[1] else found
-        match = _OPERAND.match(text)
-        if match is not None and match[2] is not None:
-            found = ZERO if match[3] == "Z" else self.before(at, match[2] + match[3], when)
-            if match[1] == "~":
-                return add(of(-1), found, -1)
-            return scaled(found, -1) if match[1] == "-" else found
-        return of(_literal(text))
+        sign, name, constant = _parts(text)
+        if constant is not None:
+            found = self._constant(at, *constant, when, word)
+            return scaled(found, -1) if sign else found
+        if not name:
+            return of(_literal(text))
+        found = ZERO if name[-1] == "Z" else self.before(at, name, when)
+        if sign == "~":
+            return add(of(-1), found, -1)
+        return scaled(found, -1) if sign == "-" else found
 
     def _constant(self, at: int, bank: str, place: str, when: str, word: int) -> Value:
         offset = 0 if place in ("RZ", "") else _hexadecimal(place)
@@ -658,6 +669,17 @@ class Values:
     def sources(self, at: int, code: _Code, when: str) -> list[Value]:
         """The values of an instruction's operands."""
         return [self.operand(at, text, when) for text in code.sources]
+
+
+@lru_cache(maxsize=8192)
+def _parts(text: str) -> tuple[str, str, tuple[str, str] | None]:
+    """Sign, register and, of a constant, bank and place of an operand; '' for what it has none of."""
+    if (constant := _CONSTANT.match(text)) is not None:
+        return constant[1], "", (constant[2], constant[3])
+    match = _OPERAND.match(text)
+    if match is None or match[2] is None:
+        return "", "", None
+    return match[1], match[2] + match[3], None
 
 
 def _bare(text: str) -> str:

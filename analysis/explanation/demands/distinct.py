@@ -135,6 +135,7 @@ def evaluations(work: Work) -> Evaluations:
     code, launch = work.code, work.profile.launch
     differs, classes = _differs(work)
     loops = [(1 << number, loop, rounds(work, loop)) for number, loop in enumerate(code.loops)]
+    numbers = {loop: number for number, loop in enumerate(code.loops)}
     # Between two meetings of a block there is one round, which its threads have no other of to share out.
     in_step = sum(bit for bit, loop, _ in loops if work.barriers[loop.first : loop.last + 1].any())
     several = sum(1 << axis for axis, size in enumerate(launch.grid) if size > 1)
@@ -142,7 +143,8 @@ def evaluations(work: Work) -> Evaluations:
     ordered = code.in_order
     for at in np.flatnonzero(work.executed > 0).tolist():
         one = differs[at]
-        around = [(one.loops & bit, often) for bit, loop, often in loops if at in loop]
+        of_it = [loops[numbers[loop]] for loop in code.loops_around[at]]
+        around = [(one.loops & bit, often) for bit, _, often in of_it]
         shared_out = not ordered[at] and any(bit & ~in_step for bit, _ in around)
         other_blocks = several & ~one.axes
         threads = classes.counts[one.classes] if shared_out or other_blocks else launch.threads_per_block
@@ -223,22 +225,32 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 inputs[at].update(_deciding(code, several, at, turns))
             for one in several:
                 found[at].loops |= _handed_on(work, one, at, name)
-    new = True
-    while new:
-        new, shared = False, reduce(or_, (found[at].axes for at in stores), 0)
-        for at, sources in inputs.items():
+    asking: dict[int, list[int]] = {}
+    for at, sources in inputs.items():
+        for one in sources:
+            asking.setdefault(one, []).append(at)
+    from_shared = {at for at in inputs if code.sass[at].space == "shared" and code.sass[at].is_load}
+    stale, shared = set(inputs), 0
+    while stale:
+        if shared != (now := reduce(or_, (found[at].axes for at in stores), 0)):
+            shared = now
+            stale |= from_shared
+        # What is made of nothing that has changed stays as it is.
+        for at in (at for at in inputs if at in stale):
             mine = found[at]
             before = mine.classes, mine.axes, mine.loops
-            for one in sources:
+            for one in inputs[at]:
                 other = found[one]
                 mine.classes = classes.join(mine.classes, other.classes)
                 mine.axes |= other.axes
                 mine.loops |= other.loops
-            if code.sass[at].space == "shared" and code.sass[at].is_load:
+            if at in from_shared:
                 mine.axes |= shared  # blocks find alike what all of them store alike
             if at in told and classes.counts[told[at]] < classes.counts[mine.classes]:
                 mine.classes = told[at]
-            new |= before != (mine.classes, mine.axes, mine.loops)
+            stale.discard(at)
+            if before != (mine.classes, mine.axes, mine.loops):
+                stale.update((at, *asking.get(at, ())))
     return found, classes
 
 
@@ -261,6 +273,8 @@ def _deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[in
 def _written_before(code: Program, at: int, name: str) -> Iterable[int]:
     """What may have written a register that an instruction reads: the function that was called last, where it does."""
     written_by = code.producers(at, name)
+    if not code.functions:
+        return written_by
     last = max((one for one in written_by if one < at), default=-1)
     after = max(last, code.block_starts[at] - 1)
     for first, end in code.functions:
@@ -337,16 +351,16 @@ def _of_one_place(work: Work, at: int) -> int:
 
 def _handed_on(work: Work, source: int, at: int, name: str) -> int:
     """The loops whose rounds hand on to an instruction what this one left in a register in the round before."""
-    found = 0
-    for number, loop in enumerate(work.code.loops) if source >= at else ():
-        if source in loop and at in loop:
+    code, found = work.code, 0
+    if source < at or not (both := code.loop_bits[at] & code.loop_bits[source]):
+        return found
+    writers, around = code.writers[name], code.loop_bits[at]
+    for number, loop in enumerate(code.loops):
+        if both >> number & 1:
             # What a round begins anew, only a loop within it hands on.
-            around = work.code.loops_around[at]
             begun = any(
-                loop.first <= one < at
-                and not work.sass[one].guard
-                and set(work.code.loops_around[one]) <= {*around}
-                for one in work.code.writers[name]
+                not work.sass[one].guard and not code.loop_bits[one] & ~around
+                for one in writers[bisect_left(writers, loop.first) : bisect_left(writers, at)]
             )
             found |= 0 if begun else 1 << number
     return found
@@ -357,7 +371,7 @@ def _changed_in(work: Work, at: int) -> int:
     line, known = work.sass[at], checked_forms(work).get(at)
     found = 0
     for number, loop in enumerate(work.code.loops):
-        if at not in loop:
+        if not work.code.loop_bits[at] >> number & 1:
             continue
         if line.space == "global" and known is not None and known.form.parameters:
             changed = written(work, known.form, loop)
@@ -454,9 +468,9 @@ def _told_by_leaving(work: Work) -> Mask:
             and code.sass[at].guard
             and (at == loop.last or _leaves(code, at, loop))
         ]
-        for at in inside:
-            mine = differs[at]
-            found[at] |= any(use not in loop for use in code.readers[at]) and any(
+        for at in inside if ends else ():
+            mine, uses = differs[at], code.readers[at]
+            found[at] |= bool(uses and (uses[0] < loop.first or uses[-1] > loop.last)) and any(
                 classes.join(mine.classes, end.classes) != mine.classes or end.axes & ~mine.axes
                 for end in ends
             )

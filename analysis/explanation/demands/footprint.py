@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import NamedTuple, cast
 
@@ -27,11 +28,10 @@ from gemmprof.analysis.explanation.code.address_forms import (
     Form,
     checked_forms,
     constant,
-    launched,
     values_of,
     warps_of,
 )
-from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
 from gemmprof.analysis.explanation.demands.places import AXES, Places, parameters_of
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
@@ -164,7 +164,7 @@ def own_places(work: Work) -> dict[object, Own]:
 def _stretches(work: Work) -> dict[object, list[Checked]]:
     """The accesses of shared memory by the first byte of what they reach, with all that reach into the same."""
     shared = [one for one in checked_forms(work).values() if one.form.space == "shared"]
-    reached_by = {one.form.index: _followed(work, [one.form])[0].reach for one in shared}
+    reached_by = {one.form.index: _reach(work, one.form) for one in shared}
     found, begin, end = dict[object, list[Checked]](), 0, 0
     for one in sorted(shared, key=lambda one: reached_by[one.form.index]):
         first, behind = reached_by[one.form.index]
@@ -173,6 +173,13 @@ def _stretches(work: Work) -> dict[object, list[Checked]]:
         found.setdefault(begin, []).append(one)
         end = max(end, behind)
     return found
+
+
+def _reach(work: Work, form: Form) -> tuple[int, int]:
+    """The first byte that a block's threads reach with an access, and the one behind the last."""
+    (walked,) = _walked(work, [form])
+    found = _in_own_block(work, walked)(form.address)
+    return int(found.min()), int(found.max()) + max(1, form.width)
 
 
 def met_in_block(work: Work, rows: Mask) -> float:
@@ -214,10 +221,10 @@ def _believed(work: Work, one: Checked) -> bool:
         return True
     if _by_data(form):
         return False
-    values, grid = values_of(work), work.profile.launch.grid
-    walked = [(loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in work.code.loops_around[at]]
-    blocks, threads = np.broadcast_to(_own(grid), (3, values.threads)), np.arange(values.threads)
-    whole = _places(values, grid, form, blocks, threads, walked, _lengths(work))
+    walked = tuple(
+        (loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in work.code.loops_around[at]
+    )
+    whole = _in_own_block(work, walked)(form.address)
     return bool(np.isfinite(_as_counted(work, at, whole[:, None])))
 
 
@@ -295,34 +302,51 @@ def computed_places(
     return lambda value: np.broadcast_to(places.of(value), shape)
 
 
+@once
+def _in_blocks(work: Work, axis: int, several: int) -> Callable[[Value], Threads]:
+    """What computes a value's numbers in all threads of so many blocks along an axis, in the first rounds."""
+    return computed_places(work, axis, np.arange(several), {})
+
+
 def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
     """Share of the places that so many neighbouring blocks along an axis go to with an access which differ; 1 where
     nobody knows.
     """
     if form.kind == UNKNOWN and not _believed(work, checked_forms(work)[form.index]):
         return 1.0
-    places = computed_places(work, axis, np.arange(several), {})(form.address)[:, 0].reshape(several, -1)
+    places = _in_blocks(work, axis, several)(form.address)[:, 0].reshape(several, -1)
     return len(np.unique(places)) / sum(len(np.unique(one)) for one in places)
+
+
+Walked = tuple[tuple[int, int], ...]
+"""Loops by their first instructions, outermost last, and how many rounds of each are followed."""
 
 
 def _places(
     values: Values,
     grid: tuple[int, int, int],
-    form: Form,
     blocks: Threads,
     threads: Threads,
-    walked: Sequence[tuple[int, int]],
+    walked: Walked,
     known: Mapping[object, Threads],
-) -> Threads:
-    """Where these threads' loads go, in so many rounds of these loops: points x rounds."""
+) -> Callable[[Value], Threads]:
+    """What computes a value's numbers in these threads, in so many rounds of these loops: points x rounds."""
     turns = np.indices([often for _, often in walked]).reshape(
         len(walked), prod(often for _, often in walked)
     )
     trips: dict[object, Threads] = {
         loop: turn[None, :] for (loop, _), turn in zip(walked, turns, strict=True)
     }
-    found = Places(values, grid, blocks, threads, trips, known).of(form.address)
-    return np.broadcast_to(found, (len(threads), turns.shape[1]))
+    places, shape = Places(values, grid, blocks, threads, trips, known), (len(threads), turns.shape[1])
+    return lambda value: np.broadcast_to(places.of(value), shape)
+
+
+@once
+def _in_own_block(work: Work, walked: Walked) -> Callable[[Value], Threads]:
+    """The same in all threads of one block."""
+    values, grid = values_of(work), work.profile.launch.grid
+    blocks, threads = np.broadcast_to(_own(grid), (3, values.threads)), np.arange(values.threads)
+    return _places(values, grid, blocks, threads, walked, _lengths(work))
 
 
 def _passes(work: Work, form: Form, own: bool) -> float:
@@ -360,11 +384,10 @@ class _Touched(NamedTuple):
     fetched: dict[str, float]
     along: frozenset[tuple[str, int]]
     same: tuple[int, ...]  # of one thread: which of the places that are followed are one
-    reach: tuple[int, int]  # of a block: the first byte, and the one behind the last
 
 
-def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple[int, int], ...]]]:
-    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
+def _walked(work: Work, forms: list[Form]) -> list[Walked]:
+    """The rounds of the loops around each of these accesses in which they are followed together."""
     code, launch = work.code, work.profile.launch
     loops = [[one for one in code.loops_around[form.index] if one.first in form.loops] for form in forms]
     # Passes over the same places, unrolled more or less, are followed as far as one another.
@@ -374,20 +397,27 @@ def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[tuple[tuple
     ]
     needed = [prod(often for _, often in mine) for mine in wanted]
     most = _each(needed, MOST_PLACES // launch.threads_per_block)
-    walked: list[tuple[tuple[int, int], ...]] = []
+    walked: list[Walked] = []
     for around in wanted:
         # Of many taps fewer rounds are followed, of outer loops none: more may be loaded again than is seen.
         mine: list[tuple[int, int]] = []
         for first, often in around:
             mine.append((first, max(1, min(often, most // prod(before for _, before in mine)))))
         walked.append(tuple(mine))
+    return walked
+
+
+def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[Walked]]:
+    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
+    code, launch, walked = work.code, work.profile.launch, _walked(work, forms)
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
     known = _lengths(work)
     numbers = tuple((name, int(one[0, 0])) for name, one in known.items())
-    key = "touched", rows, tuple(walked), launch.grid, numbers, launched(work)
+    values = values_of(work)
+    key = "touched", rows, tuple(walked), launch.grid, numbers, values
     if key not in code.kept:
-        code.kept[key] = _touched(values_of(work), forms, launch.grid, walked, known)
+        code.kept[key] = _touched(values, forms, launch.grid, walked, known)
     return cast(_Touched, code.kept[key]), walked
 
 
@@ -423,9 +453,7 @@ def _array(work: Work, forms: list[Form], own: bool = False) -> Reuse:
     )
 
 
-def _other_ways(
-    work: Work, forms: list[Form], walked: list[tuple[tuple[int, int], ...]], same: tuple[int, ...]
-) -> float:
+def _other_ways(work: Work, forms: list[Form], walked: list[Walked], same: tuple[int, ...]) -> float:
     """Factor on the places of a thread where its loads of one place stand on ways of which each warp takes one only (a
     loop of unknown length, unrolled by sixteen, by four and by one): loads that not as many warps do are no repetition
     before all warps have done one of them.
@@ -445,7 +473,7 @@ def _touched(
     values: Values,
     forms: list[Form],
     grid: tuple[int, int, int],
-    walked: list[tuple[tuple[int, int], ...]],
+    walked: list[Walked],
     known: Mapping[object, Threads],
 ) -> _Touched:
     shape, threads = values.block, values.threads
@@ -459,8 +487,9 @@ def _touched(
         who.append(np.tile(ends, len(ahead)))
     blocks, numbers = np.concatenate(points, axis=1), np.concatenate(who)
     whole, moves = [], []
+    computes = {mine: _places(values, grid, blocks, numbers, mine, known) for mine in dict.fromkeys(walked)}
     for form, mine in zip(forms, walked, strict=True):
-        found = _places(values, grid, form, blocks, numbers, mine, known)
+        found = computes[mine](form.address)
         whole.append(found)
         # How far each loop's second round moves it.
         second = [prod(often for _, often in mine[at + 1 :]) for at in range(len(mine))]
@@ -525,7 +554,6 @@ def _touched(
         fetched=fetched,
         along=frozenset(along),
         same=tuple(np.unique(block[0], return_inverse=True)[1].tolist()),
-        reach=(int(block.min()), int(block.max()) + max(1, width)),
     )
 
 
@@ -594,24 +622,21 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
     return found
 
 
+@once
 def computing(work: Work) -> Mask:
     """What computes the values that are stored and picks between them, or reads loaded ones: the rest finds their
     places and counts them.
     """
-    code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
-    waiting: list[tuple[int, str]] = []
-    for index in np.flatnonzero(work.executed > 0):
-        at = int(index)
-        line = work.sass[at]
-        if line.is_store:
-            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in line.places]
-    while waiting:
-        at, name = waiting.pop()
-        for source in code.producers(at, name):
-            if not found[source] and work.sass[source].space in ("", "constant"):
-                found[source] = True
-                waiting += [(source, read) for read in work.sass[source].reads]
+    code, sass = work.code, work.sass
+
+    def made_of(sources: Iterable[int]) -> list[int]:
+        return [one for one in sources if sass[one].space in ("", "constant")]
+
+    stores = [at for at in np.flatnonzero(work.executed > 0).tolist() if sass[at].is_store]
+    stored = ((at, name) for at in stores for name in sass[at].reads if name not in sass[at].places)
+    values = (made_of(code.producers(at, name)) for at, name in stored if name[0] == "R")
+    found = np.zeros(len(sass), dtype=bool)
+    found[list(reached(chain.from_iterable(values), lambda at: made_of(code.sources(at))))] = True
     for first, last in code.functions:
         # A called division is for what takes its result over, behind the call.
         made = {name for at in range(first, last + 1) for name in work.sass[at].writes}

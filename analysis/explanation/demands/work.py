@@ -302,8 +302,10 @@ class Work:
         if self.program is None:
             return np.zeros(0, dtype=bool)
         # What depends on the code alone is the same for every launch of it.
-        key = getattr(wanted, "__code__", None)
-        if key is None or getattr(wanted, "__closure__", None) or getattr(wanted, "__defaults__", None):
+        cells = tuple(cell.cell_contents for cell in getattr(wanted, "__closure__", None) or ())
+        key = getattr(wanted, "__code__", None), cells
+        plain = all(isinstance(cell, (str, frozenset)) for cell in cells)
+        if key[0] is None or not plain or getattr(wanted, "__defaults__", None):
             return np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
         if key not in self.code.masks:
             self.code.masks[key] = np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
