@@ -343,7 +343,7 @@ def _registers(
         return (), tuple(dict.fromkeys(reads))
     count = 1
     first_is_predicate = _ANY_PREDICATE.fullmatch(operands[0]) is not None
-    for operand in operands[1:]:
+    for operand in operands[1:-1]:  # the last is a source (of a vote a predicate)
         if _PREDICATE.fullmatch(operand) is None and not (
             first_is_predicate and count == 1 and known.opcode in _TWO_RESULTS and _RESULT.match(operand)
         ):

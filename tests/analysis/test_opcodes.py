@@ -111,6 +111,8 @@ def test_members() -> None:
         ("HGMMA.64x8x16.F16 R24, gdesc[UR4], RZ, !UPT", ("R24", "R25"), ("UR4",)),
         ("LOP3.LUT P0, R4, R5, 0x7, RZ, 0xc0, !PT", ("P0", "R4"), ("R5",)),
         ("VOTEU.ANY UP3, !P5", ("UP3",), ("P5",)),
+        ("VOTE.ANY R27, PT, P2", ("R27",), ("P2",)),
+        ("VOTE.ALL P0, P0", ("P0",), ("P0",)),
     ],
 )
 def test_what_an_instruction_writes_and_reads(

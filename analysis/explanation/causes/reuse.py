@@ -49,6 +49,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     rounds,
     serving,
 )
+from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -85,7 +86,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     once for four of them, whose results its registers hold. Blocks of a product on tensor cores that load the same
     operand are one, as far as rows of its tile are padding, or until each warp has rows of its own, so that warps
     exchange nothing (`wgmma`), or as long as registers hold their sums. Rounds of a loop of whose products a mask
-    throws all away are left out.
+    throws all away are left out. What only threads that pass a test need is loaded behind it, the terms of a condition
+    one after the other.
     """
     flows = traffic(work)
     loads = work.global_loads & (work.executed > 0)
@@ -119,6 +121,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
+    tiles += _behind_tests(work, flows)
     variants += tiles
     ways = filter(None, (repeated(work), *alike_in_blocks(work)))
     variants += [shared for cause, shared in ways if cause == "redundant_loads"]
@@ -148,6 +151,38 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or passes or tiles else LATENCY,
+    )
+
+
+def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """Loads of which only threads that pass a test need anything, once it is known who does.
+
+    What stays waits as long as all did at once: one load after the other, but few of them.
+    """
+    left, loads = needed(work), work.global_loads & (work.executed > 0)
+    if left is None:
+        return
+    sectors = work.global_sectors * loads
+    stays = share(float(sectors @ left.sectors), float(sectors.sum())) or 1.0
+    if stays > LOADED_AGAIN:
+        return
+    bytes_left = share(float(work.global_ideal * loads @ left.sectors), float(work.global_ideal @ loads))
+    passes = work.data_passes
+    kept = float(passes @ np.where(loads, left.sectors, left.executed))
+    yield Variant(
+        "loaded behind the tests",
+        Fix(
+            keep=left.executed,
+            latency=np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0),
+            resources={
+                **flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read),
+                "l1_data": share(kept, float(passes.sum())),
+            },
+        ),
+        change=(
+            f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
+            "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
+        ),
     )
 
 
