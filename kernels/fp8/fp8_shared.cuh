@@ -1,15 +1,13 @@
 // Few tiles of 8-bit operands: the blocks of a cluster share a tile, each sums a part of K.
 //
-// Where A has few rows, B takes its place: a tile is then 128 columns of C and BN of its rows, so that little is
-// multiplied in vain and B, the larger operand, is read once. The parts are added through distributed shared memory in
-// the order of the blocks: the same result every time.
+// B may take A's place: a tile is then 128 columns of C and BN of its rows. Where A has few rows, little is multiplied
+// in vain so, and B, the larger operand, is read once. Each block sends the others their share of its sums through
+// distributed shared memory, and adds up its own in the order of the blocks: the same result every time.
 #pragma once
 
 #include "../include/clusters.cuh"
 #include "../include/shares.cuh"
 #include "fp8_tiles.cuh"
-
-static_assert(4 * (BM + 4) * 128 <= 6 * BK * (BM + 128), "the sums of 128 columns must fit the memory of their tiles");
 
 namespace GEMMPROF_STAGE {
 
@@ -24,26 +22,92 @@ struct Sharing {
     gemmprof::Shares steps;  // of a tile along K
 };
 
+constexpr int LANES = CONSUMERS * 128 * 16;  // bytes that four sums of all threads take
+
+// Sends each block that shares a tile its share of this thread's sums, every `parts`-th four of them, adds up what all
+// have sent, and stores it. `memory` is the stages', which all have read when the cluster has met; row and column are
+// the thread's first in the tile, where B may have A's place.
+template <class T, int COUNT, class SCALES>
+__device__ __forceinline__ void exchange_sums(const float (&sums)[COUNT], unsigned memory, unsigned barrier, int part,
+                                              int parts, const Sharing& sharing, int row, int col,
+                                              const gemmprof::Output& out, const SCALES& scales) {
+    constexpr int FOURS = COUNT / 4;
+    const int within_c = (sharing.swapped ? out.m : out.n) - col / 8 * 8;
+    const int fours = min(FOURS, gemmprof::ceil_div(within_c, 8)), last = fours - 1;
+    const int most = sharing.by_parts.divide(last + parts), count = sharing.by_parts.divide(last + parts - part);
+    const unsigned mine = memory + threadIdx.x * 16;
+    if (threadIdx.x == 0) ptx::barrier_expect(barrier, parts * count * LANES);
+    __syncwarp();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+    const auto four_of = [&](int i) {
+        return make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
+    };
+    if (parts > 1) {
+        unsigned to = mine + part * most * LANES;
+        int owner = 0;
+#pragma unroll
+        for (int i = 0; i < FOURS; ++i, ++owner) {
+            if (owner == parts) owner = 0, to += LANES;
+            if (i < fours)
+                ptx::send(ptx::address_at(to, unsigned(owner)), four_of(i), ptx::address_at(barrier, unsigned(owner)));
+        }
+        ptx::barrier_wait(barrier, 0);
+        __syncwarp();
+    } else {
+#pragma unroll
+        for (int i = 0; i < FOURS; ++i) ptx::store_shared(mine + i * LANES, four_of(i));
+    }
+    const bool odd = row % 2 != 0;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+        float4 sent[gemmprof::MAX_CLUSTER];
+#pragma unroll
+        for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
+            if (other < parts) sent[other] = ptx::load_shared(mine + (other * most + i) * LANES);
+        float four[4] = {};
+#pragma unroll
+        for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other) {
+            const float4& v = sent[other];
+            if (other < parts) four[0] += v.x, four[1] += v.y, four[2] += v.z, four[3] += v.w;
+        }
+        const int from = col + 8 * (i * parts + part);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float x = four[2 * half], y = four[2 * half + 1];
+            int to_row = row + 8 * half, to_col = from;
+            if (sharing.swapped) {
+                // Neighbours of a row of C are of two lanes: each takes one row of both.
+                const float theirs = __shfl_xor_sync(~0u, odd ? x : y, 4);
+                (odd ? x : y) = theirs;
+                to_col = to_row - odd, to_row = from + odd;
+            }
+            if constexpr (SCALES::of_rows)
+                if (scales.a != nullptr)
+                    x *= scale_at(scales, out, to_row, to_col), y *= scale_at(scales, out, to_row, to_col + 1);
+            gemmprof::store_pair<T>(out, to_row, to_col, x, y);
+        }
+    }
+}
+
 template <class T, class TILE, class SCALES>
 __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUtensorMap& map_b, const Sharing& sharing,
                                            const gemmprof::Output& out, const SCALES& scales) {
-    constexpr int ST = TILE::stages, COLUMNS = TILE::bn;
+    constexpr int ST = TILE::stages, COLUMNS = TILE::bn, COUNT = COLUMNS / 2, RELEASE_EVERY = release_every<SCALES>;
+    static_assert((COUNT / 4 + gemmprof::MAX_CLUSTER - 1) * LANES <= ST * TILE::stage_bytes,
+                  "the sums that blocks exchange must fit the memory of their tiles");
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
-    const unsigned full = tiles + ST * TILE::stage_bytes, empty = full + 8 * ST;
-    float* const scales_of = reinterpret_cast<float*>(shared + (empty + 8 * ST - ptx::shared_address(shared)));
-    float* const sums_here = reinterpret_cast<float*>(shared + (tiles - ptx::shared_address(shared)));
+    const unsigned full = tiles + ST * TILE::stage_bytes, empty = full + 8 * ST, summed = empty + 8 * ST;
+    float* const scales_of = reinterpret_cast<float*>(shared + (summed + 16 - ptx::shared_address(shared)));
 
     const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
     const int index = sharing.by_parts.divide(int(blockIdx.x));
     const int tile_col = sharing.by_rows.divide(index), tile_row = index - tile_col * sharing.rows;
     const int first = sharing.steps.begin(part);
     const int steps = __shfl_sync(~0u, sharing.steps.begin(part + 1) - first, 0);
-    const bool swapped = sharing.swapped;
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
     const bool copies = warp == CONSUMERS * 4;  // one lane of it does
-    // Sums lie as C does: `line` columns side by side.
-    const int line = swapped ? BM + 4 : COLUMNS + 4;
 
     const int ahead = min(ST, steps);  // that are asked for before the block meets
     const auto copy = [&](int step, int to) {
@@ -65,8 +129,9 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         ptx::prefetch_map(&map_b);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, SCALES::of_blocks ? 2 : 1);  // the tiles, and their scales
-            ptx::barrier_init(empty + 8 * stage, CONSUMERS);
+            ptx::barrier_init(empty + 8 * stage, CONSUMERS * 128 / RELEASE_EVERY);
         }
+        ptx::barrier_init(summed, 1);
         ptx::barrier_init_fence();
         ptx::fence_async_proxy();
 #pragma unroll 1
@@ -97,85 +162,51 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                                           [&](int number, int& step, int& row, int& columns) {
                                               step = first + number, row = tile_col * COLUMNS, columns = tile_row;
                                           });
-        if (parts > 1) ptx::cluster_sync();
+        ptx::cluster_arrive();
+        ptx::cluster_wait();
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
-        float sums[COLUMNS / 2] = {}, now[COLUMNS / 2];
-#pragma unroll 1
-        for (int step = 0; step < steps; ++step, advance()) {
+        float sums[COUNT] = {};
+        const auto issue = [&](float(&to)[COUNT]) {
             ptx::barrier_wait(full + 8 * stage, parity);
-            float2 scale[COLUMNS / 8];
+            const unsigned a = tiles + stage * TILE::stage_bytes;
+            multiply_step(to, a + group * 64 * BK, a + TILE::a_bytes);
+            const int used = stage;
+            advance();
+            return used;
+        };
+        const auto add = [&](float(&part_sums)[COUNT], int used, bool more) {
+            [[maybe_unused]] float2 scale[COLUMNS / 8];
             if constexpr (SCALES::of_blocks)
 #pragma unroll
                 for (int i = 0; i < COLUMNS / 8; ++i)
-                    scale[i] = reinterpret_cast<const float2*>(scales_of + stage * COLUMNS)[4 * i + thread % 4];
-            const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
-            multiply_step(now, a + group * 64 * BK, b);
-            ptx::wgmma_wait<0>();
-            ptx::pin(now);
-            if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
+                    scale[i] = reinterpret_cast<const float2*>(scales_of + used * COLUMNS)[4 * i + thread % 4];
+            if (more)
+                ptx::wgmma_wait<1>();
+            else
+                ptx::wgmma_wait<0>();
+            ptx::pin(part_sums);
+            if (thread % RELEASE_EVERY == 0) ptx::barrier_arrive(empty + 8 * used);
 #pragma unroll
-            for (int i = 0; i < COLUMNS / 2; ++i)
+            for (int i = 0; i < COUNT; ++i)
                 if constexpr (SCALES::of_blocks)
-                    sums[i] = fmaf(now[i], i % 2 ? scale[i / 4].y : scale[i / 4].x, sums[i]);
+                    sums[i] = fmaf(part_sums[i], i % 2 ? scale[i / 4].y : scale[i / 4].x, sums[i]);
                 else
-                    sums[i] += now[i];
-        }
-        ptx::named_barrier_sync(1, CONSUMERS * 128);  // both have read the last tiles, whose memory the sums now take
-        const int row = group * 64 + thread / 32 * 16 + thread % 32 / 4, col = thread % 4 * 2;
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 2; ++i) {
-            const int r = row + i / 2 % 2 * 8, c = col + i / 4 * 8 + i % 2;
-            sums_here[swapped ? c * line + r : r * line + c] = sums[i];
-        }
-        if (parts > 1)
-            ptx::cluster_sync();
-        else
-            ptx::named_barrier_sync(1, CONSUMERS * 128);
-
-        // The consumers add up: they have the registers to ask for all parts before the first is added. One after the
-        // other, each would be waited for.
-        const int high = swapped ? COLUMNS : BM, wide = swapped ? BM : COLUMNS;
-        const int first_row = swapped ? tile_col * COLUMNS : tile_row * BM;
-        const int first_col = swapped ? tile_row * BM : tile_col * COLUMNS;
-        const int quads = min(high, out.m - first_row) * (wide / 4);
-#pragma unroll 1
-        for (int quad = part * CONSUMERS * 128 + int(threadIdx.x); quad < quads; quad += parts * CONSUMERS * 128) {
-            const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
-            const unsigned at = tiles + (row * line + col) * 4;
-            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), theirs[gemmprof::MAX_CLUSTER];
-#pragma unroll
-            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other)
-                if (other < parts) theirs[other] = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
-#pragma unroll
-            for (int other = 0; other < gemmprof::MAX_CLUSTER; ++other) {
-                const float4& v = theirs[other];
-                if (other < parts) sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-            }
-            if constexpr (SCALES::of_rows) {
-                const auto scale = [&](int i) { return scale_at(scales, out, first_row + row, first_col + col + i); };
-                sum.x *= scale(0), sum.y *= scale(1), sum.z *= scale(2), sum.w *= scale(3);
-            }
-            gemmprof::store_pair<T>(out, first_row + row, first_col + col, sum.x, sum.y);
-            gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
-        }
+                    sums[i] += part_sums[i];
+        };
+        add_steps<TILE::parts, COUNT>(steps, issue, add);
+        const int row = tile_row * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
+        exchange_sums<T>(sums, tiles, summed, part, parts, sharing, row, tile_col * COLUMNS + thread % 4 * 2, out,
+                         scales);
     }
-    if (parts > 1) ptx::cluster_sync();  // no block leaves while another reads its sums
 }
 
-template <class T, class TILE>
-__global__ void __launch_bounds__(THREADS, 1)
-    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                   Sharing sharing, gemmprof::Output out) {
-    share_tile<T, TILE>(map_a, map_b, sharing, out, OneScale());
-}
-
-// The same with a scale each of rows and columns, or of blocks.
+// The scales of rows and columns may be none.
 template <class T, class TILE, class SCALES>
 __global__ void __launch_bounds__(THREADS, 1)
-    fp8_scaled_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                      Sharing sharing, gemmprof::Output out, SCALES scales) {
+    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                   Sharing sharing, gemmprof::Output out, SCALES scales) {
     share_tile<T, TILE>(map_a, map_b, sharing, out, scales);
 }
 

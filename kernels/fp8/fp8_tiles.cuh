@@ -36,7 +36,8 @@ struct Tile {
     static constexpr int parts = bn <= 128 ? 2 : 1;  // of a sum that the registers hold besides it
     static constexpr int blocks = 128 % bn ? 2 : 1;  // of 128 columns that it may lie in
     static constexpr int scaled_bytes = shared_bytes + stages * BM * 4 * blocks;
-    static constexpr int shared_scaled_bytes = needed_bytes + stages * bn * 4;
+    static constexpr int sharing_bytes = needed_bytes + 16;  // of blocks that exchange sums
+    static constexpr int sharing_scaled_bytes = sharing_bytes + stages * bn * 4;
 };
 
 // The catalog's parameters give the wide tile. The others are for problems in which it would leave SMs idle.
@@ -65,6 +66,36 @@ __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, 
     ptx::wgmma_commit();
 }
 
+// Adds what each of `steps` steps leaves to the sums, the next being multiplied meanwhile where the registers hold two
+// parts. `issue` is int(float (&part)[COUNT]): it multiplies a step, and says where its tiles lie; `add` is void(part,
+// that place, whether another step has been issued since).
+template <int PARTS, int COUNT, class Issue, class Add>
+__device__ __forceinline__ void add_steps(int steps, const Issue& issue, const Add& add) {
+    float part[PARTS][COUNT];
+    if constexpr (PARTS == 1) {
+        for (int step = 0; step < steps; ++step) {
+            const int used = issue(part[0]);
+            add(part[0], used, false);
+        }
+    } else {
+        // A step is multiplied while the one before it is added.
+        int first = issue(part[0]), second, left = steps;
+        for (; left > 2; left -= 2) {
+            second = issue(part[1]);
+            add(part[0], first, true);
+            first = issue(part[0]);
+            add(part[1], second, true);
+        }
+        if (left == 2) {
+            second = issue(part[1]);
+            add(part[0], first, true);
+            add(part[1], second, false);
+        } else {
+            add(part[0], first, false);
+        }
+    }
+}
+
 // What the operands' elements stand for, relative to their values. One number each: they are part of alpha.
 struct OneScale {
     static constexpr bool of_rows = false, of_blocks = false, promoted = true;
@@ -90,6 +121,11 @@ template <class SCALES>
 struct Fast : SCALES {
     static constexpr bool promoted = false;
 };
+
+// Threads of which one says that a step's tiles have been read: all warps of a group multiply as one, but each reads
+// the scales of blocks for itself.
+template <class SCALES>
+constexpr int release_every = SCALES::of_blocks ? 32 : 128;
 
 constexpr int SCALING_WARPS = 3;  // those of the copying warpgroup that copy nothing
 

@@ -52,8 +52,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                                               const gemmprof::Output& out, const SCALES& scales) {
     constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks, PAIR = TILE::pair;
     static_assert(PAIR == 1 || !SCALES::of_blocks, "a block brings scales for itself only");
-    // A warp's reads of scales are its own; all warps of a group multiply as one.
-    constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;
+    constexpr int RELEASE_EVERY = release_every<SCALES>;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -199,29 +198,7 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                         else
                             sums[i] += part[i];
                 };
-                float part[TILE::parts][COUNT];
-                if constexpr (TILE::parts == 1) {
-                    for (int step = 0; step < steps; ++step) {
-                        const int used = issue(part[0], false);
-                        add(part[0], used, false);
-                    }
-                } else {
-                    // A step is multiplied while the one before it is added.
-                    int first = issue(part[0], false), second, left = steps;
-                    for (; left > 2; left -= 2) {
-                        second = issue(part[1], false);
-                        add(part[0], first, true);
-                        first = issue(part[0], false);
-                        add(part[1], second, true);
-                    }
-                    if (left == 2) {
-                        second = issue(part[1], false);
-                        add(part[0], first, true);
-                        add(part[1], second, false);
-                    } else {
-                        add(part[0], first, false);
-                    }
-                }
+                add_steps<TILE::parts, COUNT>(steps, [&](float(&part)[COUNT]) { return issue(part, false); }, add);
             } else {
                 int before = issue(sums, true);
                 for (int step = 1; step < steps; ++step) {
@@ -268,7 +245,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 }
 
 // Of each tile two kernels, by the 16-bit type of C; where that is float32, either does. The first is what large
-// problems run. Of each kind: tiles that blocks compute one after the other, then those whose blocks share K.
+// problems run. Of each kind: tiles that blocks compute one after the other, then those whose blocks share K, with a
+// scale each of rows and columns or without.
 #define GEMMPROF_KERNELS(X)                                                                                           \
     X(WIDE, fp8gemm_promoted, Wide, shared_bytes, "wide")                                                             \
     X(SQUARE, fp8gemm_promoted, Square, shared_bytes, "128 columns")                                                  \
@@ -280,9 +258,12 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(WIDE_PAIR, fp8gemm_promoted, WidePair, shared_bytes, "wide, pairs")                                             \
     X(WIDE_QUAD, fp8gemm_promoted, WideQuad, shared_bytes, "wide, fours")                                             \
     X(SQUARE_QUAD, fp8gemm_promoted, SquareQuad, shared_bytes, "128 columns, fours")                                  \
-    X(SHARED_SQUARE, fp8gemm_shared, Square, needed_bytes, "shared, 128 columns")                                     \
-    X(SHARED_NARROW, fp8gemm_shared, Narrow, needed_bytes, "shared, 64 columns")                                      \
-    X(SHARED_SLIM, fp8gemm_shared, Slim, needed_bytes, "shared, 32 columns")                                          \
+    X(SHARED_WIDE, fp8gemm_shared, Wide, sharing_bytes, "shared, 192 columns", , RowScales)                           \
+    X(SHARED_BETWEEN, fp8gemm_shared, Between, sharing_bytes, "shared, 160 columns", , RowScales)                     \
+    X(SHARED_SQUARE, fp8gemm_shared, Square, sharing_bytes, "shared, 128 columns", , RowScales)                       \
+    X(SHARED_LEANER, fp8gemm_shared, Leaner, sharing_bytes, "shared, 96 columns", , RowScales)                        \
+    X(SHARED_NARROW, fp8gemm_shared, Narrow, sharing_bytes, "shared, 64 columns", , RowScales)                        \
+    X(SHARED_SLIM, fp8gemm_shared, Slim, sharing_bytes, "shared, 32 columns", , RowScales)                            \
     X(ROWS_WIDE, fp8_scaled, Wide, shared_bytes, "wide, rows scaled", , RowScales)                                    \
     X(ROWS_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, rows scaled", , RowScales)                         \
     X(ROWS_NARROW, fp8_scaled, Narrow, shared_bytes, "64 columns, rows scaled", , RowScales)                          \
@@ -293,14 +274,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     X(ROWS_WIDE_PAIR, fp8_scaled, WidePair, shared_bytes, "wide, pairs, rows scaled", , RowScales)                    \
     X(ROWS_WIDE_QUAD, fp8_scaled, WideQuad, shared_bytes, "wide, fours, rows scaled", , RowScales)                    \
     X(ROWS_SQUARE_QUAD, fp8_scaled, SquareQuad, shared_bytes, "128 columns, fours, rows scaled", , RowScales)         \
-    X(ROWS_SHARED_SQUARE, fp8_scaled_shared, Square, needed_bytes, "shared, 128 columns, rows scaled", , RowScales)   \
-    X(ROWS_SHARED_NARROW, fp8_scaled_shared, Narrow, needed_bytes, "shared, 64 columns, rows scaled", , RowScales)    \
-    X(ROWS_SHARED_SLIM, fp8_scaled_shared, Slim, needed_bytes, "shared, 32 columns, rows scaled", , RowScales)        \
     X(BLOCKS_WIDE, fp8_scaled, Wide, scaled_bytes, "wide, blocks scaled", , BlockScales)                              \
     X(BLOCKS_SQUARE, fp8_scaled, Blocks, scaled_bytes, "128 columns, blocks scaled", , BlockScales)                   \
-    X(BLOCKS_SHARED_NARROW, fp8_scaled_shared, Narrow, shared_scaled_bytes, "shared, 64 columns, blocks scaled", ,    \
+    X(BLOCKS_SHARED_NARROW, fp8gemm_shared, Narrow, sharing_scaled_bytes, "shared, 64 columns, blocks scaled", ,      \
       BlockScales)                                                                                                    \
-    X(BLOCKS_SHARED_SLIM, fp8_scaled_shared, Slim, shared_scaled_bytes, "shared, 32 columns, blocks scaled", ,        \
+    X(BLOCKS_SHARED_SLIM, fp8gemm_shared, Slim, sharing_scaled_bytes, "shared, 32 columns, blocks scaled", ,          \
       BlockScales)                                                                                                    \
     X(FAST_WHOLE, fp8_scaled, Whole, shared_bytes, "256 columns, fast", , Fast<OneScale>)                             \
     X(FAST_SQUARE, fp8_scaled, Square, shared_bytes, "128 columns, fast", , Fast<OneScale>)                           \
@@ -347,7 +325,7 @@ namespace GEMMPROF_STAGE {
 GEMMPROF_LIST(2 * KERNELS)
 
 // A tile's number is that of its kernel with one scale; those for fast sums come last.
-enum { FIRST_SHARED = SHARED_SQUARE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 3 };
+enum { FIRST_SHARED = SHARED_WIDE, FIRST_FAST = ROWS_WIDE, TILES = FIRST_FAST + 3 };
 
 struct TileFacts {
     int columns;
@@ -356,16 +334,17 @@ struct TileFacts {
 };
 constexpr TileFacts tiles[TILES] = {
     {Wide::bn, 70.0}, {Square::bn, 47.0}, {Narrow::bn, 33.0}, {Between::bn, 61.5}, {Wider::bn, 65.5}, {Lean::bn, 46.0},
-    {Leaner::bn, 44.0}, {WidePair::bn, 70.0, 2}, {WideQuad::bn, 70.0, 4}, {SquareQuad::bn, 47.0, 4}, {Square::bn, 0.0},
-    {Narrow::bn, 0.0}, {Slim::bn, 0.0}, {Whole::bn, 91.0}, {Square::bn, 46.0}, {WholePair::bn, 91.0, 2},
+    {Leaner::bn, 44.0}, {WidePair::bn, 70.0, 2}, {WideQuad::bn, 70.0, 4}, {SquareQuad::bn, 47.0, 4}, {Wide::bn, 0.0},
+    {Between::bn, 0.0}, {Square::bn, 0.0}, {Leaner::bn, 0.0}, {Narrow::bn, 0.0}, {Slim::bn, 0.0}, {Whole::bn, 91.0},
+    {Square::bn, 46.0}, {WholePair::bn, 91.0, 2},
 };
 
 constexpr bool shares_k(int tile) { return tile >= FIRST_SHARED && tile < FIRST_FAST; }
 
 template <class SCALES>
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
-    int kernel = (SCALES::of_rows ? ROWS_WIDE : 0) + tile;
-    if (SCALES::of_blocks) kernel = shares_k(tile) ? BLOCKS_SHARED_NARROW + tile - SHARED_NARROW : BLOCKS_WIDE + tile;
+    int kernel = (SCALES::of_rows ? ROWS_WIDE : SCALES::of_blocks ? BLOCKS_WIDE : 0) + tile;
+    if (shares_k(tile)) kernel = tile + (SCALES::of_blocks ? BLOCKS_SHARED_NARROW - SHARED_NARROW : 0);
     if (tile >= FIRST_FAST) kernel = (SCALES::of_rows ? FAST_ROWS_WHOLE : FAST_WHOLE) + tile - FIRST_FAST;
     return kernels[2 * kernel + (g.c_dtype == gemmprof::Dtype::kFloat16)];
 }
@@ -373,7 +352,7 @@ const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
 struct Choice {
     int tile = 0;
     int parts = 1;         // blocks of a cluster that share a tile
-    bool swapped = false;  // of C's transpose
+    bool swapped = false;  // B has A's place
 };
 
 // How many clusters of this size the device holds at a time.
@@ -407,18 +386,20 @@ double row_time(const void* data, std::int64_t ld) {
     return beyond == 0.0 ? 0.0 : ROW + BEYOND_LINE * beyond + MID_SECTOR * split;
 }
 
-// Microseconds that a step takes, or in which its rows are asked for, if that is longer: by 61,000 times of all ways on an
-// H100 (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for memory in any case.
+// Microseconds that a step takes, or in which its rows are asked for, if that is longer: by 61,000 times of all ways on
+// an H100, and 60,000 where blocks share tiles (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for
+// memory in any case. Blocks that share a tile fetch different parts of K: the more of them, the longer.
 double step_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms) {
-    constexpr double STEP = 0.149, STEP_COLUMN = 0.00143, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
+    constexpr double STEP = 0.098, STEP_COLUMN = 0.00087, BUSY = 0.387, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
     const TileFacts& tile = tiles[choice.tile];
-    const bool shared = shares_k(choice.tile);
-    const double step = shared ? STEP + STEP_COLUMN * tile.columns : RELATIVE_STEP * tile.relative_time;
-    if (few_rows(g)) return step;
     const std::int64_t count = tiles_of(g, choice), rounds = (count + places - 1) / places;
-    const double blocks = double((count + rounds - 1) / rounds) * choice.parts * tile.pair;
+    const double busy = double((count + rounds - 1) / rounds) * choice.parts * tile.pair / sms;
+    const double step = shares_k(choice.tile)
+                            ? STEP + STEP_COLUMN * tile.columns + BUSY * busy * (BM + tile.columns) / (2 * BM)
+                            : RELATIVE_STEP * tile.relative_time;
+    if (few_rows(g)) return step;
     const double rows = BM * row_time(g.a, g.lda) + double(tile.columns) / tile.pair * row_time(g.b, g.ldb);
-    return std::max(step, rows * (1.0 - FEW_ASK * (1.0 - blocks / sms)));
+    return std::max(step, rows * (1.0 - FEW_ASK * (1.0 - busy)));
 }
 
 // Microseconds until blocks that copy for each other have met.
@@ -430,15 +411,15 @@ double steps_time(const gemmprof::Gemm& g, int tile, int places, int sms) {
     return double(rounds) * gemmprof::ceil_div(g.k, BK) * step_time(g, {tile}, places, sms) + meeting_time(tile);
 }
 
-// Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, and the times
-// of 240 products of few rows (docs/fastest_fp8.md). A round takes the time of its steps, all together that of the
-// operands on their way from memory: more where they pass L2 as what is read again does, and drive what others wrote
-// there out to memory. Of few rows, which are one or two rounds, half of the shorter of both is not hidden, but by the
-// smallest tiles.
+// Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, the times of
+// 240 products of few rows, and those of step_time (docs/fastest_fp8.md). A round takes the time of its steps, all
+// together that of the operands on their way from memory: more where they pass L2 as what is read again does, and drive
+// what others wrote there out to memory. Of few rows, which are one or two rounds, half of the shorter of both is not
+// hidden.
 double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms, double memory) {
     constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
-    constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.57;
-    constexpr double STORED_ROW = 0.0266, COLUMN = 0.0088, PART = 0.117;
+    constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.068;
+    constexpr double STORED_ROW = 0.0124, COLUMN = 0.0212, PART = 0.196;
     const TileFacts& tile = tiles[choice.tile];
     const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
@@ -446,7 +427,7 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
     const double computed = rounds * steps * step_time(g, choice, places, sms);
     const double moved = bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory);
-    const double not_hidden = few_rows(g) && choice.tile != SHARED_SLIM ? NOT_HIDDEN : 0.0;
+    const double not_hidden = few_rows(g) ? NOT_HIDDEN : 0.0;
     const double time = std::max(computed, moved) + not_hidden * std::min(computed, moved);
     if (!shared) return time + ORDERED + meeting_time(choice.tile);
     const int stored = choice.swapped ? std::min(g.m, tile.columns) : tile.columns;
@@ -455,35 +436,37 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
 }
 
 // Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
-// Few rows have B in A's place where blocks share: rows that are not there would be multiplied, and filled with zeros, as
-// if they were (16 x 3456 x 3072: 11.8 us for 15.8). A tile then has all of A's rows, so that B is read once.
+// Either operand may be A there, but few rows always have B in A's place: rows that are not there would be multiplied,
+// and filled with zeros, as if they were (16 x 3456 x 3072: 11.8 us for 15.8). A tile then has all of A's rows, so that
+// B is read once.
 // `of_blocks`: with scales of 128 columns, for which those that share K take few rows only.
 // `fast`: the tensor cores may keep the sums.
 Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool fast) {
     const double memory = gemmprof::memory_speed(device);
-    const bool swapped = few_rows(g);
+    const bool few = few_rows(g);
     Choice best;
     double least = 1e300;
     for (int tile = 0; tile < TILES; ++tile) {
         if (shares_k(tile) || (of_blocks && tile > SQUARE) || (!fast && tile >= FIRST_FAST)) continue;
         const int places = places_of(device, sms, tiles[tile].pair);
-        const double time = swapped ? expected_time(g, {tile}, places, sms, memory) : steps_time(g, tile, places, sms);
+        const double time = few ? expected_time(g, {tile}, places, sms, memory) : steps_time(g, tile, places, sms);
         if (time < least) best.tile = tile, least = time;
     }
-    if (of_blocks && !swapped) return best;
-    if (!swapped) least = expected_time(g, best, places_of(device, sms, tiles[best.tile].pair), sms, memory);
+    if (of_blocks && !few) return best;
+    if (!few) least = expected_time(g, best, places_of(device, sms, tiles[best.tile].pair), sms, memory);
     const int most = std::min(gemmprof::MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
-    const int widest = of_blocks ? SHARED_NARROW : SHARED_SQUARE;
+    const int widest = of_blocks ? SHARED_NARROW : few ? SHARED_SQUARE : SHARED_WIDE;
     for (int tile = widest; shares_k(tile); ++tile) {
-        if (swapped && tile != widest && tiles[tile].columns < g.m) continue;
-        for (int parts = 1; parts <= most; ++parts) {
-            const Choice choice = {tile, parts, swapped};
-            const int places = places_of(device, sms, parts);
-            // Nothing of a next tile would hide its stores; but few rows have little to store.
-            if (tiles_of(g, choice) > places && !(swapped && parts == 1)) continue;
-            const double time = expected_time(g, choice, places, sms, memory);
-            if (time < least) least = time, best = choice;
-        }
+        if (few && tile != widest && tiles[tile].columns < g.m) continue;
+        for (int parts = 1; parts <= most; ++parts)
+            for (const bool swapped : {few, true}) {
+                const Choice choice = {tile, parts, swapped};
+                const int places = places_of(device, sms, parts);
+                // Nothing of a next tile would hide its stores; but few rows have little to store.
+                if (tiles_of(g, choice) > places && !(few && parts == 1)) continue;
+                const double time = expected_time(g, choice, places, sms, memory);
+                if (time < least) least = time, best = choice;
+            }
     }
     return best;
 }
@@ -531,8 +514,11 @@ cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cuda
         int sms = 0;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
         const Choice choice = choose(g, device, sms, SCALES::of_blocks, fast);
-        return shares_k(choice.tile) ? launch_shared(g, choice, scales, on)
-                                   : launch_ordered(g, choice.tile, device, sms, scales, on);
+        if (!shares_k(choice.tile)) return launch_ordered(g, choice.tile, device, sms, scales, on);
+        if constexpr (SCALES::of_blocks || SCALES::of_rows)
+            return launch_shared(g, choice, scales, on);
+        else
+            return launch_shared(g, choice, RowScales(), on);
     });
 }
 
