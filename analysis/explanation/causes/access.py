@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -65,6 +66,9 @@ LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
 SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
+BEYOND = (
+    1.5  # of what a block's threads touch together, from which on a loop's round goes past it, to another row
+)
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
 REDUNDANT = 1.6
@@ -467,11 +471,10 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
 
 def _blocks_differ(work: Work, one: Reuse) -> bool:
     """Whether each block, along each axis of the grid, loads other places of this array."""
+    rows, forms = list(one.rows), [checked_forms(work)[at] for at in one.rows]
+    own = all(each.confirmed and any(symbol.blocks for symbol in each.form.address.symbols) for each in forms)
     same = (same_along(work, axis) for axis, blocks in enumerate(work.profile.launch.grid) if blocks > 1)
-    own = all(
-        any(symbol.blocks for symbol in checked_forms(work)[at].form.address.symbols) for at in one.rows
-    )
-    return own and not any(alike[list(one.rows)].any() for alike in same)
+    return own and not any(alike[rows].any() for alike in same)
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
@@ -744,16 +747,21 @@ def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
 
 
 def _down_the_rows(work: Work, narrow: Mask) -> bool:
-    """Whether the loops of most of these accesses walk from row to row, by a size that the program knows alone: wider
-    ones take as many rounds then, of fewer threads.
+    """Whether the loops of most of these accesses walk from row to row, by a size that the program knows alone, or past
+    more than a block's threads touch: wider ones take as many rounds then, of fewer threads.
     """
     down = np.zeros_like(narrow)
-    for at, one in checked_forms(work).items():
-        loop = work.code.loop_of(at)
-        down[at] = loop is not None and any(
+    rows = Counter[tuple[Loop, object]]()
+    forms = [(work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at]]
+    rows.update((loop, form.parameters) for loop, form in forms if loop is not None)
+    for loop, form in forms:
+        if loop is None:
+            continue
+        together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
+        down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
             any(symbol.kind == "parameter" for symbol in factors)
             and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in factors)
-            for factors in one.form.address.terms
+            for factors in form.address.terms
         )
     return 2.0 * float(work.executed[narrow & down].sum()) > float(work.executed[narrow].sum())
 

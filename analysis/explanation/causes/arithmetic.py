@@ -34,6 +34,7 @@ from gemmprof.analysis.explanation.demands.distinct import (
     alone,
     computed_again,
     evaluations,
+    exchanged_in_rounds,
     neighbours_alike,
     same_along,
 )
@@ -318,7 +319,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     )
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
     # Threads that meet or exchange work with one another's values: what they have alike they execute once.
-    if not stores.any() or work.barriers.any() or exchanges.any():
+    if not stores.any() or work.barriers.any() or exchanges.any() or exchanged_in_rounds(work).any():
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
     times = np.maximum(1.0, np.minimum(neighbours_alike(work), widest))

@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     of_the_instructions,
     share,
+    within,
 )
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
@@ -558,6 +559,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             f"{again:.0f} times now."
         ),
         counted=L1_PASSES,
+        most=within(work, keep),
     )
 
 

@@ -332,7 +332,8 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     if not count:
         return
     turns = constant_turns(work)
-    each = float(turns[loads].sum()) / count / TURN
+    # Where loads are counted again, each has no more addresses than a warp has threads.
+    each = min(float(WARP), float(turns[loads].sum()) / count / TURN)
     if each < 1.7:
         return
     once = np.where(loads, work.executed, turns)

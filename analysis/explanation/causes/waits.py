@@ -80,8 +80,8 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
             "Let a warp reduce several rows at once: each step of a reduction through shuffles waits for the one "
             "before it, those of another row do not."
             if of_shuffles > 0.5 * (in_chains * waited + of_chains)
-            else "Give each thread several independent chains: unroll with separate accumulators. Each "
-            f"instruction waits {cycles:.1f} cycles for the one before it."
+            else "Give each thread several independent chains: several items at once, or separate accumulators of what "
+            f"it sums up. Each instruction waits {cycles:.1f} cycles for the one before it."
         ),
         evidence=(
             *evidence(

@@ -362,7 +362,7 @@ class Values:
         at = writers[place] if place >= 0 else -1
         for call in self._calls.get(register, ()):
             if start <= call <= last and call > at:
-                return self.unknown("computed", ("call", call, register), symbol_value(self._any_thread))
+                return self.unknown("computed", ("call", call, register), symbol_value(self._returned(call)))
         if at < start:
             return self._entering(start, register, when)
         found = self._result(at, register, when)
@@ -376,6 +376,11 @@ class Values:
     @property
     def _any_thread(self) -> Symbol:
         return self.symbol("computed", "thread", lanes=True, threads=True)
+
+    def _returned(self, call: int) -> Symbol:
+        """What a called function may have made its results of: another one for each thread, in each round."""
+        around = frozenset(loop.first for loop in self.program.loops_around[call])
+        return self.symbol("computed", ("returned", call), lanes=True, threads=True, loops=around)
 
     def _entering(self, start: int, register: str, when: str) -> Value:
         key = -1 - start, register, when

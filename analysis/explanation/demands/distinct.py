@@ -27,6 +27,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
     arrays,
     computing,
     of_each_thread,
+    own_places,
     rounds,
     serving,
     written,
@@ -434,14 +435,14 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
         few & (in_table | given), again, np.where(few, found.hoisted, np.minimum(again, found.hoisted))
     )
     loaded = work.global_loads | indexed_constants(work) | work.where(lambda line: line.space == "shared")
-    keep, rows, loads = np.ones(len(code.sass)), list[int](), 0.0
+    keep, rows, loads, before = np.ones(len(code.sass)), list[int](), 0.0, exchanged_in_rounds(work)
     for group in _connected({int(at) for at in np.flatnonzero(few)}, code):
         gone, left = alone(work, group, stays)
         used = [at for at in group if any(ran[use] and use not in gone for use in code.readers[at])]
         used = [at for at in used if in_table[at]]
         # Sums and products of what is loaded are what a kernel is for; divisions of integers are told apart.
         sums = loaded[list(gone)].any() and all(work.sass[at].instruction_class in _SUMS for at in group)
-        if sums or any("RP" in work.sass[at].modifiers for at in group):
+        if sums or before[list(gone)].any() or any("RP" in work.sass[at].modifiers for at in group):
             continue
         looked_up = _records(work, [at for at in used if not found.alike[at]])
         if float((work.executed * (1.0 - left))[list(gone)].sum()) > LOOKED_UP * looked_up:
@@ -450,6 +451,24 @@ def computed_again(work: Work, kinds: frozenset[str]) -> Again:
             rows += group
             loads += looked_up
     return Again(rows, keep, loads)
+
+
+@once
+def exchanged_in_rounds(work: Work) -> Mask:
+    """Loads from shared memory of what others work out and store there in the same loop: no table holds it before."""
+    code, ran = work.code, work.executed > 0
+    made = ran & work.where(lambda line: line.opcode == "STS")
+    for at in np.flatnonzero(made).tolist():
+        values = (name for name in work.sass[at].reads if name not in work.sass[at].places)
+        sources = {one for name in values for one in code.producers(at, name)}
+        made[at] = any(work.sass[one].instruction_class in FLOATS for one in sources)
+    found = np.zeros(len(made), dtype=bool)
+    for loop in code.loops:
+        found[loop.first : loop.last + 1] |= made[loop.first : loop.last + 1].any()
+    for key, one in own_places(work).items():
+        if isinstance(key, int):
+            found[list(one.loads.rows)] = False
+    return found & work.where(lambda line: line.space == "shared" and line.is_load)
 
 
 @once

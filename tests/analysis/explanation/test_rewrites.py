@@ -482,6 +482,12 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("eigenvalue_counts_chain_of_quotients", "", "low_occupancy"),
         # L1 has each sector already that lanes of other rows touch: what blocks read comes from DRAM once.
         ("triton_enlarged_and_skip_joined_flat", "rows", "uncoalesced_access"),
+        # A quotient's remainder, another one in each round, says which day is read.
+        ("bootstrap_days_by_remainders_of_64_bits", "", "redundant_loads"),
+        # Its rows are walked down: wider loads are those of fewer threads, of which there are too few already.
+        ("kept_keys_scored_by_32_blocks", "", "narrow_access"),
+        # Rows of a matrix that lanes change in turn hold nothing that a table could.
+        ("mass_inverses_two_barriers_a_joint", "warp", "expensive_math"),
         # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
         ("fractal_contiguous_rows", "small", "integer_arithmetic"),
         ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
@@ -499,6 +505,14 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
     profile, _ = study(name, side)
     assert sum(one.saves for one in explain(profile).findings if one.cause == cause) < 0.05
+
+
+def test_a_warp_wants_no_more_addresses_than_it_has_threads() -> None:
+    """Where the constant cache counts a load's turns several times over."""
+    (looked_up,) = [
+        one for one in explain(study("dictionary_constant")[0]).findings if one.cause == "constant_divergence"
+    ]
+    assert "want 32.0 addresses at once" in looked_up.change
 
 
 def test_what_threads_read_again_is_no_order_of_blocks() -> None:
