@@ -66,9 +66,8 @@ LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
 SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
-BEYOND = (
-    1.5  # of what a block's threads touch together, from which on a loop's round goes past it, to another row
-)
+BEYOND = 1.5  # of what a block's threads touch together, from which on a loop's round goes to another row
+SHARED_BY_TWO = WARP / 2  # sectors of a load, up to which each is of two lanes or more
 LANES = (8, 16, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and more, up to all."""
 REDUNDANT = 1.6
@@ -553,10 +552,18 @@ def piece_by_piece(work: Work) -> bool:
     groups: dict[tuple[object, ...], list[Form]] = {}
     apart: dict[int, int] = {}
     for at, one in checked_forms(work).items():
-        if wasteful[at] and one.form.offsets is not None:
-            statement = one.form.base, work.code.loop_of(at), work.instructions[at].line
-            groups.setdefault((*statement, one.form.width), []).append(one.form)
-            apart[at] = int(np.median(np.abs(np.diff(one.form.offsets))))
+        form = one.form
+        if not wasteful[at]:
+            continue
+        statement = form.base, work.code.loop_of(at), work.instructions[at].line
+        groups.setdefault((*statement, form.width), []).append(form)
+        if form.offsets is not None:
+            apart[at] = int(np.median(np.abs(np.diff(form.offsets))))
+        elif work.global_sectors[at] < SHARED_BY_TWO * work.executed[at]:
+            # Where no numbers tell how far lanes lie apart, the sectors that they touch do.
+            apart[at] = form.width * round(float(work.global_sectors[at] / work.global_ideal[at]))
+        else:
+            apart[at] = 0
     pieces = np.zeros_like(wasteful)
     for forms in groups.values():
         width = forms[0].width

@@ -109,7 +109,7 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     # One that takes its value from shared memory adds up what a block has counted there.
     sums = [at for at in map(int, np.flatnonzero(atomics)) if _from_shared(work.code, at)]
     generic = work.where(lambda line: line.opcode == "ATOM") & atomics
-    if float(work.executed[inside].sum()) > BEFORE * executed or (sums and generic.any()):
+    if float(work.executed[inside].sum()) > BEFORE * executed or (sums and (generic | inside).any()):
         return  # the block has combined them in shared memory already
     threads = float(work.threads[atomics].sum()) / executed
     hot = _hot_slice(work)

@@ -488,6 +488,8 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("kept_keys_scored_by_32_blocks", "", "narrow_access"),
         # Rows of a matrix that lanes change in turn hold nothing that a table could.
         ("mass_inverses_two_barriers_a_joint", "warp", "expensive_math"),
+        # Its blocks count what is common in shared memory, and add that up.
+        ("token_pairs_counted_by_an_atomic_each", "common_in_shared", "global_atomics"),
         # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
         ("fractal_contiguous_rows", "small", "integer_arithmetic"),
         ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
@@ -505,6 +507,12 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
     profile, _ = study(name, side)
     assert sum(one.saves for one in explain(profile).findings if one.cause == cause) < 0.05
+
+
+def test_pieces_that_a_thread_takes_one_by_one_are_told_as_a_vector() -> None:
+    """Tiles of 4 x 4 at every second pixel: how far lanes lie apart, the sectors that they touch tell."""
+    (first, *_) = explain(study("winograd_tiles_across_the_lanes", "turned")[0]).findings
+    assert "Move what a thread takes side by side with one vector" in first.change
 
 
 def test_a_warp_wants_no_more_addresses_than_it_has_threads() -> None:
