@@ -190,7 +190,7 @@ def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
 def _again(words: float, stays: float) -> str:
     """What a thread does to load so many words again; ``stays``: the share of its loads that are of new ones."""
     if NO_LOADS < stays < 0.6:
-        return f"a thread loads the same {words:.0f} words {1.0 / stays:.0f} times over"
+        return f"a thread loads the same {amounts.counted(round(words), 'word')} {1.0 / stays:.0f} times over"
     return (
         f"{100.0 * (1.0 - stays):.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
     )

@@ -525,8 +525,14 @@ class Values:
         sources = self.program.producers(at, predicate.strip("!"))
         if len(sources) != 1 or self._depth > DEEPEST:
             return []
+        line = self.program.sass[sources[0]]
         self._depth += 1
-        found = self.sources(sources[0], _code(self.program.sass[sources[0]]), "")
+        # Behind the two predicates that a comparison sets stand what it compares.
+        found = (
+            [self.operand(sources[0], text) for text in line.operands[2:4]]
+            if line.opcode in ("ISETP", "UISETP")
+            else self.sources(sources[0], _code(line), "")
+        )
         self._depth -= 1
         return found
 
@@ -544,8 +550,10 @@ class Values:
             waiting += [other for one in inputs for other in one.symbols]
         return True
 
-    def _merged(self, name: object, values: Iterable[Value], second: Value | None = None) -> Value:
-        """One of these values, nobody knows which; the second one where that is not 0."""
+    def _merged(
+        self, name: object, values: Iterable[Value], second: Value | None = None, told: Sequence[Value] = ()
+    ) -> Value:
+        """One of these values, nobody knows which; the second one where that is not 0. ``told``: what else tells."""
         several = list(values)
         first = several[0]
         others = [one for one in several[1:] if one is not first and one.key != first.key]
@@ -558,7 +566,7 @@ class Values:
         if second is not None:
             inputs, by = (first, others[0], second), _second_where
         shared = all(one.uniform for one in rest)
-        found = self.unknown("merged", name, *(rest if shared else inputs))
+        found = self.unknown("merged", name, *(rest if shared else inputs), *told)
         (symbol,) = found.symbols
         self.made[symbol] = inputs, (lambda *numbers: by(*numbers) - numbers[0]) if shared else by
         return add(first, found) if shared else found
@@ -1028,6 +1036,13 @@ def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
         told = values.compared(at, code.line.operands[-1])
         if any(symbol.lanes and symbol.looked_up for one in told for symbol in one.symbols):
             return values.unknown("merged", ("select", at), sources[1], sources[0], *told)
+    if sources[0].uniform and sources[1].uniform:
+        # What changes from round to round may take the one now and then the other.
+        told = [one for one in values.compared(at, code.line.operands[-1]) if one.uniform]
+        loops = frozenset(loop for one in told for symbol in one.symbols for loop in symbol.loops)
+        if loops:
+            chosen = symbol_value(values.symbol("computed", ("chosen", at), loops=loops))
+            return values._merged(("select", at), (sources[1], sources[0]), condition, (chosen,))
     return _within(values, ("select", at), sources[1], sources[0], condition)
 
 

@@ -305,3 +305,10 @@ def test_what_is_counted_to_stay_takes_its_time(name: str, of: str, cause: str, 
     said = next(one for one in explain_work(found).findings if one.cause == cause)
     assert said.saves == pytest.approx(saved[fix], abs=0.1)
     assert said.saves_high > said.saves + 0.1  # another rewrite may do more
+
+
+def test_what_a_round_s_number_chooses_between_changes_from_round_to_round() -> None:
+    """Hazards of five terms, of which the quarter tells the one that a round reads: not one word again and again."""
+    swaps, _ = study("credit_spreads_exponentials_in_double", of=DATA / "blind15" / "h100")
+    hazard = max(arrays(swaps), key=lambda one: one.asked)
+    assert hazard.asked > 20.0 and hazard.thread == pytest.approx(4.0, abs=0.1)
