@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,11 +42,14 @@ STEP = 36  # instructions between two barriers up to which they may be a step of
 # Instructions beside one for each shuffle where a warp stores its sum, and one reads them all.
 EXCHANGE = 4.0
 SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
+EXCHANGES = {"SHFL", "REDUX", "VOTE", "VOTEU"}
 # What order does not matter to: sums, extremes and bits, and what carries them from lane to lane.
 COMBINES = {
-    *("FADD", "DADD", "HADD2", "IADD3", "LOP3", "FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
-    *("MOV", "SEL", "SHFL", "LDS", "STS"),
+    *("FADD", "DADD", "HADD2", "IADD3", "UIADD3", "VIADD", "LOP3", "POPC", "UPOPC", "I2FP"),
+    *("FMNMX", "FMNMX3", "HMNMX2", "IMNMX", "VIMNMX", "VIMNMX3"),
+    *("MOV", "UMOV", "R2UR", "SEL", "FSEL", "PRMT", "PLOP3", "F2FP", "LDS", "STS", *EXCHANGES),
 }
+PRODUCTS = {"FMUL", "FFMA", "HMUL2", "HFMA2", "DMUL", "DFMA", "IMAD"}
 SUMS_OF_A_WARP = 2.0  # lanes that store; more of them have columns of their own
 # Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
@@ -96,10 +100,10 @@ def barriers(work: Work) -> Iterator[Candidate]:
         if not specialised(work):
             yield _late_warps(work, found)
         return
-    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
-        yield _meetings(work, found)
-    elif (after := _after_loop(work, found)) is not None:
+    if (after := _after_loop(work, found)) is not None:
         yield after
+    elif float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) <= SHUFFLES * found.count:
+        yield _meetings(work, found)
     else:
         # The warps reduce by themselves, and meet to put their sums together.
         exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
@@ -227,7 +231,7 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     exchanges = np.zeros(len(keep), dtype=bool)
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-        exchange = _only_summed(code, loop, inside)
+        exchange = _only_summed(work, loop, inside)
         if exchange:
             mine = sorted(exchange - set(code.carried(loop)))
             exchanges[mine] = True
@@ -255,20 +259,55 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     )
 
 
-def _only_summed(code: Program, loop: Loop, inside: Sequence[int]) -> set[int]:
-    """What a loop's lanes exchange, with the barriers between, where all that comes of it is a sum or an extreme that
-    is carried on; empty where anything else needs it within the loop.
+def _only_summed(work: Work, loop: Loop, inside: Sequence[int]) -> set[int]:
+    """What a loop's lanes exchange, with the barriers between, where all that comes of it is a sum, an extreme or its
+    place that is carried on; empty where anything else needs it, or what is carried on is exchanged itself.
     """
-    lines = {at: code.sass[at] for at in inside}
+    code, lines = work.code, {at: work.sass[at] for at in inside}
     meetings = {at for at, line in lines.items() if line.opcode == "BAR"}
-    shuffles = {at for at, line in lines.items() if line.opcode == "SHFL"}
-    if not meetings or not shuffles:
+    among_lanes = {at for at, line in lines.items() if line.opcode in EXCHANGES}
+    stores = {at for at, line in lines.items() if _writes_shared(line)}
+    if not meetings or not among_lanes:
         return set()
     loads = {at for at, line in lines.items() if _reads_shared(line)}
-    found = flow.reached(shuffles | loads, lambda at: [use for use in code.readers[at] if use in loop])
-    summed = all(lines[at].opcode in COMBINES for at in found if at in lines)
-    stored = all(at in found for at, line in lines.items() if line.is_store)
-    return found | meetings if summed and stored else set()
+    uses = code.readers_within(loop)
+    found = flow.reached(among_lanes | loads, uses.__getitem__)
+    carried = set().union(*flow.rings({at: uses[at] for at in found}))
+    given = {one for at in among_lanes | stores for one in code.sources(at)}
+    # What a place that moves along keeps is read behind the loop.
+    kept = any(
+        evaluations(work).loops[one] >> code.loops.index(loop) & 1
+        for at in stores
+        for name in lines[at].places
+        for one in code.producers(at, name)
+    )
+    goes_on = flow.reached(carried, uses.__getitem__)
+    if not carried or goes_on & (among_lanes | loads | stores) or kept:
+        return set()
+    return found | stores | meetings if all(_puts_together(work, at, found, given) for at in found) else set()
+
+
+def _puts_together(work: Work, at: int, found: set[int], given: set[int]) -> bool:
+    """Whether an instruction that comes of what lanes exchange only adds it up, multiplies it by what all threads have
+    alike, or picks one of what they gave.
+    """
+    code, line = work.code, work.sass[at]
+    if line.opcode in COMBINES or line.moves_a_constant:
+        return True
+    made = {name: set(code.producers(at, name)) for name in line.reads}
+    if line.opcode in PRODUCTS:
+        factors = [
+            [made[name] for name in made if re.search(rf"\b{name}\b", operand)]
+            for operand in line.operands[1:3]
+        ]
+        others = [one for one in factors if not any(found & each for each in one)]
+        alike = all(
+            not evaluations(work).by_thread[source] for one in others for each in one for source in each
+        )
+        return len(others) == 2 or (len(others) == 1 and alike)
+    compared = [sources for name, sources in made.items() if name[0] == "R"]
+    compares = line.opcode in ("FSETP", "ISETP", "DSETP", "HSETP2") and len(compared) > 1
+    return compares and all((found | given) & sources for sources in compared)
 
 
 def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Variant]:

@@ -260,7 +260,7 @@ class Program:
         not by sums and extremes alone, whose order does not matter.
         """
         inside = range(loop.first, loop.last + 1)
-        after = {at: set(uses) for at, uses in self._readers_within(loop).items()}
+        after = {at: set(uses) for at, uses in self.readers_within(loop).items()}
         stored, read = list[int](), False
         for at in inside:
             line = self.sass[at]
@@ -278,7 +278,7 @@ class Program:
                 self.sass[at].instruction_class in MATH_CLASSES and self.sass[at].opcode not in ANY_ORDER
                 for at in ring
             )
-            for ring in _rings(after)
+            for ring in rings(after)
         )
 
     def _moves(self, loop: Loop, at: int, space: str = "") -> bool:
@@ -299,19 +299,30 @@ class Program:
     def _carried_rings(self, loop: Loop) -> Iterator[set[int]]:
         """The same, those together that need one another's."""
         # What comes back to itself within a loop does so in the whole code.
-        within = {at: uses for at, uses in self._readers_within(loop).items() if at in self._returning}
-        return (ring for ring in _rings(within) if not self._begins_anew(ring, loop))
+        within = {at: uses for at, uses in self.readers_within(loop).items() if at in self._returning}
+        return (ring for ring in rings(within) if not self._begins_anew(ring, loop))
 
     @cached_property
     def _returning(self) -> frozenset[int]:
         """Instructions whose results come back to themselves."""
-        return frozenset(at for ring in _rings(dict(enumerate(self.readers))) for at in ring)
+        return frozenset(at for ring in rings(dict(enumerate(self.readers))) for at in ring)
 
-    def _readers_within(self, loop: Loop) -> dict[int, tuple[int, ...]]:
-        """For each instruction of a loop those of it that may read its result."""
+    @cached_property
+    def _clearing(self) -> frozenset[int]:
+        """What clears the lower half of a register for a masked load of 16 bits: nobody reads what is left above it."""
+        return frozenset(
+            at
+            for at, line in enumerate(self.sass)
+            if line.opcode == "PRMT" and line.operands[1:3] == ("RZ", "0x7610")
+        )
+
+    def readers_within(self, loop: Loop) -> dict[int, tuple[int, ...]]:
+        """For each instruction of a loop those of it that may read its result; what clears half of it does not."""
         found = {}
         for at in range(loop.first, loop.last + 1):
             uses = self.readers[at]
+            if not self._clearing.isdisjoint(uses):
+                uses = tuple(use for use in uses if use not in self._clearing)
             if uses and not loop.first <= uses[0] <= uses[-1] <= loop.last:
                 uses = uses[bisect_left(uses, loop.first) : bisect_right(uses, loop.last)]
             found[at] = uses
@@ -596,7 +607,7 @@ ANY_ORDER = frozenset({"FADD", "DADD", "HADD2", "FMNMX", "FMNMX3", "HMNMX2"})
 EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 
 
-def _rings(after: Mapping[int, Collection[int]]) -> Iterator[set[int]]:
+def rings(after: Mapping[int, Collection[int]]) -> Iterator[set[int]]:
     """What reaches itself in one step or more, together with all that lies on the way.
 
     Tarjan's strongly connected components, in one pass: code of one long loop has thousands of instructions. The way

@@ -16,6 +16,7 @@ from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate
 from gemmprof.analysis.explanation.causes.access import _own_vectors, computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
+from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
@@ -340,3 +341,50 @@ def test_bytes_side_by_side_come_with_words_wherever_they_begin() -> None:
     assert list(keep[3:8]) == [2 / 5] * 5 and list(picked[3:8]) == [7 / 5] * 5 and widest == 4
     alone = _own_vectors(made(*address, "LDG.E.U8 R4, desc[UR4][R2.64] ;", "EXIT ;"))
     assert alone[0].min() == 1.0 and not alone[4].any()
+
+
+SUMMED = (
+    "S2R R0, SR_TID.X ;",
+    "LDC R20, c[0x0][0x210] ;",
+    "{begin}",
+    "LDG.E R5, [R2.64] ;",
+    "STS [R7], R5 ;",
+    "BAR.SYNC 0x0 ;",
+    "LDS R6, [R8] ;",
+    "SHFL.BFLY PT, R9, R6, 0x1, 0x1f ;",
+    "FADD R9, R6, R9 ;",
+    "{end}",
+    "{then}",
+    "BAR.SYNC 0x0 ;",
+    "IADD3 R2, R2, 0x80, RZ ;",
+    "@P0 BRA 0x000020 ;",
+    "STG.E [R12.64], R10 ;",
+    "EXIT ;",
+)
+"""What lanes loaded is summed up through shared memory and a shuffle in each round."""
+
+
+@pytest.mark.parametrize(
+    "once, begin, end, then",
+    [
+        (True, "NOP ;", "FADD R10, R10, R9 ;", "NOP ;"),
+        # The register of the sum is one that a masked load of 16 bits clears the lower half of in the next round.
+        (True, "PRMT R9, RZ, 0x7610, R9 ;", "FADD R10, R10, R9 ;", "NOP ;"),
+        # Sums that fade, by a number that all threads have; least values with their places.
+        (True, "NOP ;", "FFMA R10, R10, R20, R9 ;", "NOP ;"),
+        (True, "NOP ;", "FSETP.LT.AND P1, PT, R9, R10, PT ;", "FSEL R10, R9, R10, P1 ;"),
+        # A factor of each lane's own; rounds whose sum is large; sums that are kept, each at its place.
+        (False, "NOP ;", "FFMA R10, R9, R5, R10 ;", "NOP ;"),
+        (False, "NOP ;", "FSETP.GT.AND P1, PT, R9, 1, PT ;", "@P1 IADD3 R10, R10, 0x1, RZ ;"),
+        (False, "IADD3 R11, R11, 0x4, RZ ;", "FADD R10, R10, R9 ;", "STS [R11], R9 ;"),
+        # What lanes give is made of the sum so far.
+        (False, "STS [R7+0x80], R10 ;", "FADD R10, R10, R9 ;", "NOP ;"),
+    ],
+)
+def test_what_a_block_only_adds_up_it_puts_together_once(once: bool, begin: str, end: str, then: str) -> None:
+    code = [line.format(begin=begin, end=end, then=then) for line in SUMMED]
+    times = [10, 10, *[1000] * 12, 10, 10]
+    found = made(*code, executed=times, stalls={"barrier": {6: 50, 12: 50}, "selected": {3: 100}})
+    names = [one.name for candidate in barriers(found) for one in candidate.variants]
+    assert ("one sum behind the loop" in names) == once
+    assert not (once and found.code.in_order.any())  # rounds may come in any order
