@@ -117,6 +117,7 @@ constexpr Card H100 = {
     }};
 
 constexpr double WRITTEN_BYTES = 5e7;
+constexpr double READ_ONCE_BYTES = 2.4e8;  // from which on an operand that is read once has no policy
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector

@@ -509,7 +509,10 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     schedule.by_cluster = Divisor::of(sharers), schedule.by_band = Divisor::of(GROUP * columns);
     schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
     schedule.by_steps = Divisor::of(steps);
-    schedule.bulk = bulk, schedule.a_once = columns == 1, schedule.b_once = rows == 1;
+    // An operand that is much larger than L2 is read faster as any other, although what others wrote to L2 is then written
+    // back meanwhile.
+    const auto passes = [&](int others, double side) { return others == 1 && 2.0 * side * seen.k < READ_ONCE_BYTES; };
+    schedule.bulk = bulk, schedule.a_once = passes(columns, seen.m), schedule.b_once = passes(rows, seen.n);
 
     const int leaving = choice.far || choice.cut ? clusters * sharers * tile.slots : 0;
     const gemmprof::Parts parts(device, leaving, std::size_t(tile.part_bytes), stream, choice.far ? choice.splits + 1 : 1);
