@@ -93,7 +93,8 @@ __device__ __forceinline__ void exchange_sums(const float (&sums)[COUNT], unsign
 template <class T, class TILE, class SCALES>
 __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUtensorMap& map_b, const Sharing& sharing,
                                            const gemmprof::Output& out, const SCALES& scales) {
-    constexpr int ST = TILE::stages, COLUMNS = TILE::bn, COUNT = COLUMNS / 2, RELEASE_EVERY = release_every<SCALES>;
+    constexpr int ST = TILE::stages, COLUMNS = TILE::bn, COUNT = COLUMNS / 2;
+    constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;  // threads: each warp reads scales for itself
     static_assert((COUNT / 4 + gemmprof::MAX_CLUSTER - 1) * LANES <= ST * TILE::stage_bytes,
                   "the sums that blocks exchange must fit the memory of their tiles");
     extern __shared__ unsigned char shared[];

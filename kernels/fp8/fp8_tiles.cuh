@@ -122,11 +122,6 @@ struct Fast : SCALES {
     static constexpr bool promoted = false;
 };
 
-// Threads of which one says that a step's tiles have been read: all warps of a group multiply as one, but each reads
-// the scales of blocks for itself.
-template <class SCALES>
-constexpr int release_every = SCALES::of_blocks ? 32 : 128;
-
 constexpr int SCALING_WARPS = 3;  // those of the copying warpgroup that copy nothing
 
 // Brings the scales of `total` steps to shared memory: of EXTENT rows of A each times those of the BLOCKS of 128

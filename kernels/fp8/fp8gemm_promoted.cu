@@ -52,7 +52,8 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                                               const gemmprof::Output& out, const SCALES& scales) {
     constexpr int ST = TILE::stages, COUNT = TILE::bn / 2, BLOCKS = TILE::blocks, PAIR = TILE::pair;
     static_assert(PAIR == 1 || !SCALES::of_blocks, "a block brings scales for itself only");
-    constexpr int RELEASE_EVERY = release_every<SCALES>;
+    // A warp's reads of scales are its own; all warps of a group multiply as one.
+    constexpr int RELEASE_EVERY = SCALES::of_blocks ? 32 : 128;
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
