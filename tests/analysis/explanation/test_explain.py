@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,10 +20,12 @@ from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.explanation.prediction import FLOOR
 from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.opcodes import opcode_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.whole.spans import idle_share
 from gemmprof.cli import main
-from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
+from gemmprof.gpu.arch import LIMITS, WARP
+from gemmprof.model import NOTABLE, Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.runs.directory import load_recorded_run
 
 
@@ -279,6 +282,40 @@ def test_a_counter_below_nothing_counts_as_absent(recorded: ReadRecorded) -> Non
         for finding in found.findings:
             assert 0 <= finding.saves_low <= finding.saves <= finding.saves_high <= 1, name
             assert all(item.value >= 0 for item in finding.evidence), name
+
+
+OF_CAUSES = {
+    "uncoalesced_access": r"LD|ST|ATOM|RED|TEX|SU|UBLKCP",
+    "narrow_access": r"LD|ST",
+    "cache_locality": r"LD|ST|U",
+    "constant_divergence": r"LDC",
+    "shared_bank_conflicts": r"LD|ST|ATOMS",
+    "global_atomics": r"ATOM|RED|MEMBAR|ERRBAR|CCTL|FENCE",
+}
+"""What stands at the places of a cause."""
+TRITON_S = r"\btl\.(?:load|dot|sum|constexpr|float)|num_warps|num_stages|libdevice"
+CUDA_S = r"float4|__[a-z]+\(|cuda::|-maxrregcount|blockDim"
+
+
+def test_no_statement_contradicts_its_report(recorded: ReadRecorded, report_name: str) -> None:
+    """Its numbers are possible on the GPU, its places are instructions of its kind, its words the language's."""
+    for profile in recorded(report_name, source=True):
+        made, limits = explain(profile), LIMITS.get(profile.device.compute_capability)
+        foreign = {"triton": CUDA_S, "own": TRITON_S}.get(owner_of(profile).key, "(?!)")
+        for one in (*made.findings, *made.other_arithmetic):
+            assert 0.0 <= one.saves_low <= one.saves <= one.saves_high <= 1.0
+            lanes = re.findall(r"([\d.]+) (?:of 32 are active|addresses at once)", one.change)
+            assert all(float(number) <= WARP for number in lanes), one.change
+            warps = re.findall(r"where (\d+) would fit", one.change)
+            assert limits is None or all(int(number) <= limits.max_warps_per_sm for number in warps), (
+                one.change
+            )
+            assert not re.search(foreign, one.change), one.change
+            kinds = OF_CAUSES.get(one.cause, "") if one.saves >= NOTABLE else ""
+            assert all(re.match(kinds, opcode_of(place.sass)) for place in one.places), (
+                one.cause,
+                one.places,
+            )
 
 
 def test_every_cause_says_what_mended_means() -> None:
