@@ -29,7 +29,7 @@ class Variant:
         up_to: the change may bring less, down to nothing: the interval begins at 0.
         most: share of the time that has no reason to stay where it is changed: the warps' time in what it touches.
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
-        plain: the sentence says what Triton's programmers change, too.
+        plain: the sentence says what Triton's programmers change, too, with ``[block|program]`` for what they call it.
         of_threads: it deals out work to other threads, which Triton does by itself.
         counted: resources of which all that stays is counted, whatever else is rewritten: it takes its time.
     """

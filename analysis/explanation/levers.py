@@ -26,6 +26,7 @@ from gemmprof.base.foreign_files import facts
 from gemmprof.gpu.arch import LIMITS, WARP, has_tensor_cores
 from gemmprof.model import NOTABLE, KernelProfile
 
+_EITHER = re.compile(r"\[([^][|]*)\|([^][|]*)\]")  # what CUDA's programmers call or write, and Triton's
 Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
 
 # What is changed in the place of what the owner changes for the same cause: in a few words, and the sentence.
@@ -67,7 +68,14 @@ def _taken_by(owner: Owner, cause: str) -> list[tuple[re.Pattern[str], tuple[str
 
 
 def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
-    """The candidates that the kernel's owner can do something about, in its words."""
+    """The candidates that the kernel's owner can do something about, in its words and its language."""
+    language = r"\2" if owner_of(work.profile).key == "triton" else r"\1"
+    for one in _of_the_owner(work, found):
+        ways = tuple(replace(way, change=_EITHER.sub(language, way.change)) for way in one.variants)
+        yield replace(one, variants=ways, change=_EITHER.sub(language, one.change))
+
+
+def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     everything = tuple(found)

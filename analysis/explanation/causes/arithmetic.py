@@ -389,7 +389,7 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
             warps=max(1.0, left / resident) if launched else min(1.0, left / resident),
         )
         ends = ", and they end sooner than the GPU launches new ones" if launched else ". Keep a sum for each"
-        change = f"Let a block (program) take {several:.0f} along {axis}: all of them load and work out the same{ends}."
+        change = f"Let a [block|program] take {several:.0f} along {axis}: all of them load and work out the same{ends}."
         cause = _kind(work, less) if launched else "redundant_loads"
         name = f"{several:.0f} blocks along {axis} in one"
         found.append((cause, Variant(name, fix, change=change, plain=True)))

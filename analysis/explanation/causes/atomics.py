@@ -198,7 +198,7 @@ def _relaxed(work: Work, fences: Mask) -> Variant:
         "relaxed order",
         Fix(keep=keep, reasons={FENCE: 0.0}),
         change=(
-            'Give atomics the relaxed order (Triton: sem="relaxed"; cuda::memory_order_relaxed), unless another block '
+            'Give atomics the relaxed order ([cuda::memory_order_relaxed|sem="relaxed"]), unless another block '
             "reads in this launch what was stored before them: each waits now until all of its warp's stores are seen."
         ),
         plain=True,

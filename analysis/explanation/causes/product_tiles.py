@@ -85,13 +85,13 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
             f"rows of {several} blocks along {AXES[axis]} in one",
             _joined(work, flows, keep, several, filled < rows, by_group),
             change=(
-                f"Give a program (block) the rows of {several} along {AXES[axis]}: all load the same operand, each for "
+                f"Give a [block|program] the rows of {several} along {AXES[axis]}: all load the same operand, each for "
                 + (
                     "a row of its own, whose products lanes add up. Rows together are a product of matrices (tl.dot)."
                     if not macs.any()
                     else f"{filled} of the {rows} rows of its tile; the others are padding."
                     if filled < rows
-                    else f"a tile of {rows} rows. In {several * rows} (BLOCK_M) each of its {work.warps_of_block} "
+                    else f"a tile of {rows} rows. In {several * rows} [|(BLOCK_M) ]each of its {work.warps_of_block} "
                     f"warps has rows of its own{', and wgmma multiplies' if by_group else ''}."
                 )
             ),
@@ -131,7 +131,7 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         f"tiles of {several} programs in one",
         _joined(work, flows, keep, several, larger=larger),
         change=(
-            f"Let a program (block) compute the tiles of {along} (larger BLOCK_M, BLOCK_N): they load "
+            f"Let a [block|program] compute the tiles of {along}[| (larger BLOCK_M, BLOCK_N)]: they load "
             f"{100 * (1.0 - float(keep[loads].mean())):.0f} % alike, and registers have room for their sums."
         ),
         plain=True,

@@ -450,8 +450,8 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
         f"registers, {OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a thread{' (program)' if of_blocks else ''} compute {OUTPUTS} neighbouring results along {axis}: "
-            f"they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as many "
+            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {OUTPUTS} neighbouring results along "
+            f"{axis}: they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as many "
             f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
         ),
         plain=of_blocks,

@@ -358,7 +358,7 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
             ),
         ),
         change=(
-            f"End a block (program) at once where the bound that it loads lets nothing be stored: "
+            f"End a [block|program] at once where the bound that it loads lets nothing be stored: "
             f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
         ),
         evidence=(derived("threads that store / threads launched, at most", part),),
@@ -610,9 +610,9 @@ def _value_by_value(work: Work) -> Candidate | None:
         cause="idle_threads",
         variants=(Variant("lanes share out the rounds", Fix(keep=keep), plain=True),),
         change=(
-            "Let lanes share out the rounds of the loop (in Triton a tl.arange over a piece of it): all of them do the "
+            "Let lanes share out the rounds of the loop[| (a tl.arange over a piece of it)]: all of them do the "
             "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
-            "values (tl.associative_scan)."
+            "values[| (tl.associative_scan)]."
         ),
         evidence=(of_the_instructions(work, "what all lanes do alike", work.executed[inside]),),
         attributed=np.where(inside, work.executed, 0.0),

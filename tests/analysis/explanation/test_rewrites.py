@@ -1543,7 +1543,7 @@ def test_lanes_of_a_fragment_are_not_told_to_share_a_row() -> None:
 def test_results_of_other_programs_are_told_to_a_program() -> None:
     """Shifts of an image, a program each: along y of the grid four of them load 40 % of what they load now."""
     change = found("triton_cost_volume_shifts_last", "redundant_loads").change
-    assert "Let a thread (program) compute 4 neighbouring results along y: they need 40 %" in change
+    assert "Let a program compute 4 neighbouring results along y: they need 40 %" in change
 
 
 def test_bytes_side_by_side_are_coalesced_wherever_a_few_lanes_are_ahead() -> None:
