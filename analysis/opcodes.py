@@ -183,7 +183,7 @@ _RESULT = re.compile(r"U?R[\dZ]")
 _PREDICATES = tuple(f"P{number}" for number in range(7))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sass:
     """One instruction as its text tells it."""
 

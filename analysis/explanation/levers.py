@@ -224,8 +224,11 @@ def is_debug_build(profile: KernelProfile) -> bool:
         or not metrics.counts_more_than_time(profile.metrics)
     ):
         return False
-    copies, guarded = (sum(bool(kind.match(one.sass.lstrip())) for one in code) for kind in (_COPY, _GUARDED))
-    return copies >= COPIES * len(code) and guarded <= GUARDED * len(code)
+
+    def counted_as(kind: re.Pattern[str]) -> int:
+        return sum(kind.match(one.sass.lstrip()) is not None for one in code)
+
+    return counted_as(_COPY) >= COPIES * len(code) and counted_as(_GUARDED) <= GUARDED * len(code)
 
 
 def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...]:

@@ -121,21 +121,13 @@ def coefficient(value: Value, kind: str, name: object) -> int | None:
 
 @once
 def _values(work: Work) -> tuple[Values, dict[int, Form]]:
-    """What the registers hold, and the form of each access to global or shared memory by the instruction's number; kept
-    beside the code, for the launches of the same block that took the same ways.
+    """What the registers hold, and the forms of accesses that were asked for, by the instruction's number; kept beside
+    the code, for the launches of the same block that took the same ways.
     """
     program, (block, capability, before) = work.code, launched(work)
     key = "forms", block, capability, before
     if key not in program.kept:
-        values = Values(program, block, capability, before)
-        program.kept[key] = (
-            values,
-            {
-                index: _form(values, index)
-                for index, line in enumerate(program.sass)
-                if line.space in ("global", "shared") and any("[" in one for one in line.operands)
-            },
-        )
+        program.kept[key] = Values(program, block, capability, before), dict[int, Form]()
     return cast(tuple[Values, dict[int, Form]], program.kept[key])
 
 
@@ -325,12 +317,16 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.program is None:
         return {}
-    found = _values(work)[1]
-    return {
-        index: Checked(form, _verdict(work, form))
-        for index, form in found.items()
-        if work.executed[index] > 0
-    }
+    values, forms = _values(work)
+    accesses = work.where(
+        lambda line: line.space in ("global", "shared") and any("[" in one for one in line.operands)
+    )
+    found = {}
+    for index in np.flatnonzero(accesses & (work.executed > 0)).tolist():
+        if index not in forms:
+            forms[index] = _form(values, index)
+        found[index] = Checked(forms[index], _verdict(work, forms[index]))
+    return found
 
 
 def launched(work: Work) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:

@@ -106,6 +106,9 @@ def _leave(work: Work, rows: set[int], products: float, others: float, keep: Arr
 
 def _digit_by_digit(work: Work, loop: Loop) -> bool:
     """Whether a loop divides by 64 bits what has 128: a digit of the quotient a round, until 64 bits are left."""
+    last_digits = work.where(lambda line: line.opcode == "ISETP" and LAST_DIGIT in line.operands)
+    if not last_digits[loop.first : loop.last + 1].any():
+        return False
     mine = (at for at in range(loop.first, loop.last + 1) if work.code.loop_of(at) == loop)
     lines = [work.sass[at] for at in mine if work.executed[at]]
     counts = any(line.opcode in ("VIADD", "IADD3") and DIGIT in line.operands for line in lines)

@@ -48,6 +48,9 @@ class Loop:
     first: int
     last: int
 
+    def __hash__(self) -> int:
+        return self.last
+
     def __contains__(self, index: int) -> bool:
         return self.first <= index <= self.last
 
@@ -147,7 +150,8 @@ class Program:
 
     def loop_of(self, index: int) -> Loop | None:
         """The innermost loop around an instruction."""
-        return next(iter(self.loops_around[index]), None)
+        around = self.loops_around[index]
+        return around[0] if around else None
 
     def loops_of(self, places: Iterable[int]) -> npt.NDArray[np.bool_]:
         """The innermost loops around these instructions."""
@@ -237,25 +241,15 @@ class Program:
             for at in shared:
                 found[at] |= self.sass[at].is_load
             self._spread(found, inside)
-        return any(found[at] and self.sass[at].is_store and self._leaves_behind(loop, at) for at in inside)
-
-    def _leaves_behind(self, loop: Loop, at: int) -> bool:
-        """Whether what a round stores is a result, or the next one may need it: where each takes memory of its own (a
-        running sum or extreme), threads only exchange what stands at the same place in all of them, as spills do.
-        """
-        line = self.sass[at]
-        walks = (one for one in range(loop.first, loop.last + 1) if self._moves(loop, one, "global"))
-        return (
-            line.space == "global" or self._moves(loop, at) or not any(walks) or self._exchanges_its_own(loop)
-        )
+        # What a round stores is a result, or the next one may need it: where each takes memory of its own (a running
+        # sum or extreme), threads only exchange what stands at the same place in all of them, as spills do.
+        stores = [at for at in inside if found[at] and self.sass[at].is_store]
+        if any(self.sass[at].space == "global" or self._moves(loop, at) for at in stores):
+            return True
+        walks = any(self._moves(loop, at, "global") for at in inside if stores)
+        return bool(stores) and (not walks or self._exchanges_its_own(loop))
 
     def _exchanges_its_own(self, loop: Loop) -> bool:
-        key = "exchanges", loop
-        if key not in self.kept:
-            self.kept[key] = self._exchanges(loop)
-        return cast(bool, self.kept[key])
-
-    def _exchanges(self, loop: Loop) -> bool:
         """Whether a round makes its result of what threads exchanged of the last one's (a recurrence over a block), and
         not by sums and extremes alone, whose order does not matter.
         """

@@ -391,7 +391,11 @@ class Values:
             return self.unknown("computed", ("entry", start, register), symbol_value(self._any_thread))
         self._depth += 1
         try:
-            return self._joined(key, before)
+            if len(before) > 1 or before[0] >= start:
+                return self._joined(key, before)
+            found = self._in_block(before[0], self._starts[before[0]], register, when)
+            self._keep(key, found)
+            return found
         finally:
             self._depth -= 1
 
