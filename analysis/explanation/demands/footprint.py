@@ -315,7 +315,7 @@ def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
     if form.kind == UNKNOWN and not _believed(work, checked_forms(work)[form.index]):
         return 1.0
     places = _in_blocks(work, axis, several)(form.address)[:, 0].reshape(several, -1)
-    return len(np.unique(places)) / sum(len(np.unique(one)) for one in places)
+    return len(distinct(places)) / sum(len(distinct(one)) for one in places)
 
 
 Walked = tuple[tuple[int, int], ...]
