@@ -299,9 +299,7 @@ def in_runs(work: Work) -> Candidate | None:
     rows = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
     rows &= (work.executed > 0) & (work.global_sectors >= APART * work.global_ideal)
     for at in map(int, np.flatnonzero(rows)):
-        found = (source for name in work.sass[at].places for source in work.code.producers(at, name))
-        made = reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
-        rows[at] = any(work.sass[one].space == "shared" for one in made)
+        rows[at] = any(work.sass[one].space == "shared" for one in work.code.placed_by(at))
     blocks = work.profile.launch.blocks
     moved = float((work.threads * work.widths)[rows].sum())
     runs = blocks * work.shared_bytes / FULL_WORD
@@ -744,10 +742,7 @@ def _places_of_its_own(work: Work, narrow: Mask) -> Mask:
     scattered, straight = set[int](), set[int]()
     for at, one in checked_forms(work).items():
         own = one.form.kind in (LOOK_UP, UNKNOWN) and not narrow[at]
-        found = (source for name in work.sass[at].places for source in work.code.producers(at, name))
-        (scattered if own else straight).update(
-            reached(found, lambda at: () if work.sass[at].space else work.code.sources(at))
-        )
+        (scattered if own else straight).update(work.code.placed_by(at))
     mask = np.zeros_like(narrow)
     mask[sorted(scattered - straight)] = True
     return mask

@@ -152,13 +152,7 @@ def _halves(work: Work, doubles: Mask) -> Mask:
     ) & (work.executed > 0)
     found = np.zeros(len(moves), dtype=bool)
     places = [int(at) for at in np.flatnonzero(moves)]
-    near = {
-        at: {
-            *code.consumers(at),
-            *(source for name in work.sass[at].reads for source in code.producers(at, name)),
-        }
-        for at in places
-    }
+    near = {at: code.sources(at).union(code.consumers(at)) for at in places}
     new = True
     while new:
         new = False

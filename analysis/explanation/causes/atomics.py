@@ -66,8 +66,7 @@ def _claims(work: Work, atomics: Mask) -> Mask:
     for at in map(int, np.flatnonzero(atomics)):
         line = work.sass[at]
         if _swaps(line) and len(line.operands) > 2:
-            compared = work.code.producers(at, line.operands[-2])
-            made = reached(compared, lambda at: () if work.sass[at].space else work.code.sources(at))
+            made = work.code.made_of(work.code.producers(at, line.operands[-2]))
             found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)
     return found
 

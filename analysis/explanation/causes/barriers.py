@@ -459,8 +459,7 @@ def _resident(work: Work, more: int) -> float | None:
 def _made_of(code: Program, store: int, loads: Mask) -> bool:
     """Whether what is stored was worked out of one of these loads, with nothing else read from memory in between."""
     data = code.producers(store, code.sass[store].operands[-1])
-    found = flow.reached(data, lambda at: () if code.sass[at].space else code.sources(at))
-    return any(loads[at] for at in found)
+    return any(loads[at] for at in code.made_of(data))
 
 
 def _steps(work: Work, bars: Mask) -> Mask:

@@ -152,7 +152,7 @@ def _lengths_loaded(work: Work) -> bool:
         leaving = (
             at for at in range(loop.first, loop.last + 1) if at == loop.last or _leaves(code, at, loop)
         )
-        ends = (one for at in leaving for name in code.sass[at].reads for one in code.producers(at, name))
+        ends = (one for at in leaving for one in code.sources(at))
         told = reached(ends, lambda at: () if code.sass[at].is_load else code.sources(at))
         loaded = [at for at in told if code.sass[at].is_load and code.sass[at].space == "global"]
         if loaded and not any(at in loop or found.by_thread[at] or found.alike[at] for at in loaded):

@@ -220,10 +220,7 @@ def _one_row(work: Work, alike: Collection[int]) -> tuple[int, int, Array] | Non
     halves = ran & work.where(lambda line: line.opcode in ("HMUL2", "HFMA2") or widens(line))
     products = 0.0
     for at in np.flatnonzero(rows).tolist():
-        made = [
-            reached({one for one, _ in each}, lambda one: () if work.sass[one].space else code.sources(one))
-            for each in factors_of(work, at)
-        ]
+        made = [code.made_of(one for one, _ in each) for each in factors_of(work, at)]
         read = [[one in alike for one in each if work.sass[one].is_load] for each in made]
         products += often[at] if len(read) == 2 and all(read) and all(read[0]) != all(read[1]) else 0.0
     few = (
@@ -316,7 +313,7 @@ def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
             masks[at] = predicate
     conditions = [known for at, one in masks.items() if (known := values.condition(at, one)) is not None]
     sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
-    ends = [one for name in work.sass[loop.last].reads for one in code.producers(loop.last, name)]
+    ends = code.sources(loop.last)
     of_masks = reached(masks, lambda at: [use for use in code.readers[at] if use in loop])
     leaves_more = not sums or not sums <= of_masks
     leaves_more |= any(work.sass[at].is_store and work.sass[at].space == "global" for at in mine)

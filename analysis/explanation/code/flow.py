@@ -432,6 +432,16 @@ class Program:
         """Instructions whose results this one may read, in whatever register."""
         return self._sources[index]
 
+    def made_of(self, results: Iterable[int]) -> set[int]:
+        """These instructions and what their results are made of, up to what comes from memory, parameters included."""
+        return reached(results, lambda at: () if self.sass[at].space else self._sources[at])
+
+    def placed_by(self, index: int) -> set[int]:
+        """What tells where an instruction accesses memory, up to what comes from there itself."""
+        return self.made_of(
+            source for name in self.sass[index].places for source in self.producers(index, name)
+        )
+
     @cached_property
     def _sources(self) -> tuple[frozenset[int], ...]:
         return tuple(

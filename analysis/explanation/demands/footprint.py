@@ -580,9 +580,7 @@ def _stores(work: Work) -> dict[object, list[int]]:
 def of_known_length(work: Work, loop: Loop) -> bool:
     """Whether the code says how often a loop runs, so that it can be unrolled, and the instruction cache holds that."""
     code = work.code
-    compared = [
-        work.sass[source] for name in work.sass[loop.last].reads for source in code.producers(loop.last, name)
-    ]
+    compared = [work.sass[source] for source in code.sources(loop.last)]
     told = compared and all(
         one.opcode in ("ISETP", "UISETP") and any(_NUMBER.match(operand) for operand in one.operands)
         for one in compared
