@@ -127,11 +127,13 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     stays = min(stays, met)
     if stays > ALL_RANDOM and not copies:
         return
+    a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
     variants = [*copies]
     if stays <= ALL_RANDOM:
         combined = _combined(work, atomics, retries, stays)
-        variants = [Variant("combined in the warp or block first", combined, counted=BESIDE), *copies]
-    a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
+        # A table that is kept in shared memory takes its look-ups along.
+        beside = () if a_table else BESIDE
+        variants = [Variant("combined in the warp or block first", combined, counted=beside), *copies]
     yield Candidate(
         cause="global_atomics",
         variants=tuple(variants),
