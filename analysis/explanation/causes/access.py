@@ -40,11 +40,19 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along
-from gemmprof.analysis.explanation.demands.footprint import Reuse, arrays, computing, rounds
+from gemmprof.analysis.explanation.demands.footprint import (
+    Reuse,
+    arrays,
+    computing,
+    looked_up_apart,
+    rounds,
+    sectors_of_a_thread,
+)
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.gpu.arch import WARP
 
 WIDE = 16
@@ -64,6 +72,11 @@ begin off a border, as those of a tile with its rim do.
 LOOK_UP_CYCLES = {1: 7.9, 2: 7.9, 4: 7.9, 8: 10.1, 16: 17.1}
 """Cycles that L1's data stage takes for 32 look-ups at random of so many bytes (H200, a table of 0.4 MB)."""
 HELD_UP = 0.01  # of the time, from which on it is said that stores hold their warps up: as digits are shown
+RUN = 4
+OF_A_RUN = RUN / (1.0 + (RUN - 1.0) * FULL_WORD / SECTOR)
+"""Words side by side, and how many of them lie in each sector that they touch, wherever they begin: for fewer, no lanes
+share a place.
+"""
 SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 BEYOND = 1.5  # of what a block's threads touch together, from which on a loop's round goes to another row
@@ -83,9 +96,11 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     that time is gone, too. Where lanes look up the same index in several arrays or planes, one record holds all
     that is wanted there, and its sector is fetched in place of one an array. What a block stores at places that it
     finds in shared memory (where a bucket begins, a rank) is put in order there first: as many runs as there are
-    words at most. Lanes that each look up in a row of their own lie along one row instead.
+    words at most. Lanes that each look up in a row of their own lie along one row instead. Where a thread looks up
+    several words in one place, as many lanes do as lie together: a request touches the sectors of fewer places.
     """
-    wasteful, others = _wasteful(work), [one for one in (as_records(work), in_runs(work)) if one is not None]
+    ways = as_records(work), in_runs(work), in_patches(work)
+    wasteful, others = _wasteful(work), [one for one in ways if one is not None]
     if not wasteful.any():
         yield from others
         return
@@ -363,8 +378,6 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         (unrolled[at] * math.prod(rounds(work, loop) for loop in work.code.loops_around[at]) for at in along),
         default=0.0,
     )
-    warps = work.launched_warps
-    most = work.number(metrics.THEORETICAL_WARPS) or work.resident_warps or 1.0
     for lanes in (lanes for lanes in LANES if lanes <= longest):
         rows = WARP / lanes
         sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
@@ -372,22 +385,80 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
             size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
             for asked, unit in ((sectors, SECTOR), (tags, LINE)):
                 asked[at] = min(asked[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
-        factors = _coalesced_traffic(work, sectors, tags)
-        resident = min(most, warps * lanes / work.sms)
-        more = round(min(lanes, resident * work.sms / warps))
+        more = round(min(lanes, _resident(work, lanes) * work.sms / work.launched_warps))
         under_way = f", and {more} times as many warps are under way" if more > 1 else ""
         yield Variant(
             f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
-            Fix(
-                resources=factors,
-                latency=_coalesced_waits(work, sectors < work.global_sectors),
-                warps=max(1.0, resident / (work.resident_warps or resident)),
-            ),
+            _shared_out(work, sectors, tags, lanes),
             change=(
                 f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring "
                 f"addresses{under_way}."
             ),
         )
+
+
+def _resident(work: Work, lanes: int) -> float:
+    """Warps that an SM holds where as many lanes do the work of each thread."""
+    most = work.number(metrics.THEORETICAL_WARPS) or work.resident_warps or 1.0
+    return min(most, work.launched_warps * lanes / work.sms)
+
+
+def _shared_out(work: Work, sectors: Array, tags: Array, lanes: int) -> Fix:
+    """Each thread's work done by so many lanes, whose requests touch these sectors and lines."""
+    resident = _resident(work, lanes)
+    return Fix(
+        resources=_coalesced_traffic(work, sectors, tags),
+        latency=_coalesced_waits(work, sectors < work.global_sectors),
+        warps=max(1.0, resident / (work.resident_warps or resident)),
+    )
+
+
+def in_patches(work: Work) -> Candidate | None:
+    """What a thread looks up word by word in one place (a few rows of a grid around a point, a bucket, a record that is
+    not aligned) shared out to lanes: a request then touches as few sectors as these words lie in. Triton deals out
+    lanes itself.
+    """
+    if owner_of(work.profile).key == "triton":
+        return None
+    groups: dict[tuple[object, Loop | None], list[Form]] = {}
+    loads = work.global_loads & (work.executed > 0) & (work.global_sectors >= SCATTERED * work.global_ideal)
+    for at, one in checked_forms(work).items():
+        if loads[at] and one.form.parameters and looked_up_apart(one.form):
+            groups.setdefault((one.form.parameters, work.code.loop_of(at)), []).append(one.form)
+    stays = np.ones(len(loads))
+    for forms in groups.values():
+        stays[[form.index for form in forms]] = sectors_of_a_thread(work, forms) / len(forms)
+    rows = loads & (stays <= 1.0 / OF_A_RUN)
+    if not rows.any():
+        return None
+    left = np.where(rows, stays, 1.0)
+    sectors, tags = (
+        np.minimum(one, np.maximum(work.executed, one * left))
+        for one in (work.global_sectors, work.global_tags)
+    )
+    words = share(float(work.global_sectors[rows].sum()), float((work.global_sectors * left)[rows].sum()))
+    lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * words)))
+    change = (
+        f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a sector "
+        f"for every lane now, and the words of {words:.0f} loads lie in one."
+    )
+    return Candidate(
+        cause="uncoalesced_access",
+        variants=(
+            Variant(
+                f"{lanes} lanes at one place",
+                _shared_out(work, sectors, tags, lanes),
+                change=change,
+                most=within(work, np.where(rows, 0.0, 1.0)),
+            ),
+        ),
+        change=change,
+        evidence=(
+            derived("loads of a thread / sectors in which what they look up lies", words),
+            *evidence(work, metrics.L1_HIT_RATE),
+        ),
+        attributed=np.where(rows, work.global_sectors - sectors, 0.0),
+    )
 
 
 def _unrolled(

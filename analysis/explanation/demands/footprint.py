@@ -28,6 +28,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     Form,
     checked_forms,
     constant,
+    row_granule,
     values_of,
     warps_of,
 )
@@ -219,7 +220,7 @@ def _believed(work: Work, one: Checked) -> bool:
     form, at = one.form, one.form.index
     if one.confirmed and form.kind in (AFFINE, STRIDED, UNIFORM):
         return True
-    if _by_data(form):
+    if looked_up_apart(form):
         return False
     walked = tuple(
         (loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in work.code.loops_around[at]
@@ -240,7 +241,7 @@ def _as_counted(work: Work, at: int, places: Threads) -> npt.NDArray[np.float64]
     return np.where(fits, abs(expected - counted), np.inf)
 
 
-def _by_data(form: Form) -> bool:
+def looked_up_apart(form: Form) -> bool:
     """Whether what was loaded tells the lanes of a warp where to go."""
     return any(symbol.looked_up and symbol.lanes for symbol in form.address.symbols)
 
@@ -260,7 +261,7 @@ def _lengths(work: Work) -> dict[object, Threads]:
     for at, one in checked_forms(work).items():
         form = one.form
         counted = form.space == "global" and work.global_sectors[at] and not one.confirmed
-        if not counted or _by_data(form):
+        if not counted or looked_up_apart(form):
             continue
         begin: dict[object, Threads] = {
             loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops_around[at]
@@ -347,6 +348,14 @@ def _in_own_block(work: Work, walked: Walked) -> Callable[[Value], Threads]:
     values, grid = values_of(work), work.profile.launch.grid
     blocks, threads = np.broadcast_to(_own(grid), (3, values.threads)), np.arange(values.threads)
     return _places(values, grid, blocks, threads, walked, _lengths(work))
+
+
+def sectors_of_a_thread(work: Work, forms: list[Form]) -> float:
+    """Different sectors that a thread goes to with these accesses in one round, wherever what was loaded leads it."""
+    places = np.concatenate([_in_own_block(work, ())(form.address)[:WARP] for form in forms], axis=1)
+    begins = np.arange(0, SECTOR, min(SECTOR, *map(row_granule, forms)))
+    lines = (places[:, None] + begins[:, None]) // SECTOR
+    return float(np.mean([len(distinct(one)) for lane in lines for one in lane]))
 
 
 def _passes(work: Work, form: Form, own: bool) -> float:

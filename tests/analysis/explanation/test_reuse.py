@@ -10,13 +10,13 @@ import pytest
 from made_code import made
 from recorded_data import DATA, one_launch, study_reports
 
-from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
+from gemmprof.analysis.explanation.causes.access import in_patches, narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory, shared_memory_bandwidth
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.distinct import same_along
-from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places
+from gemmprof.analysis.explanation.demands.footprint import _array, arrays, own_places, sectors_of_a_thread
 from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
@@ -211,6 +211,50 @@ def test_factors_from_shared_memory_are_told_where_its_data_stage_has_a_queue() 
     told = {one.cause: one.saves for one in explain_work(field).findings}
     assert max(told, key=lambda cause: told[cause]) == "shared_memory_bandwidth"
     assert told["shared_memory_bandwidth"] == pytest.approx(saved["sums"], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "fix", "of"),
+    [
+        ("spline_gather_thread_per_atom", "four", "blind6"),  # 64 points around an atom, rows of four
+        ("sph_density_structures", "packed", "variants"),  # a particle's fields, in a structure of 32 bytes
+        ("spmv_block_rows_scalar", "lanes", "blind2"),  # blocks of 4 x 4 of a matrix
+    ],
+)
+def test_what_a_thread_looks_up_in_one_place_lanes_share(name: str, fix: str, of: str) -> None:
+    """Each load of a warp fetches 32 sectors, and several loads of a thread lie in one."""
+    looked_up, saved = study(name, of=DATA / of / "h100")
+    patch = in_patches(looked_up)
+    assert patch is not None
+    assert TimeModel(looked_up).saves(patch.fix) == pytest.approx(saved[fix], abs=0.12)
+    if of == "blind6":
+        for side in ("four", "sixteen"):
+            assert in_patches(study(name, side, DATA / of / "h100")[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("each", "offsets", "sectors"),
+    [
+        (52, [4 * word for word in range(12)], 2.38),  # a vector of a code book that begins anywhere
+        (64, [4 * word for word in range(8)], 1.0),  # the keys of a bucket
+        (4, [4096 * row + 4 * column for row in range(4) for column in range(4)], 5.5),  # a bicubic filter
+        (4, [4096 * row for row in range(4)], 4.0),  # a column
+    ],
+)
+def test_how_many_sectors_a_thread_s_words_lie_in(each: int, offsets: list[int], sectors: float) -> None:
+    code = [
+        "S2R R0, SR_TID.X ;",
+        "LDC.64 R2, c[0x0][0x218] ;",
+        "IMAD.WIDE R2, R0, 0x4, R2 ;",
+        "LDG.E R4, desc[UR4][R2.64] ;",
+        "LDC.64 R6, c[0x0][0x210] ;",
+        f"IMAD.WIDE R6, R4, {each:#x}, R6 ;",
+        *(f"LDG.E R{10 + at}, desc[UR4][R6.64+{offset:#x}] ;" for at, offset in enumerate(offsets)),
+        "EXIT ;",
+    ]
+    launch = made(*code)
+    words = [checked_forms(launch)[at].form for at in range(6, 6 + len(offsets))]
+    assert sectors_of_a_thread(launch, words) == pytest.approx(sectors, abs=0.01)
 
 
 @pytest.mark.parametrize(
