@@ -65,8 +65,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
 
     Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. It saves no more than
     the missing threads' share of the warps' time. Threads that part anew in each round of a loop, by what they find
-    there, no order of the work brings together. Where threads walk along one table until they have found their place, a
-    search in halves takes as many steps as the table's length has binary digits.
+    there, no order of the work brings together. Where a warp has rows of few elements, several of them share it, with
+    all that it does for a row. Where threads walk along one table until they have found their place, a search in halves
+    takes as many steps as the table's length has binary digits.
     """
     if not work.total_executed:
         return
@@ -96,7 +97,11 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     variants = (
         [Variant("threads of a warp on the same way", packed, most=within(work, keep))] if apart else []
     )
-    variants += [] if searched is None else [searched]
+    ends = _ends_of_rows(work)
+    of_rows = apart and share(float(lost[ends].sum()), float(lost.sum())) > MOST_LEAVE
+    variants += [
+        one for one in (searched, _rows_in_a_warp(work, ends) if of_rows else None) if one is not None
+    ]
     yield Candidate(
         cause="branch_divergence",
         variants=tuple(variants),
@@ -106,7 +111,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             if active[worst] * entry < ALMOST_ALONE
             else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): {active[worst] * entry:.1f} of "
             f"{entry:.0f} are active where it costs most, for its last elements."
-            if share(float(lost[_ends_of_rows(work)].sum()), float(lost.sum())) > MOST_LEAVE
+            if of_rows
             else f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
             "computation."
@@ -168,6 +173,27 @@ def _ends_of_rows(work: Work) -> Mask:
             bool(lengths) and counts[made].all() and all(alike[at] == WARP for at in lengths)
         )
     return inside
+
+
+def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
+    """Several rows in a warp whose lanes walk along one of few elements: what it does for a row with all of its lanes
+    (its length, the sum of what they found) it does for several at once. Not where other lanes do other work there.
+    """
+    active = share(float(work.threads[ends].sum()), float(work.executed[ends].sum()))
+    lanes = 2.0 ** np.ceil(np.log2(max(1.0, active)))
+    each = work.whole_warps & ~ends & work.where(lambda line: line.space == "global") & (work.executed > 0)
+    if 2.0 * lanes > WARP or (neighbours_alike(work)[each] < WARP).any():
+        return None
+    keep = np.full(len(ends), MIXED + (1.0 - MIXED) * lanes / WARP)
+    rows = f"{WARP / lanes:.0f} rows"
+    return Variant(
+        f"{rows} a warp",
+        Fix(
+            keep=keep,
+            resources={**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), "block_launch": lanes / WARP},
+        ),
+        change=f"Give a warp {rows}, {lanes:.0f} lanes each: of {WARP} along one row {active:.1f} have an element.",
+    )
 
 
 def _in_halves(work: Work) -> Variant | None:
