@@ -643,7 +643,7 @@ def double_functions(work: Work) -> Mask:
     steps = [
         index
         for index, line in enumerate(code.sass)
-        if line.opcode == "DFMA" and work.executed[index] and line.operands[-1].lstrip("-").startswith("UR")
+        if line.opcode == "DFMA" and work.executed[index] and _adds_a_number(work, index)
     ]
     found = np.zeros(len(code.sass), dtype=bool)
     groups: list[list[int]] = []
@@ -660,6 +660,14 @@ def double_functions(work: Work) -> Mask:
             similar = 0.5 * often <= work.executed[at] <= 2.0 * often
             found[at] |= similar and not code.sass[at].space and not code.sass[at].is_branch
     return found
+
+
+def _adds_a_number(work: Work, at: int) -> bool:
+    """Whether a multiply-add adds a number of the code: from uniform registers, or from others that it was moved to."""
+    added = work.sass[at].operands[-1].lstrip("-").removesuffix(".reuse")
+    told = [work.sass[one] for one in work.code.producers(at, added)]
+    moved = bool(told) and all(line.moves_a_constant or line.opcode == "MOV" for line in told)
+    return added.startswith("UR") or (moved and not any(line.reads for line in told))
 
 
 def _fits(line: Sass) -> bool:

@@ -209,6 +209,8 @@ def found(name: str, cause: str) -> Finding:
         # Entries of a table that each thread compares with its own value: in a loop, and in copies of its rounds.
         ("in_list_compared_one_by_one", "branch_divergence", "bits"),
         ("cash_flows_walk_along_the_curve", "branch_divergence", "halves"),
+        # Three exponentials at once, whose coefficients are moved to registers that they share.
+        ("credit_spreads_exponentials_in_double", "double_precision", "single"),
         # Rows of four: what a warp does with all of its lanes for one (its bounds, the sum) it does for eight at once.
         ("spmv_csr_short_rows", "branch_divergence", "four_lanes"),
         # Votes for many words: a copy in shared memory for each block.
