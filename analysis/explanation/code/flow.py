@@ -561,7 +561,10 @@ class _Reaching:
             found = 0
             for end in ways[start]:
                 made, kept = left[end]
-                found |= made | self._entering[code.block_starts[end]] & kept
+                bits = self._entering[code.block_starts[end]]
+                # A block that writes nothing hands on what it found: long code has thousands of both.
+                bits = made | bits & kept if made or kept != -1 else bits
+                found = bits if found in (0, bits) else found | bits
             if found != self._entering[start]:
                 self._entering[start] = found
                 waiting.update(dict.fromkeys(behind.get(start, ())))

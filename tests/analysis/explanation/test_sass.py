@@ -80,6 +80,36 @@ def test_a_value_is_found_however_many_branches_lie_between() -> None:
     assert code.producers(201, "R0") == (0,)
 
 
+def test_a_value_comes_from_whatever_wrote_it_last_on_any_way_to_its_reader(recorded: ReadRecorded) -> None:
+    """Told by bits for all blocks at once; here each way is walked back by itself, from each reader."""
+    guarded = 0
+    for profile in recorded("flaws_divergence", source=True):
+        code = flow.program(profile.source.instructions)
+        for index, line in enumerate(code.sass):
+            for name in line.reads:
+                found, seen, ways = set[int](), set[int](), list(code.predecessors[index])
+                while ways:
+                    at = ways.pop()
+                    if at in seen:
+                        continue
+                    seen.add(at)
+                    written = name in code.sass[at].writes
+                    found.update([at] if written else [])
+                    if not written or code.sass[at].when not in ("", line.when):
+                        ways += code.predecessors[at]
+                assert set(code.producers(index, name)) == found, (index, name)
+                guarded += len(found) > 1
+    assert guarded, "no reader with several ways to it was tried"
+
+
+def test_a_reader_under_the_same_condition_finds_no_older_value() -> None:
+    ways = ("MOV R1, 0x1 ;", "@P0 MOV R1, 0x2 ;", "@P1 BRA 0x000040 ;", "MOV R2, RZ ;")
+    readers = ("@P0 MOV R3, R1 ;", "MOV R4, R1 ;", "@!P0 MOV R5, R1 ;", "EXIT ;")
+    code = made(*ways, *readers).code
+    assert code is not None
+    assert [code.producers(at, "R1") for at in (4, 5, 6)] == [(1,), (1, 0), (1, 0)]
+
+
 def test_what_a_long_loop_carries_is_found_in_one_pass() -> None:
     """Of 6,000 instructions in a row, each of which reads the one before, only a load's place goes round."""
     row = [f"IADD3 R{at % 200 + 20}, R{(at - 1) % 200 + 20}, 0x1, RZ ;" for at in range(6000)]
