@@ -16,7 +16,7 @@ struct Index {
     const int *rows;
 };
 
-__global__ void __launch_bounds__(256) look_up(Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
+__global__ void __launch_bounds__(256) look_up(const __grid_constant__ Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
     const int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= count) return;
     const unsigned key = wanted[i];
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(256) look_up(Index index, const unsigned *__re
     found[i] = index.levels[index.depth - 1][at] == key ? index.rows[at] : -1;
 }
 // A node in four loads, its keys counted that are not above the one wanted.
-__global__ void __launch_bounds__(256) look_up_counted(Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
+__global__ void __launch_bounds__(256) look_up_counted(const __grid_constant__ Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
     const int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= count) return;
     const unsigned key = wanted[i];
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(256) look_up_counted(Index index, const unsign
     found[i] = index.levels[index.depth - 1][at] == key ? index.rows[at] : -1;
 }
 // Sixteen lanes look at a node's keys at once.
-__global__ void __launch_bounds__(256) look_up_together(Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
+__global__ void __launch_bounds__(256) look_up_together(const __grid_constant__ Index index, const unsigned *__restrict__ wanted, int *__restrict__ found, int count) {
     const int i = (blockIdx.x * 256 + threadIdx.x) / FANOUT, lane = threadIdx.x % FANOUT, shift = threadIdx.x % 32 / FANOUT * FANOUT;
     if (i >= count) return;
     const unsigned key = wanted[i];
