@@ -1,4 +1,4 @@
-// Video, games, hair and stars: grain of a film, predicted blocks, depths of tiles, strands, frames of a telescope.
+// Video, games, hair and stars: grain of a film, predicted blocks, light of tiles, strands, frames of a telescope.
 #include <algorithm>
 #include <cmath>
 
@@ -225,73 +225,83 @@ Study predicted_blocks("predicted_blocks_nine_ways_in_a_warp", "video", 1 << 21,
             {"table", launch(predict_rows, blocks(n, 32), 128, 0, p, taps, reinterpret_cast<unsigned *>(out))}};
     });
 
-// --- depths of a picture's tiles of 16 x 16, and which of 64 lights reach them ---
+// --- light of a picture's tiles of 16 x 16 in sixteen slices of depth, for fog and blur ---
 
-constexpr int LIGHTS = 64;
+constexpr int SLICES = 16;
 
 struct View {
     const float *depth;
-    const float4 *lights;  // place in the picture, depth, radius
-    int width, tiles;      // of a row
+    const uchar4 *colours;
+    int width, tiles;  // of a row
 };
-__device__ __forceinline__ bool lit(const View &v, int light, float near, float far) {
-    const float4 l = v.lights[light];
-    const float x = l.x - fminf(fmaxf(l.x, blockIdx.x * 16.0f), blockIdx.x * 16.0f + 16.0f), y = l.y - fminf(fmaxf(l.y, blockIdx.y * 16.0f), blockIdx.y * 16.0f + 16.0f);
-    const float z = l.z - fminf(fmaxf(l.z, near), far);
-    return x * x + y * y + z * z < l.w * l.w;
+struct Pixel {
+    int slice;
+    float light;
+};
+__device__ __forceinline__ Pixel pixel_of(const View &v) {
+    const size_t at = static_cast<size_t>(blockIdx.y * 16 + threadIdx.x / 16) * v.width + blockIdx.x * 16 + threadIdx.x % 16;
+    const uchar4 c = v.colours[at];
+    return {min(max(static_cast<int>(__log2f(v.depth[at]) * 2.0f), 0), SLICES - 1), (0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z) * (1.0f / 255.0f)};
 }
-template <bool Warps>
-__global__ void __launch_bounds__(256) light_tiles(View v, float2 *__restrict__ ranges, unsigned *__restrict__ lights) {
-    __shared__ unsigned near, far;
-    const int t = threadIdx.x, tile = blockIdx.y * v.tiles + blockIdx.x;
-    if (t == 0) near = 0x7f800000, far = 0;
-    __syncthreads();
-    const unsigned depth = __float_as_uint(v.depth[static_cast<size_t>(blockIdx.y * 16 + t / 16) * v.width + blockIdx.x * 16 + t % 16]);  // positive: in the order of their bits
-    if (Warps) {
-        const unsigned least = __reduce_min_sync(~0u, depth), most = __reduce_max_sync(~0u, depth);
-        if (t % 32 == 0) atomicMin(&near, least), atomicMax(&far, most);
-    } else {
-        atomicMin(&near, depth);
-        atomicMax(&far, depth);
-    }
-    __syncthreads();
-    if (t < LIGHTS) {
-        const unsigned mask = __ballot_sync(~0u, lit(v, t, __uint_as_float(near), __uint_as_float(far)));
-        if (t % 32 == 0) lights[tile * (LIGHTS / 32) + t / 32] = mask;
-    }
-    if (t == 0) ranges[tile] = {__uint_as_float(near), __uint_as_float(far)};
+__device__ __forceinline__ void store_slice(const View &v, float2 *out, float sum, int count) {
+    out[(static_cast<size_t>(blockIdx.y) * v.tiles + blockIdx.x) * SLICES + threadIdx.x] = {count ? sum / count : 0.0f, count / 256.0f};
 }
-// A warp has a tile, a lane eight pixels of it.
-__global__ void __launch_bounds__(32) light_tiles_warp(View v, float2 *__restrict__ ranges, unsigned *__restrict__ lights) {
-    const int lane = threadIdx.x, tile = blockIdx.y * v.tiles + blockIdx.x;
-    float near = INFINITY, far = 0.0f;
-#pragma unroll
-    for (int k = 0; k < 2; k++) {
-        const float4 d = *reinterpret_cast<const float4 *>(v.depth + static_cast<size_t>(blockIdx.y * 16 + lane / 4 + k * 8) * v.width + blockIdx.x * 16 + lane % 4 * 4);
-        near = fminf(fminf(near, fminf(d.x, d.y)), fminf(d.z, d.w)), far = fmaxf(fmaxf(far, fmaxf(d.x, d.y)), fmaxf(d.z, d.w));
+__global__ void __launch_bounds__(256) slice_lights(View v, float2 *__restrict__ out) {
+    __shared__ float sums[SLICES];
+    __shared__ int counts[SLICES];
+    if (threadIdx.x < SLICES) sums[threadIdx.x] = 0.0f, counts[threadIdx.x] = 0;
+    __syncthreads();
+    const Pixel p = pixel_of(v);
+    atomicAdd(&sums[p.slice], p.light);
+    atomicAdd(&counts[p.slice], 1);
+    __syncthreads();
+    if (threadIdx.x < SLICES) store_slice(v, out, sums[threadIdx.x], counts[threadIdx.x]);
+}
+// Light in whole numbers of 1/65536, for which shared memory has atomics of its own.
+__global__ void __launch_bounds__(256) slice_lights_fixed(View v, float2 *__restrict__ out) {
+    __shared__ unsigned sums[SLICES], counts[SLICES];
+    if (threadIdx.x < SLICES) sums[threadIdx.x] = 0, counts[threadIdx.x] = 0;
+    __syncthreads();
+    const Pixel p = pixel_of(v);
+    atomicAdd(&sums[p.slice], static_cast<unsigned>(__float2int_rn(p.light * 65536.0f)));
+    atomicAdd(&counts[p.slice], 1u);
+    __syncthreads();
+    if (threadIdx.x < SLICES) store_slice(v, out, sums[threadIdx.x] * (1.0f / 65536.0f), static_cast<int>(counts[threadIdx.x]));
+}
+// A warp adds up the few slices that it has, one after the other, by shuffles.
+__global__ void __launch_bounds__(256) slice_lights_warps(View v, float2 *__restrict__ out) {
+    __shared__ float sums[SLICES];
+    __shared__ int counts[SLICES];
+    if (threadIdx.x < SLICES) sums[threadIdx.x] = 0.0f, counts[threadIdx.x] = 0;
+    __syncthreads();
+    const Pixel p = pixel_of(v);
+    for (unsigned left = ~0u; left;) {
+        const int slice = __shfl_sync(~0u, p.slice, __ffs(left) - 1);
+        const unsigned same = __ballot_sync(~0u, p.slice == slice);
+        const float sum = warp_sum(p.slice == slice ? p.light : 0.0f);
+        if (threadIdx.x % 32 == 0) atomicAdd(&sums[slice], sum), atomicAdd(&counts[slice], __popc(same));
+        left &= ~same;
     }
-    near = __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(near))), far = __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(far)));
-#pragma unroll
-    for (int k = 0; k < LIGHTS / 32; k++) {
-        const unsigned mask = __ballot_sync(~0u, lit(v, k * 32 + lane, near, far));
-        if (lane == 0) lights[tile * (LIGHTS / 32) + k] = mask;
-    }
-    if (lane == 0) ranges[tile] = {near, far};
+    __syncthreads();
+    if (threadIdx.x < SLICES) store_slice(v, out, sums[threadIdx.x], counts[threadIdx.x]);
 }
 
-Study tile_lights("tile_depths_two_shared_atomics_a_pixel", "rendering", 4320, "least and largest depth of the tiles of 16 x 16 of a picture of 7680 x 4320, and which of 64 lights reach them",
-    "every pixel of a tile goes for the same two words of shared memory by atomics",
-    {{"warps", "a warp's least and largest by one instruction each, then an atomic", {"shared_atomics"}}, {"warp_a_tile", "a warp a tile, eight pixels a lane", {"shared_atomics", "narrow_access", "barriers"}}},
+Study tile_slices("tile_lights_by_depth_two_shared_atomics_a_pixel", "rendering", 4320, "mean light of 16 slices of depth in each tile of 16 x 16 of a picture of 7680 x 4320",
+    "pixels of a warp are mostly of one slice: they add their light to the same float of shared memory",
+    {{"fixed", "light in whole numbers, which shared memory adds by itself", {"shared_atomics"}}, {"warps", "a warp adds up its few slices by shuffles", {"shared_atomics"}}},
     [](Buffers &b, long n) -> Sides {
         const int width = static_cast<int>(n * 16 / 9), tiles = width / 16, rows = static_cast<int>(n / 16);
-        std::vector<float4> lights(LIGHTS);
-        for (int i = 0; i < LIGHTS; i++) lights[i] = {static_cast<float>(hash(i) % width), static_cast<float>(hash(i + 100) % n), 5.0f + hash(i + 200) % 90, 20.0f + hash(i + 300) % 400};
-        const View v{b.random<float>(static_cast<size_t>(width) * n, 1, 100), b.copy(lights), width, tiles};
-        float2 *ranges = reinterpret_cast<float2 *>(b.output<float>(2 * tiles * rows));
-        unsigned *of_tile = b.output<unsigned>(LIGHTS / 32 * tiles * rows);
-        b.tolerance = 0.0;
+        std::vector<float> depth(static_cast<size_t>(width) * n);
+        std::vector<uchar4> colours(depth.size());
+        for (size_t i = 0; i < depth.size(); i++) {
+            const unsigned x = static_cast<unsigned>(i % width), y = static_cast<unsigned>(i / width), thing = hash(x / 45 * 733 + y / 38), noise = hash(static_cast<unsigned>(i));
+            depth[i] = (thing % 3 ? 4.0f + y * 0.02f : 2.0f + thing / 3 % 60) * (1.0f + (noise & 255) * 0.0002f);
+            colours[i] = {static_cast<unsigned char>(noise >> 8), static_cast<unsigned char>(noise >> 16), static_cast<unsigned char>(noise >> 24), 255};
+        }
+        const View v{b.copy(depth), b.copy(colours), width, tiles};
+        float2 *out = reinterpret_cast<float2 *>(b.output<float>(2L * SLICES * tiles * rows));
         const dim3 grid(tiles, rows);
-        return {{"flawed", launch(light_tiles<false>, grid, 256, 0, v, ranges, of_tile)}, {"warps", launch(light_tiles<true>, grid, 256, 0, v, ranges, of_tile)}, {"warp_a_tile", launch(light_tiles_warp, grid, 32, 0, v, ranges, of_tile)}};
+        return {{"flawed", launch(slice_lights, grid, 256, 0, v, out)}, {"fixed", launch(slice_lights_fixed, grid, 256, 0, v, out)}, {"warps", launch(slice_lights_warps, grid, 256, 0, v, out)}};
     });
 
 // --- strands of hair: each point falls, and is drawn back to its distance from the one before it ---
