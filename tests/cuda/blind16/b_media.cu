@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(256) slice_lights_warps(View v, float2 *__rest
     if (threadIdx.x < SLICES) store_slice(v, out, sums[threadIdx.x], counts[threadIdx.x]);
 }
 
-Study tile_slices("tile_lights_by_depth_two_shared_atomics_a_pixel", "rendering", 4320, "mean light of 16 slices of depth in each tile of 16 x 16 of a picture of 7680 x 4320",
+Study tile_slices("tile_lights_by_depth_two_shared_atomics_a_pixel", "rendering", 2160, "mean light of 16 slices of depth in each tile of 16 x 16 of a picture of 3840 x 2160",
     "pixels of a warp are mostly of one slice: they add their light to the same float of shared memory",
     {{"fixed", "light in whole numbers, which shared memory adds by itself", {"shared_atomics"}}, {"warps", "a warp adds up its few slices by shuffles", {"shared_atomics"}}},
     [](Buffers &b, long n) -> Sides {
