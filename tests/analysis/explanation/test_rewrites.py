@@ -82,6 +82,7 @@ SETS = (
     DATA / "blind2" / "h100",  # more of this set than its other card
     DATA / "blind14" / "h100",
     DATA / "blind15" / "h100",
+    DATA / "blind16" / "h100",
 )
 
 
