@@ -482,6 +482,8 @@ def main() -> int:
     from gemmprof.kernels.build import build
     from gemmprof.kernels.operators import load
 
+    if options.output is not None:
+        options.output.parent.mkdir(parents=True, exist_ok=True)  # before minutes are spent
     built = build()
     names = [name for name in names if name in load(built).names]
     started = time.monotonic()
