@@ -141,7 +141,7 @@ def performance_over_size(
         sizes: the size labels in order along the axis.
     """
     with drawing():
-        figure, axes = blank(9.4, 4.6, right=2.2)
+        figure, axes = blank(9.8, 4.6, right=2.7)
         place = {size: index for index, size in enumerate(sizes)}
         colours = [
             PALETTE[name] for name in ("dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")
@@ -159,7 +159,7 @@ def performance_over_size(
                 color=colour,
                 linestyle="--" if index == 0 else (0, (5, 1.2)) if again else "-",
                 gid=f"series-{index}",
-                label=visible(label),
+                label=visible(fit(label, 30)),
             )
         axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
         axes.set_xlim(-0.2, len(sizes) - 1 + 0.2)
