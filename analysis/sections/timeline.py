@@ -21,7 +21,7 @@ import numpy.typing as npt
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure, unlisted
 from gemmprof.analysis.history.changes import find_steps
-from gemmprof.analysis.reading.values import Series, series_of
+from gemmprof.analysis.reading.samples import Series, series_of
 from gemmprof.analysis.sections.warp_states import reason
 from gemmprof.model import KernelProfile, NotCollected
 

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census
 from gemmprof.analysis.inputs.names import owner_of
-from gemmprof.analysis.reading.values import InstanceTable, series_of
+from gemmprof.analysis.reading.samples import series_of
+from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import KernelProfile, MetricValue
 
 CODE_COLUMNS: dict[str, type] = {

@@ -14,7 +14,7 @@ from gemmprof import metrics
 from gemmprof.analysis.inputs.names import unmangled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.line_table import Call
-from gemmprof.analysis.reading.values import series_of
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight

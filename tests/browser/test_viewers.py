@@ -22,7 +22,7 @@ from recorded_data import DATA
 
 from gemmprof import metrics
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.reading.values import series_of
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.base.printable import visible
 from gemmprof.cli import main
 from gemmprof.reports.tables.perfetto_pb2 import Trace

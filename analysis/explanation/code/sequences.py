@@ -227,12 +227,10 @@ def _calls(work: Work) -> _Calls:
     kept, key = work.code.kept, ("precise functions", _by_triton(work))
     if key not in kept:
         near = [at for at, line in enumerate(work.sass) if some.search(line.text)]
-        kept[key] = [
-            (function, at)
-            for function in functions
-            for at in near
-            if re.search(function.signature, work.sass[at].text)
-        ]
+        kept[key] = found = list[tuple[Function, int]]()
+        for function in functions:
+            signature = function.signature
+            found += [(function, at) for at in near if re.search(signature, work.sass[at].text)]
     return [(function, at) for function, at in cast("_Calls", kept[key]) if work.executed[at]]
 
 

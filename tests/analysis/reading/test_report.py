@@ -18,7 +18,7 @@ from reports_in_bytes import content_of, rewritten, set_metric
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.analysis.reading.values import series_of
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.model import KernelProfile
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 
