@@ -319,6 +319,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 #if GEMMPROF_PART == 0
 #include "../include/clusters.cuh"
+#include "../include/remembered.cuh"
 #include "fp8_operands.cuh"
 
 namespace GEMMPROF_STAGE {
@@ -514,7 +515,9 @@ cudaError_t launch_scaled(const gemmprof::Gemm& gemm, const SCALES& scales, cuda
     return gemmprof::run_fp8(gemm, stream, [&](const gemmprof::Gemm& g, int device, cudaStream_t on) {
         int sms = 0;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        const Choice choice = choose(g, device, sms, SCALES::of_blocks, fast);
+        const Choice choice = gemmprof::remembered(gemmprof::question(g, device, SCALES::of_blocks << 1 | fast), [&] {
+            return choose(g, device, sms, SCALES::of_blocks, fast);
+        });
         if (!shares_k(choice.tile)) return launch_ordered(g, choice.tile, device, sms, scales, on);
         if constexpr (SCALES::of_blocks || SCALES::of_rows)
             return launch_shared(g, choice, scales, on);

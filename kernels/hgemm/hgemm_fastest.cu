@@ -434,6 +434,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 #include <utility>
 
 #include "../include/hgemm.cuh"
+#include "../include/remembered.cuh"
 #include "fastest_choice.cuh"
 #include "fastest_few.cuh"
 #include "fastest_odd.cuh"
@@ -555,7 +556,9 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     int device = 0, sms = 0;
     if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
     const int type = gemmprof::half_index(gemm);
-    const Plan plan = remembered(question(gemm, device), [&] { return planned(gemm, device, sms); });
+    const int kind = stored_packed(gemm) << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
+    const Plan plan = gemmprof::remembered(gemmprof::question(gemm, device, kind),
+                                           [&] { return planned(gemm, device, sms); });
     if (plan.few > 0)
         return few::launch(kernels[kFew + type * 2 + gemm.a_transposed], gemm, plan.few, stream);
     if (plan.dots.time < std::min(plan.odd.time, plan.tiles.time))
