@@ -340,14 +340,15 @@ def test_workers_that_go_for_good_are_not_waited_for_for_ever(scheduler, tmp_pat
     monkeypatch.chdir(tmp_path)
     with each_on(scheduler, 60):
         pass  # workers of the test before may be only beginning
-    waiting, slow = each_on(scheduler, 2), ["sleep", "2"]
+    waiting, common = each_on(scheduler, 2), (os.P_WAIT, "sleep")
     try:
         with waiting, pytest.raises(DeviceError, match="has had no worker for 2 s"):
-            answers = each(subprocess.call, ((size,) for size in (-1, -1, -1)), (slow,))
-            assert next(answers)() == 0
-            for name in ("worker-1", "worker-2"):
-                scheduler.kill(name)
-            next(answers)()
+            for answer in each(os.spawnvp, [(["sleep", "0"],)], common):
+                assert answer() == 0
+            for answer in each(os.spawnvp, [(["sleep", "60"],)], common):
+                for name in ("worker-1", "worker-2"):
+                    scheduler.kill(name)
+                answer()
     finally:
         scheduler.revive()
 
