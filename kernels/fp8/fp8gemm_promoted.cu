@@ -460,15 +460,16 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool
     const int widest = of_blocks ? SHARED_NARROW : few ? SHARED_SQUARE : SHARED_WIDE;
     for (int tile = widest; shares_k(tile); ++tile) {
         if (few && tile != widest && tiles[tile].columns < g.m) continue;
-        for (int parts = 1; parts <= most; ++parts)
-            for (const bool swapped : {few, true}) {
-                const Choice choice = {tile, parts, swapped};
-                const int places = places_of(device, sms, parts);
+        for (int parts = 1; parts <= most; ++parts) {
+            const int places = places_of(device, sms, parts);
+            for (int swapped = few; swapped <= 1; ++swapped) {
+                const Choice choice = {tile, parts, swapped == 1};
                 // Nothing of a next tile would hide its stores; but few rows have little to store.
                 if (tiles_of(g, choice) > places && !(few && parts == 1)) continue;
                 const double time = expected_time(g, choice, places, sms, memory);
                 if (time < least) least = time, best = choice;
             }
+        }
     }
     return best;
 }

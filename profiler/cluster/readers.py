@@ -91,7 +91,11 @@ class Readers:
         self._folder = os.fspath(Path.cwd())
         self._stack = ExitStack()
         self._workers: Workers | None = None
-        self._one_connects, self._closed = threading.Lock(), threading.Event()
+        self._one_connects, self._one_sends, self._closed = (
+            threading.Lock(),
+            threading.Lock(),
+            threading.Event(),
+        )
         self._failure: DeviceError | None = None  # of a cluster that did not come back
         self._common: tuple[Workers, tuple[Any, ...], Any] | None = None
 
@@ -172,10 +176,11 @@ class Readers:
         """What is common to many jobs: the result of a task, which Dask hands on, and makes again where it is lost."""
         if not common:
             return common
-        known = self._common
-        if known is None or known[0] is not workers or known[1] is not common:
-            known = self._common = workers, common, workers.client.submit(tuple, common, pure=False)
-        return known[2]
+        with self._one_sends:  # else each of the first jobs would send it
+            known = self._common
+            if known is None or known[0] is not workers or known[1] is not common:
+                known = self._common = workers, common, workers.client.submit(tuple, common, pure=False)
+            return known[2]
 
     def _renew(self, lost: Workers) -> None:
         """Where the scheduler is gone, wait for it: whoever finds that first, for all."""
