@@ -168,7 +168,7 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
     resources = {"fp64": 0.0}
     if "tensor" in work.loads:
         resources["tensor"] = 1.0
-    special = np.where(work.pipe_names == XU, work.executed, 0.0)
+    special = np.where(work.pipes == XU, work.executed, 0.0)
     if special.any():
         # Whole numbers become FP32 on other pipes; what becomes a whole number does so at the other rate.
         stays = keep.copy()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, wraps
+from itertools import pairwise
 from operator import attrgetter
-from typing import cast
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,32 @@ SEARCH = 400  # instructions that a backward search looks at before it gives up
 _REGISTERS = re.compile(r"U?R\d+")
 # A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
+
+
+class Keeping(Protocol):
+    """Something with a place for what is made of it once."""
+
+    @property
+    def kept(self) -> dict[object, object]:
+        """What was made, by how."""
+
+
+K = TypeVar("K", bound=Keeping)
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def once(function: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P], T]:
+    """The function of a launch, or of code, with its answers kept beside that: each is made on the first call."""
+
+    @wraps(function)
+    def answer(of: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (function, args, tuple(kwargs.items())) if args or kwargs else function
+        if key not in of.kept:
+            of.kept[key] = function(of, *args, **kwargs)
+        return cast(T, of.kept[key])
+
+    return answer
 
 
 def reached(start: Iterable[int], onward: Callable[[int], Iterable[int]]) -> set[int]:
@@ -69,18 +97,13 @@ class Program:
 
     sass: tuple[Sass, ...]
     addresses: tuple[int, ...]
-    _producers: dict[int, dict[str, tuple[int, ...]]] = field(default_factory=dict, repr=False, compare=False)
-    _entered: dict[tuple[int, str, str], tuple[int, ...]] = field(
-        default_factory=dict, repr=False, compare=False
+    _producers: dict[int, dict[str, tuple[int, ...]]] = field(
+        default_factory=lambda: defaultdict(dict), repr=False, compare=False
     )
-
-    _reaching: dict[str, _Reaching] = field(default_factory=dict, repr=False, compare=False)
-
     masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
     """Which instructions a question is true for, by the code of the question (`Work.where`)."""
-
     kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
-    """What else follows from the code alone, by whose it is."""
+    """What else follows from the code alone (`once`)."""
 
     @cached_property
     def index_of(self) -> dict[int, int]:
@@ -150,16 +173,18 @@ class Program:
 
     def loop_of(self, index: int) -> Loop | None:
         """The innermost loop around an instruction."""
-        around = self.loops_around[index]
-        return around[0] if around else None
+        return next(iter(self.loops_around[index]), None)
+
+    def within(self, loops: Iterable[Loop | None]) -> npt.NDArray[np.bool_]:
+        """The instructions of these loops."""
+        found = np.zeros(len(self.sass), dtype=bool)
+        for loop in filter(None, loops):
+            found[loop.first : loop.last + 1] = True
+        return found
 
     def loops_of(self, places: Iterable[int]) -> npt.NDArray[np.bool_]:
         """The innermost loops around these instructions."""
-        found = np.zeros(len(self.sass), dtype=bool)
-        for at in places:
-            if (loop := self.loop_of(int(at))) is not None:
-                found[loop.first : loop.last + 1] = True
-        return found
+        return self.within(self.loop_of(int(at)) for at in places)
 
     @cached_property
     def loops_around(self) -> tuple[tuple[Loop, ...], ...]:
@@ -179,12 +204,14 @@ class Program:
     @cached_property
     def by_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, or exchanged."""
-        return self._going_back_to(_brings_data)
+        return self._going_back_to(
+            lambda line: line.space not in ("", "constant") or line.opcode in EXCHANGES
+        )
 
     @cached_property
     def by_loads(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, other than parameters."""
-        return self._going_back_to(lambda line: line.is_load and line.space != "constant")
+        return self._going_back_to(_fetches)
 
     def _going_back_to(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
         """Which instructions these are, or get something from these."""
@@ -197,42 +224,31 @@ class Program:
         """Instructions of loops whose rounds cannot change places: each leaves behind what it makes of the last one's
         result (a filter over time, a scan), or finds its load's place in what the last one loaded (a list).
         """
-        found = np.zeros(len(self.sass), dtype=bool)
-        for loop in self.loops:
-            if not found[loop.first : loop.last + 1].all() and self._is_in_order(loop):
-                found[loop.first : loop.last + 1] = True
-        return found
+        return self.within(loop for loop in self.loops if self._is_in_order(loop))
 
     @cached_property
     def chased(self) -> npt.NDArray[np.bool_]:
-        """Loads that find their place in what a round before loaded: of a node's successor, and of all else that is
-        kept of it.
-        """
+        """Loads that find their place in what a round before loaded: a node's successor, and all else kept of it."""
         found = np.zeros(len(self.sass), dtype=bool)
         for loop in self.loops:
-            first = {at for at in self.carried(loop) if self._fetches(at)}
-            # No further than to the loads whose places are made of it.
-            ends = [at for at, line in enumerate(self.sass) if line.is_load and at not in first]
-            places = reached(first, partial(self._onward, loop, frozenset(ends)))
-            found[[at for at in places if self._fetches(at)]] = True
+            first = {at for at in self.carried(loop) if _fetches(self.sass[at])}
+
+            def onward(at: int, loop: Loop = loop, first: set[int] = first) -> list[int]:
+                """No further than to the loads whose places are made of it, nor in loops within."""
+                ends = self.sass[at].is_load and at not in first
+                return [] if ends else [use for use in self.readers[at] if self.loop_of(use) == loop]
+
+            found[[at for at in reached(first, onward) if _fetches(self.sass[at])]] = True
         return found
-
-    def _onward(self, loop: Loop, ends: frozenset[int], at: int) -> list[int]:
-        """What reads this result within the loop, but not in one within it."""
-        return [] if at in ends else [use for use in self.readers[at] if self.loop_of(use) == loop]
-
-    def _fetches(self, at: int) -> bool:
-        return self.sass[at].is_load and self.sass[at].space != "constant"
 
     def _is_in_order(self, loop: Loop) -> bool:
         inside = range(loop.first, loop.last + 1)
         found = [False] * len(self.sass)
         for at in self.carried(loop):
-            line = self.sass[at]
-            if line.is_load and line.space != "constant":
+            if _fetches(self.sass[at]):
                 return True
             # What counts rounds and moves places on is carried, too.
-            found[at] = line.instruction_class in MATH_CLASSES
+            found[at] = self.sass[at].instruction_class in MATH_CLASSES
         if not any(found):
             return False
         self._spread(found, inside)
@@ -284,11 +300,10 @@ class Program:
         made = reached(places, lambda one: [source for source in self.sources(one) if source in loop])
         return not made.isdisjoint(self.carried(loop))
 
+    @once
     def carried(self, loop: Loop) -> tuple[int, ...]:
         """Instructions of a loop that need, round after round, their own result."""
-        if loop not in self.kept:
-            self.kept[loop] = tuple(sorted(set().union(*self._carried_rings(loop))))
-        return cast("tuple[int, ...]", self.kept[loop])
+        return tuple(sorted(set().union(*self._carried_rings(loop))))
 
     def _carried_rings(self, loop: Loop) -> Iterator[set[int]]:
         """The same, those together that need one another's."""
@@ -328,13 +343,12 @@ class Program:
         than sums, extremes and products with what does not depend on it (a quotient, a power, a step of a motion): no
         scan joins pieces of them.
         """
-        found = np.zeros(len(self.sass), dtype=bool)
-        for loop in self.loops:
-            if not any(loop.first in one for one in self.loops if one != loop) and any(
-                self._multiplies_itself(ring) for ring in self._carried_rings(loop)
-            ):
-                found[loop.first : loop.last + 1] = True
-        return found
+        return self.within(
+            loop
+            for loop in self.loops
+            if not any(loop.first in one for one in self.loops if one != loop)
+            and any(map(self._multiplies_itself, self._carried_rings(loop)))
+        )
 
     def _multiplies_itself(self, ring: set[int]) -> bool:
         """Whether what goes round goes through a function, or is multiplied by itself."""
@@ -381,25 +395,13 @@ class Program:
     @cached_property
     def functions(self) -> tuple[tuple[int, int], ...]:
         """First and last index of each function that is called within the code (``CALL.REL``), ascending."""
-        starts = sorted(
-            {
-                target
-                for index, line in enumerate(self.sass)
-                if line.opcode == "CALL" and (target := self.target(index)) is not None
-            }
-        )
-        ends = [
-            next(
-                (i for i in range(start, len(self.sass)) if self.sass[i].opcode == "RET"), len(self.sass) - 1
-            )
-            for start in starts
-        ]
-        # A function may have several returns: it ends where the next one starts, or at the last RET before.
+        starts = sorted(target for target in self._calls if target is not None)
+        returns = [index for index, line in enumerate(self.sass) if line.opcode == "RET"]
         spans = []
-        for position, start in enumerate(starts):
-            limit = starts[position + 1] if position + 1 < len(starts) else len(self.sass)
-            returns = [i for i in range(start, limit) if self.sass[i].opcode == "RET"]
-            spans.append((start, returns[-1] if returns else ends[position]))
+        # A function may have several returns: it ends with the last one before the next function starts.
+        for start, limit in pairwise([*starts, len(self.sass)]):
+            behind = min((at for at in returns if at >= limit), default=len(self.sass) - 1)
+            spans.append((start, max((at for at in returns if start <= at < limit), default=behind)))
         return tuple(spans)
 
     @cached_property
@@ -420,13 +422,10 @@ class Program:
 
         A guarded producer may leave the older value standing, so the search goes on behind it.
         """
-        known = self._producers.get(index)
-        if known is None:
-            known = self._producers[index] = {}
-        found = known.get(register)
-        if found is None:
-            found = known[register] = self._writers_before(index, register)
-        return found
+        known = self._producers[index]
+        if register not in known:
+            known[register] = self._writers_before(index, register)
+        return known[register]
 
     def sources(self, index: int) -> frozenset[int]:
         """Instructions whose results this one may read, in whatever register."""
@@ -483,18 +482,14 @@ class Program:
         entering = self._entering(start, register, when)
         return tuple(dict.fromkeys((*found, *entering))) if found else entering
 
+    @once
     def _entering(self, start: int, register: str, when: str) -> tuple[int, ...]:
-        """Instructions whose result may stand in a register where a block begins, latest first: the same for all in
-        it.
-        """
-        if when and (register, when) not in self._conditions:
-            when = ""
-        key = (start, register, when)
-        if key not in self._entered:
-            if when not in self._reaching:
-                self._reaching[when] = _Reaching(self, when)
-            self._entered[key] = self._reaching[when].at(start, register)
-        return self._entered[key]
+        """Instructions whose result may stand in a register where a block begins, latest first."""
+        return self._reaching(when if (register, when) in self._conditions else "").at(start, register)
+
+    @once
+    def _reaching(self, when: str) -> _Reaching:
+        return _Reaching(self, when)
 
     @cached_property
     def _conditions(self) -> frozenset[tuple[str, str]]:
@@ -572,9 +567,7 @@ class _Reaching:
     def _ways(
         self, code: Program, when: str
     ) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, int]]]:
-        """For each block the instructions from which one comes to it; for each of these the bits that its block sets up
-        to there, and those that it leaves.
-        """
+        """For each block where one comes to it from; for each of these the bits that its block sets, and leaves."""
         starts = code.block_starts
         ways = {at: code.predecessors[at] for at, start in enumerate(starts) if at == start}
         ends = {end for before in ways.values() for end in before}
@@ -650,8 +643,8 @@ def rings(after: Mapping[int, Collection[int]]) -> Iterator[set[int]]:
                         yield ring
 
 
-def _brings_data(line: Sass) -> bool:
-    return bool(line.space and line.space != "constant") or line.opcode in EXCHANGES
+def _fetches(line: Sass) -> bool:
+    return line.is_load and line.space != "constant"
 
 
 def program(instructions: Sequence[Instruction]) -> Program:
@@ -676,11 +669,9 @@ def _program(lines: tuple[tuple[int, str], ...]) -> Program:
     for index, line in enumerate(sass):
         if line.opcode == "CALL" and line.target in addresses:
             # Compilers before 12 write far jumps as calls: what they lead to ends the kernel, and never returns.
-            behind = iter(sass[addresses.index(line.target) :])
-            if (
-                next((one.opcode for one in behind if one.opcode in ("RET", "EXIT") and not one.guard), "")
-                == "EXIT"
-            ):
+            behind = sass[addresses.index(line.target) :]
+            ends = (one.opcode for one in behind if one.opcode in ("RET", "EXIT") and not one.guard)
+            if next(ends, "") == "EXIT":
                 sass[index] = parse(line.text.replace(line.full, "BRA"))
     return Program(tuple(sass), addresses)
 
@@ -708,47 +699,30 @@ BRANCH = "branch_resolving"
 TURNS = frozenset({"BRA", "BRX", "BSYNC", "CALL", "RET", "JMP", "BREAK", "WARPSYNC"})
 
 
-_LONG_LATENCY, _SHORT_LATENCY = attrgetter("long_latency"), attrgetter("short_latency")
-
-
+@once
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
-    """Indices of the instructions that a stall at ``index`` counts against; the stalled one itself where
-    none is found.
-    """
+    """Indices of the instructions that a stall at ``index`` counts against; itself where none is found."""
+    found: tuple[int, ...] = ()
     if reason in (LONG, SHORT):
-        key = "awaited", index, reason
-        if key not in code.kept:
-            kind = _LONG_LATENCY if reason == LONG else _SHORT_LATENCY
-            code.kept[key] = _awaited(code, index, kind) or (index,)
-        return cast("tuple[int, ...]", code.kept[key])
-    if reason == WAIT:
-        return (index - 1,) if index and (index - 1) in code.predecessors[index] else (index,)
-    if reason == BRANCH:
-        turned = [at for at in code.predecessors[index] if code.sass[at].opcode in TURNS]
-        return tuple(turned) or (index,)
-    if reason == "drain":
-        return code.preceding(index, lambda line: line.is_store)[:4] or (index,)
-    return (index,)
+        found = _awaited(code, index, attrgetter("long_latency" if reason == LONG else "short_latency"))
+    elif reason == WAIT:
+        found = (index - 1,) if index - 1 in code.predecessors[index] else ()
+    elif reason == BRANCH:
+        found = tuple(at for at in code.predecessors[index] if code.sass[at].opcode in TURNS)
+    elif reason == "drain":
+        found = code.preceding(index, lambda line: line.is_store)[:4]
+    return found or (index,)
 
 
 def _awaited(code: Program, index: int, kind: Callable[[Sass], bool]) -> tuple[int, ...]:
-    """Producers of this kind among what the instruction reads or overwrites; else the nearest one before
-    it.
-    """
+    """Producers of this kind among what the instruction reads or overwrites; else the nearest one before it."""
     line = code.sass[index]
-    found: dict[int, None] = {}
-    for register in (*line.reads, *line.writes):
-        for at in code.producers(index, register):
-            if kind(code.sass[at]):
-                found[at] = None
+    made = (at for name in (*line.reads, *line.writes) for at in code.producers(index, name))
+    found = tuple(dict.fromkeys(at for at in made if kind(code.sass[at])))
     if not found and line.writes:
         # A load may not overwrite a register that an earlier store or load still reads (write after read).
         written = set(line.writes)
-
-        def reads_it(other: Sass) -> bool:
-            return kind(other) and bool(written.intersection(other.reads))
-
-        found.update(dict.fromkeys(code.preceding(index, reads_it)))
+        found = code.preceding(index, lambda other: kind(other) and not written.isdisjoint(other.reads))
     if not found and line.opcode in ("DEPBAR", "LDGDEPBAR", "BAR", "ARRIVES", "SYNCS", "EXIT", "BRA"):
-        found.update(dict.fromkeys(code.preceding(index, kind)[:4]))
-    return tuple(found)
+        found = code.preceding(index, kind)[:4]
+    return found

@@ -1,10 +1,8 @@
-"""How long the warps of a launch would wait if no queue were full: the floor under its time at this
-occupancy.
+"""How long the warps of a launch would wait if no queue were full: the floor under its time at this occupancy.
 
-By Little's law a launch takes as long as all its warps' cycles divided by the warps that are resident. Of
-the cycles that were sampled, a part is queueing (throttles, `not_selected`, and what a load takes beyond an
-empty machine's latency): it goes away when the resource behind the queue gets less to do. The rest, the
-*unloaded* share, is latency.
+By Little's law a launch takes as long as all its warps' cycles divided by the warps that are resident. Of the cycles
+that were sampled, a part is queueing (throttles, `not_selected`, and what a load takes beyond an empty machine's
+latency): it goes away when the resource behind the queue gets less to do. The rest, the *unloaded* share, is latency.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.demands.resources import SM
+from gemmprof.analysis.explanation.demands.resources import SM, TRAFFIC
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.gpu.arch import LIMITS
 
@@ -27,28 +25,8 @@ ATOMICS_CROWD = 0.2  # busy share of the atomic units of L2 from which on waits 
 LINE = 128.0
 
 # States that are latency whatever else the machine does.
-FULL = (
-    flow.SELECTED,
-    flow.WAIT,
-    "branch_resolving",
-    flow.NO_INSTRUCTION,
-    "imc_miss",
-    "sleeping",
-    "misc",
-)
-MEMORY = (
-    "lsu",
-    "l1_data",
-    "l1_to_l2",
-    "l2_to_l1",
-    "l2",
-    "l2_in",
-    "l2_out",
-    "l2_tags",
-    "l2_atomics",
-    "dram",
-    "tex",
-)
+FULL = (flow.SELECTED, flow.WAIT, flow.BRANCH, flow.NO_INSTRUCTION, "imc_miss", "sleeping", "misc")
+MEMORY = (*TRAFFIC, "lsu", "l2_tags", "l2_atomics", "tex")
 
 
 @dataclass(frozen=True)
@@ -65,8 +43,7 @@ class Unloaded:
 
 @once
 def load_cycles(work: Work, lines: float | None = None, hit: float | None = None) -> Array:
-    """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit
-    rates.
+    """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit rates.
 
     Args:
         lines: 128-byte lines that each request touches, instead of what was counted.
@@ -101,9 +78,7 @@ def short_cycles(work: Work) -> Array:
 
 
 def crowding(work: Work) -> float:
-    """How much of the waits for memory beyond an idle machine's latency is queueing: 0 of a quiet one, 1 of
-    a full one.
-    """
+    """How much of the waits for memory beyond an idle machine's latency is queueing: 0 if quiet, 1 if full."""
     busiest = max(
         (
             load.share * (work.imbalance if load.resource.scope == SM else 1.0)
@@ -197,13 +172,10 @@ def l1_bytes(work: Work, shared: float | None = None) -> float | None:
         shared: shared memory set aside, instead of what was.
     """
     limits = LIMITS.get(work.profile.device.compute_capability)
-    whole = limits.l1_bytes if limits is not None else None
-    if shared is None:
-        taken = work.profile.launch.shared_memory_config
-        shared = None if taken is None else float(taken)
-    if whole is None or shared is None:
+    taken = work.profile.launch.shared_memory_config if shared is None else shared
+    if limits is None or limits.l1_bytes is None or taken is None:
         return None
-    return max(8192.0, whole - shared)
+    return max(8192.0, float(limits.l1_bytes - taken))
 
 
 @once
@@ -261,30 +233,24 @@ def unloaded(work: Work) -> Unloaded | None:
         return None
     executed = np.maximum(work.executed, 1.0)
     found: dict[str, Array] = {}
-
-    # What waits for the link to the host stands in a queue, too, while no unit of the GPU is full.
-    crowd = 1.0 if on_the_link(work) else crowding(work)
-
-    def floor(values: Array, latency: Array | float, queue: float = 1.0) -> Array:
-        per_execution = values * cycles / executed
-        least = np.minimum(1.0, latency / np.maximum(per_execution, 1e-9))
-        return values * (1.0 - (1.0 - least) * queue)
-
+    # Cycles on an idle machine, and how much of what is beyond is queueing. What waits for the link to the host stands
+    # in a queue, too, while no unit of the GPU is full.
+    idle: dict[str, tuple[Array | float, float]] = {
+        flow.LONG: (load_cycles(work), 1.0 if on_the_link(work) else crowding(work)),
+        flow.SHORT: (short_cycles(work), 1.0),
+        "drain": (work.practice.store_cycles, 1.0),
+        "membar": (work.practice.fence_cycles, 1.0),
+    }
     for reason, values in states.items():
-        if reason == flow.LONG:
-            found[reason] = floor(values, load_cycles(work), crowd)
-        elif reason == flow.SHORT:
-            found[reason] = floor(values, short_cycles(work))
-        elif reason == "drain":
-            found[reason] = floor(values, work.practice.store_cycles)
-        elif reason == "membar":
-            found[reason] = floor(values, work.practice.fence_cycles)
+        if reason in idle:
+            latency, queue = idle[reason]
+            least = np.minimum(1.0, latency / np.maximum(values * cycles / executed, 1e-9))
+            found[reason] = values * (1.0 - (1.0 - least) * queue)
         elif reason == "gmma":
             found[reason] = 0.3 * values
         elif reason in FULL:
             found[reason] = values
-    barrier = states.get(flow.BARRIER)
-    if barrier is not None:
+    if (barrier := states.get(flow.BARRIER)) is not None:
         # A warp waits at a barrier for as long as the late ones take, queues included.
         others = 1.0 - float(barrier.sum())
         rest = float(sum(values.sum() for values in found.values()))

@@ -49,9 +49,7 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class _Differs:
-    """Between which executions a value differs: classes of threads by their number, and axes of the grid and loops, a
-    bit each.
-    """
+    """Between which executions a value differs: a class of threads by its number, axes and loops a bit each."""
 
     classes: int = 0
     axes: int = 0
@@ -135,28 +133,25 @@ def evaluations(work: Work) -> Evaluations:
     """How many of the values that each instruction computed were different."""
     code, launch = work.code, work.profile.launch
     differs, classes = _differs(work)
-    loops = [(1 << number, loop, rounds(work, loop)) for number, loop in enumerate(code.loops)]
-    numbers = {loop: number for number, loop in enumerate(code.loops)}
+    loops = {loop: (1 << number, rounds(work, loop)) for number, loop in enumerate(code.loops)}
     # Between two meetings of a block there is one round, which its threads have no other of to share out.
-    in_step = sum(bit for bit, loop, _ in loops if work.barriers[loop.first : loop.last + 1].any())
+    in_step = sum(bit for at, (bit, _) in loops.items() if work.barriers[at.first : at.last + 1].any())
     several = sum(1 << axis for axis, size in enumerate(launch.grid) if size > 1)
     different, hoisted, in_rounds = work.threads.copy(), np.ones(len(code.sass)), np.ones(len(code.sass))
     ordered = code.in_order
     for at in np.flatnonzero(work.executed > 0).tolist():
         one = differs[at]
-        of_it = [loops[numbers[loop]] for loop in code.loops_around[at]]
-        around = [(one.loops & bit, often) for bit, _, often in of_it]
+        around = [(one.loops & bit, often) for bit, often in map(loops.__getitem__, code.loops_around[at])]
         shared_out = not ordered[at] and any(bit & ~in_step for bit, _ in around)
         other_blocks = several & ~one.axes
         threads = classes.counts[one.classes] if shared_out or other_blocks else launch.threads_per_block
         sizes = [size for axis, size in enumerate(launch.grid) if one.axes >> axis & 1]
         count = float(threads * prod(sizes)) * prod([often for bit, often in around if bit])
         different[at] = min(different[at], count)
-        still = takewhile(lambda each: not each[0], around)
-        hoisted[at] = 1.0 / prod([often for _, often in still])
+        hoisted[at] = 1.0 / prod([often for _, often in takewhile(lambda each: not each[0], around)])
         in_rounds[at] = 1.0 / prod([often for bit, often in around if not bit])
-    alike = np.array([not (one.classes or one.axes) for one in differs])
     by_thread = np.array([bool(one.classes) for one in differs])
+    alike = ~by_thread & np.array([not one.axes for one in differs])
     return Evaluations(different, hoisted, alike, by_thread, in_rounds, [one.loops for one in differs])
 
 
@@ -216,11 +211,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
         inputs[at] = set()
         for name in code.sass[at].reads:
             several = [one for one in _written_before(code, at, name) if one in ran]
-            if not several and name[0] == "R":
-                found[at].classes, found[at].axes = (
-                    unknown.classes,
-                    unknown.axes,
-                )  # nobody knows what it holds
+            if not several and name[0] == "R":  # nobody knows what it holds
+                found[at].classes, found[at].axes = unknown.classes, unknown.axes
             inputs[at].update(several)
             if len(several) > 1:
                 inputs[at].update(_deciding(code, several, at, turns))
@@ -256,8 +248,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
 
 
 def _deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[int]) -> Iterator[int]:
-    """The turns that tell which of several instructions wrote what this one reads: those around one of them, from where
-    both ways come to it. One that leaves a loop tells nothing of what a round finds.
+    """The turns that tell which of several instructions wrote what this one reads: around one of them, both ways come
+    to it. One that leaves a loop tells nothing of what a round finds.
     """
     # Of the arguments of a function its caller tells.
     begin = max([min(several), *(first for first, last in code.functions if first <= at <= last)])
@@ -371,9 +363,7 @@ def _changed_in(work: Work, at: int) -> int:
     """The loops around a load that store something else where it reads."""
     line, known = work.sass[at], checked_forms(work).get(at)
     found = 0
-    for number, loop in enumerate(work.code.loops):
-        if not work.code.loop_bits[at] >> number & 1:
-            continue
+    for loop in work.code.loops_around[at]:
         if line.space == "global" and known is not None and known.form.parameters:
             changed = written(work, known.form, loop)
         else:
@@ -382,7 +372,7 @@ def _changed_in(work: Work, at: int) -> int:
                 and (other.opcode in COPIES or (other.space == line.space and not other.is_load))
                 for one, other in enumerate(work.sass[loop.first : loop.last + 1], loop.first)
             )
-        found |= 1 << number if changed else 0
+        found |= changed << work.code.loops.index(loop)
     return found
 
 
@@ -462,9 +452,7 @@ def exchanged_in_rounds(work: Work) -> Mask:
         values = (name for name in work.sass[at].reads if name not in work.sass[at].places)
         sources = {one for name in values for one in code.producers(at, name)}
         made[at] = any(work.sass[one].instruction_class in FLOATS for one in sources)
-    found = np.zeros(len(made), dtype=bool)
-    for loop in code.loops:
-        found[loop.first : loop.last + 1] |= made[loop.first : loop.last + 1].any()
+    found = code.within(loop for loop in code.loops if made[loop.first : loop.last + 1].any())
     for key, one in own_places(work).items():
         if isinstance(key, int):
             found[list(one.loads.rows)] = False
@@ -473,20 +461,14 @@ def exchanged_in_rounds(work: Work) -> Mask:
 
 @once
 def _told_by_leaving(work: Work) -> Mask:
-    """What is read behind a loop that threads leave in different rounds: which round's value that is, only going
-    through the loop tells.
-    """
+    """What is read behind a loop that threads leave in different rounds: only going through it tells which value."""
     code, (differs, classes) = work.code, _differs(work)
     found = np.zeros(len(code.sass), dtype=bool)
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-        ends = [
-            differs[at]
-            for at in inside
-            if code.sass[at].is_branch
-            and code.sass[at].guard
-            and (at == loop.last or _leaves(code, at, loop))
-        ]
+        turns = [at for at in inside if code.sass[at].is_branch and code.sass[at].guard]
+        leaving = (at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last)
+        ends = [differs[at] for at in leaving]
         for at in inside if ends else ():
             mine, uses = differs[at], code.readers[at]
             found[at] |= bool(uses and (uses[0] < loop.first or uses[-1] > loop.last)) and any(
@@ -494,11 +476,6 @@ def _told_by_leaving(work: Work) -> Mask:
                 for end in ends
             )
     return found
-
-
-def _leaves(code: Program, at: int, loop: Loop) -> bool:
-    target = code.target(at)
-    return target is None or target not in loop
 
 
 def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
@@ -519,9 +496,7 @@ def alone(work: Work, group: set[int], stays: Array) -> tuple[set[int], Array]:
 
 @once
 def _turns(work: Work) -> list[tuple[int, int, int]]:
-    """First and last instruction of each loop, and of each way that a branch leads around, with the branch; the
-    shortest first.
-    """
+    """First and last instruction of each loop and of each way that a branch leads around, and it; shortest first."""
     loops = [(loop.first, loop.last, loop.last) for loop in work.code.loops if work.executed[loop.first]]
     return sorted((*loops, *ways_around(work)), key=lambda one: one[1] - one[0])
 

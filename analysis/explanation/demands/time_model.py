@@ -1,5 +1,4 @@
-"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it
-asks for less.
+"""The time model: how long a launch takes, from what it asks of each resource, and what when it asks for less.
 
 With all times as shares of the measured one::
 
@@ -144,9 +143,11 @@ class TimeModel:
         self.rest = 0.0
         terms = self.terms(NOTHING)
         if self.unloaded is None and len(work.loads) > FEW_LOADS:
-            self.rest = self._unseen(terms)
+            # No warp was sampled: latency is what no unit was busy with, on the busiest SM.
+            busy = sum(term**OVERLAP for term in _apart(terms).values())
+            self.rest = float(max(0.0, self.inner**OVERLAP - busy) ** (1.0 / OVERLAP))
             terms = self.terms(NOTHING)
-        sum_of_terms = self._norm(_apart(terms))
+        sum_of_terms = _norm(_apart(terms))
         self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
         # How far all terms together are off the time that was measured: the logarithm of the one over the other.
         self.misfit = abs(math.log(self.inner / sum_of_terms)) if self.known else 0.0
@@ -166,8 +167,7 @@ class TimeModel:
             found[key] = busy / load.ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         if latency.behind_atomics(work):
             found["l2_atomics"] = self.inner * self.factor("l2_atomics", fix)
-        lines = latency.lines_under_way(self.work)
-        if lines:
+        if lines := latency.lines_under_way(work):
             found[LINES] = lines * self.factor(LINES, fix) * imbalance
         average = work.active_average / work.elapsed if work.elapsed else 1.0
         if link := latency.on_the_link(work):
@@ -178,49 +178,30 @@ class TimeModel:
             found[LATENCY] = self.rest * imbalance / work.imbalance / self.resident(fix)
         return found
 
-    def _unseen(self, terms: Mapping[str, float]) -> float:
-        """Latency where no warp was sampled: what no unit was busy with, on the busiest SM."""
-        power = OVERLAP
-        busy = sum(term**power for term in _apart(terms).values())
-        return float(max(0.0, self.inner**power - busy) ** (1.0 / power))
-
     def latency_share(self, fix: Fix) -> float:
         """Unloaded share of the warps' time with a change made."""
         assert self.unloaded is not None
-        total = 0.0
-        barrier = 0.0
-        before = after = 0.0
+        work, sums = self.work, self.unloaded.sums
+        before = after = barrier = more = 0.0
         for reason, values in self.unloaded.by_reason.items():
-            whole = self.unloaded.sums[reason]
             kept = values
             if fix.keep is not None and reason != BARRIER:
                 kept = kept * fix.keep
             if fix.latency is not None and reason in WAITS_FOR_RESULTS:
                 kept = kept * fix.latency
-            share = (whole if kept is values else float(kept.sum())) * fix.reasons.get(reason, 1.0)
+            share = (sums[reason] if kept is values else float(kept.sum())) * fix.reasons.get(reason, 1.0)
             if reason == BARRIER:
                 barrier = share
             else:
-                before += whole
+                before += sums[reason]
                 after += share
-                total += share
-        total += self._more_latency(fix)
-        # What the late warps no longer do, the early ones no longer wait for.
-        return total + barrier * (min(1.0, after / before) if before > 0 else 1.0)
-
-    def _more_latency(self, fix: Fix) -> float:
-        """Share of the warps' time that added instructions and barriers take: as long as those that are there."""
-        work = self.work
-        assert self.unloaded is not None
-        found = 0.0
+        # Added instructions and barriers take as long as those that are there.
         if added := sum(_added(work, fix).values()):
-            arithmetic = sum(
-                self.unloaded.sums[reason] for reason in (SELECTED, WAIT) if reason in self.unloaded.sums
-            )
-            found += arithmetic * added / work.total_executed
+            more += (sums.get(SELECTED, 0.0) + sums.get(WAIT, 0.0)) * added / work.total_executed
         if fix.barriers and work.warp_cycles:
-            found += fix.barriers * work.barrier_cycles / work.warp_cycles
-        return found
+            more += fix.barriers * work.barrier_cycles / work.warp_cycles
+        # What the late warps no longer do, the early ones no longer wait for.
+        return after + more + barrier * (min(1.0, after / before) if before > 0 else 1.0)
 
     def resident(self, fix: Fix) -> float:
         """Factor on the warps that an SM holds."""
@@ -244,11 +225,10 @@ class TimeModel:
         apart = _apart(terms)
         largest = max(apart.values())
         weight = {key: (term / largest) ** SHARPNESS for key, term in apart.items()}
-        power = OVERLAP
         # In x = ln(k) the logarithm of the terms together, to the power P, is ln(sum(exp(start + slope * x))): it rises
         # and is convex, so Newton's steps from the right end come down to the root and do not pass it.
-        lines = [(power * math.log(term), power * weight[key]) for key, term in apart.items() if term > 0]
-        wanted = power * math.log(self.inner)
+        lines = [(OVERLAP * math.log(term), OVERLAP * weight[key]) for key, term in apart.items() if term > 0]
+        wanted = OVERLAP * math.log(self.inner)
         x = MOST_LOG_SCALE
         for _ in range(NEWTON_STEPS):
             heights = [start + slope * x for start, slope in lines]
@@ -262,13 +242,6 @@ class TimeModel:
             x = max(x - beyond / rise, -MOST_LOG_SCALE)
         return {key: math.exp(x * weight[key]) for key in apart}
 
-    def _norm(self, apart: Mapping[str, float]) -> float:
-        power = OVERLAP
-        largest = max(apart.values(), default=0.0)
-        if largest <= 0:
-            return 0.0
-        return float(largest * sum([(term / largest) ** power for term in apart.values()]) ** (1.0 / power))
-
     # --- Results ---
 
     def time(self, fix: Fix) -> float:
@@ -276,16 +249,12 @@ class TimeModel:
         if not self.known:
             return 1.0
         terms = self.terms(fix)
-        apart = _apart(terms)
         scales = {key: min(one, one ** (1.0 - fix.regular)) for key, one in self.scales.items()}
-        inner = self._norm({key: term * scales.get(key, 1.0) for key, term in apart.items()})
+        inner = _norm({key: term * scales.get(key, 1.0) for key, term in _apart(terms).items()})
         inner = min(inner, self.inner - fix.stalled) if fix.stalled else inner
-        return self.work.idle_start * fix.idle + max(inner, self._least(terms))
-
-    def _least(self, terms: Mapping[str, float]) -> float:
-        """The time that the busiest resource needs at its peak: a counted share, which no overlap takes away."""
-        shares = (term * self.work.loads[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
-        return min(self.inner, max(shares, default=0.0))
+        # The busiest resource at its peak is a counted share, which no overlap takes away.
+        peaks = (term * self.work.loads[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
+        return self.work.idle_start * fix.idle + max(inner, min(self.inner, max(peaks, default=0.0)))
 
     def saves(self, fix: Fix) -> float:
         """Share of the time that a change saves; negative where it costs."""
@@ -357,6 +326,13 @@ def _apart(terms: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
+def _norm(apart: Mapping[str, float]) -> float:
+    """The terms together."""
+    largest = max(apart.values(), default=0.0)
+    together = sum([(term / largest) ** OVERLAP for term in apart.values()]) if largest > 0 else 0.0
+    return float(largest * together ** (1.0 / OVERLAP))
+
+
 @once
 def _whole_weight(work: Work, key: str) -> float:
     return float(_weights(work, key).sum())
@@ -364,8 +340,7 @@ def _whole_weight(work: Work, key: str) -> float:
 
 @once
 def _weights(work: Work, key: str) -> Array:
-    pipes = work.pipe_names
-    executed = work.executed
+    pipes, executed = work.pipes, work.executed
 
     def of(*names: str) -> Array:
         return np.where(np.isin(pipes, names), executed, 0.0) if len(pipes) else executed
@@ -389,7 +364,7 @@ def _weights(work: Work, key: str) -> Array:
         stores = work.where(lambda line: line.is_store)
         return work.data_passes - np.where(stores, 0.5 * work.global_tags, 0.0)
     sectors = work.global_sectors + work.local_sectors
-    if key in ("l2_atomics",):
+    if key == "l2_atomics":
         return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)
     if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram"):
         hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0

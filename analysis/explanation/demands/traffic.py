@@ -1,6 +1,4 @@
-"""What a launch moves between L1, L2 and DRAM, and what each resource on the way would see if it moved
-less.
-"""
+"""What a launch moves between L1, L2 and DRAM, and what each resource on the way would see if it moved less."""
 
 from __future__ import annotations
 
@@ -77,31 +75,30 @@ class Traffic:
             atomics: sectors of atomics, as many as now if None.
         """
         reads = _ratio(missed, self.missed)
-        writes = _ratio(written, self.written)
         read_lines = reads if read_lines is None else read_lines
-        written_lines = writes if written_lines is None else written_lines
+        written_lines = _ratio(written, self.written) if written_lines is None else written_lines
         read = min(self.dram_read, missed) if dram_read is None else dram_read
-        # A fetch is a request of a line; a write is one, too, and brings its sectors along.
-        lines_read, lines_written = self.lines_read, self.lines_written
         atomics = self.atomics if atomics is None else atomics
         # Write-back: what DRAM takes never exceeds what was written.
-        wrote = (
-            min(self.dram_written, written + atomics) if self.written or self.atomics else self.dram_written
-        )
+        written_back = self.dram_written
+        if self.written or self.atomics:
+            written_back = min(written_back, written + atomics)
+        # A fetch is a request of a line; a write is one, too, and brings its sectors along.
         copied = self.copied / SECTORS_OF_A_LINE
-        into = lines_read + lines_written + self.written + 2.0 * self.atomics + copied
-        into_now = lines_read * read_lines + lines_written * written_lines + written + 2.0 * atomics + copied
-        tags = lines_read + lines_written + self.atomics + copied
-        tags_now = lines_read * read_lines + lines_written * written_lines + atomics + copied
+        lines = self.lines_read + self.lines_written
+        lines_now = self.lines_read * read_lines + self.lines_written * written_lines
+        into = _ratio(
+            lines_now + written + 2.0 * atomics + copied, lines + self.written + 2.0 * self.atomics + copied
+        )
         return {
             "l2_to_l1": reads,
-            "l1_to_l2": _ratio(into_now, into),
+            "l1_to_l2": into,
             "l2": _ratio(missed + written + atomics, self.l2),
-            "l2_in": _ratio(into_now, into),
+            "l2_in": into,
             "l2_out": _ratio(missed + atomics, self.missed + self.atomics),
-            "l2_tags": _ratio(tags_now, tags),
+            "l2_tags": _ratio(lines_now + atomics + copied, lines + self.atomics + copied),
             "l1_lines": read_lines,  # a tensor copy's data go to shared memory and hold no line
-            "dram": _ratio(read + wrote, self.dram_read + self.dram_written),
+            "dram": _ratio(read + written_back, self.dram_read + self.dram_written),
         }
 
 
@@ -118,28 +115,24 @@ def traffic(work: Work) -> Traffic:
     def sectors(space: str, operation: str, lookup: str = "") -> float:
         return number(metrics.LSU_SECTORS.format(space=space, operation=operation, lookup=lookup))
 
-    asked = sectors("global", "ld") + sectors("local", "ld")
+    of_local, stored = sectors("local", "ld"), sectors("global", "st")
+    asked = sectors("global", "ld") + of_local
     local_missed = sectors("local", "ld", "_lookup_miss")
     if not local_missed and (hit := work.number(metrics.LOCAL_LOAD_HIT_RATE)) is not None:
-        local_missed = sectors("local", "ld") * (1.0 - min(100.0, hit) / 100.0)
-    local_written = sectors("local", "st")
-    missed = number(metrics.L1_LOAD_SECTORS_FETCHED)
-    if not missed:
-        missed = sectors("global", "ld", "_lookup_miss") + local_missed
-    if not missed:
-        missed = number(metrics.L2_TO_L1_BYTES) / SECTOR
-    written = number(metrics.L1_STORE_SECTORS_WRITTEN)
-    if not written:
-        written = sectors("global", "st") + local_written
+        local_missed = of_local * (1.0 - min(100.0, hit) / 100.0)
+    missed = (
+        number(metrics.L1_LOAD_SECTORS_FETCHED)
+        or sectors("global", "ld", "_lookup_miss") + local_missed
+        or number(metrics.L2_TO_L1_BYTES) / SECTOR
+    )
+    written = number(metrics.L1_STORE_SECTORS_WRITTEN) or stored + sectors("local", "st")
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
     by_loads = float(work.global_sectors[loads].sum()) if len(loads) else missed
-    copied = (
-        max(0.0, missed - max(by_loads + sectors("local", "ld"), asked)) if tensor_copies(work).any() else 0.0
-    )
+    copied = max(0.0, missed - max(by_loads + of_local, asked)) if tensor_copies(work).any() else 0.0
     miss = min(1.0, share(missed - copied, asked)) if asked else 1.0
     tags = work.global_tags + work.local_sectors / 4.0
-    local_written = min(local_written, max(0.0, written - sectors("global", "st")))
+    local_written = min(sectors("local", "st"), max(0.0, written - stored))
     return Traffic(
         asked=asked,
         missed=missed,
@@ -163,9 +156,7 @@ def traffic(work: Work) -> Traffic:
 # (``lg_throttle``), and a register whose value waits in that queue may not be written again, which Nsight Compute
 # samples as a long scoreboard at the instruction that would overwrite it.
 
-
-# Share of the storing warps' time in loops without these stores, from which on the stores come behind the
-# work.
+# Share of the storing warps' time in loops without these stores, from which on the stores come behind the work.
 MOST_OF_THE_TIME = 0.5
 
 
@@ -198,25 +189,16 @@ def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
     samples = np.asarray(sum(work.samples.values()))
     mine = _on_the_way(work, stores)
     time = float(samples[mine].sum())
-    before = np.zeros(len(stores), dtype=bool)
-    for loop in code.loops:
-        if not stores[loop.first : loop.last + 1].any():
-            before[loop.first : loop.last + 1] = True
+    before = code.within(loop for loop in code.loops if not stores[loop.first : loop.last + 1].any())
     if time <= 0 or float(samples[mine & before].sum()) < MOST_OF_THE_TIME * time:
         return None
-    waits = np.zeros(len(stores))
-    if "lg_throttle" in work.samples:
-        waits += np.where(stores, work.samples["lg_throttle"], 0.0)
-    if "drain" in work.attributed:
-        waits += np.where(stores, work.attributed["drain"], 0.0)
-    for index in np.flatnonzero(work.samples.get(LONG, np.zeros(0))):
+    none = np.zeros(len(stores))
+    waits = np.where(stores, work.samples.get("lg_throttle", none) + work.attributed.get("drain", none), 0.0)
+    for index in np.flatnonzero(work.samples.get(LONG, none)):
         if (found := _overwrites(work, int(index), stores)) is not None:
             waits[found] += work.samples[LONG][index]
     waits /= time
-    return StoreStall(
-        by_store=waits,
-        in_time=float(waits.sum()) * (1.0 - work.idle_start),
-    )
+    return StoreStall(by_store=waits, in_time=float(waits.sum()) * (1.0 - work.idle_start))
 
 
 def _on_the_way(work: Work, stores: Mask) -> Mask:
@@ -247,12 +229,9 @@ def _overwrites(work: Work, index: int, stores: Mask) -> int | None:
     code = work.code
     line = work.sass[index]
     written = set(line.writes)
-    if not written:
+    made = (at for name in (*line.reads, *line.writes) for at in code.producers(index, name))
+    if not written or any(work.sass[at].long_latency and work.executed[at] for at in made):
         return None
-    for register in (*line.reads, *line.writes):
-        if any(work.sass[at].long_latency and work.executed[at] for at in code.producers(index, register)):
-            return None
-
     near, seen = deque(code.predecessors[index]), {index}
     while near and len(seen) < SEARCH:
         at = near.popleft()

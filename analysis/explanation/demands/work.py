@@ -1,23 +1,21 @@
-"""What a launch asks of the machine: its instructions with their executions, stalls and traffic, and its
-resources.
+"""What a launch asks of the machine: its instructions with their executions, stalls and traffic, and its resources.
 
-`Work` is what every cause looks at. Its numbers are those of the report; arrays have one entry an
-instruction.
+`Work` is what every cause looks at. Its numbers are those of the report; arrays have one entry an instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from itertools import repeat
-from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.code.flow import once as once
 from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads, pipe
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.reading.line_table import inlined_calls
@@ -32,8 +30,6 @@ ONE_THREAD = 1.05  # active threads of an instruction that a single elected thre
 FULL_WARP = 31.0  # active threads of a warp, on average, from which on it is whole
 Array = npt.NDArray[np.float64]  # a number for each instruction
 Mask = npt.NDArray[np.bool_]  # whether something holds, for each instruction
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -59,23 +55,19 @@ class Work:
     instructions: tuple[Instruction, ...]
     executed: Array
     threads: Array
-    _cache: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     # --- Time structure ---
 
     @cached_property
     def idle_start(self) -> float:
-        """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last
-        stores.
-        """
+        """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last stores."""
         return min(0.95, max(0.0, 1.0 - self.active_most / self.elapsed)) if self.elapsed > 0 else 0.0
 
     @cached_property
     def imbalance(self) -> float:
         """Cycles of the busiest SM over those of the average one, at least 1."""
-        if self.active_average <= 0:
-            return 1.0
-        return max(1.0, self.active_most / self.active_average)
+        return max(1.0, self.active_most / self.active_average) if self.active_average > 0 else 1.0
 
     def has(self, feature: str) -> bool:
         """Whether its GPU has something that a change may use (`gemmprof.gpu.arch.has`)."""
@@ -139,13 +131,11 @@ class Work:
         """The instructions as parsed."""
         return self.program.sass if self.program is not None else ()
 
+    @once
     def table(self, *names: str) -> Array | None:
         """The first of these metrics that was collected per instruction; None for none."""
-        key = names[0]
-        if key not in self._cache:
-            found = first_by_address(self.profile, names)
-            self._cache[key] = None if found is None else _in_order(self._addresses, found)
-        return self._cache[key]  # type: ignore[return-value]
+        found = first_by_address(self.profile, names)
+        return None if found is None else _in_order(self._addresses, found)
 
     @cached_property
     def widths(self) -> Array:
@@ -204,9 +194,7 @@ class Work:
     def sample_count(self) -> float:
         """Samples that the shares rest on."""
         counted = self.number(metrics.SAMPLE_COUNT)
-        return (
-            sum(float(values.sum()) for values in self.raw_samples.values()) if counted is None else counted
-        )
+        return float(sum(map(np.sum, self.raw_samples.values()))) if counted is None else counted
 
     @cached_property
     def reason_shares(self) -> dict[str, float]:
@@ -221,20 +209,17 @@ class Work:
         """`samples` on the instructions that cause them."""
         if self.program is None:
             return {}
-        moved: dict[str, Array] = {}
-        for reason, values in self.samples.items():
-            if reason in (flow.LONG, flow.SHORT, flow.WAIT, flow.BRANCH, "drain"):
-                to = np.zeros_like(values)
-                for index in np.flatnonzero(values):
-                    found = list(flow.producers(self.code, int(index), reason))
-                    if len(found) == 1:
-                        to[found[0]] += values[index]
-                        continue
-                    often = self.executed[found]
-                    to[found] += values[index] * (often / often.sum() if often.any() else 1.0 / len(found))
-                moved[reason] = to
-            else:
-                moved[reason] = values
+        moved = dict(self.samples)
+        for reason in moved.keys() & {flow.LONG, flow.SHORT, flow.WAIT, flow.BRANCH, "drain"}:
+            values, to = moved[reason], np.zeros(len(self.instructions))
+            for index in np.flatnonzero(values):
+                found = list(flow.producers(self.code, int(index), reason))
+                if len(found) == 1:
+                    to[found[0]] += values[index]
+                    continue
+                often = self.executed[found]
+                to[found] += values[index] * (often / often.sum() if often.any() else 1.0 / len(found))
+            moved[reason] = to
         return moved
 
     @cached_property
@@ -252,14 +237,9 @@ class Work:
         return None if warps is None else warps * self.active_average * self.sms
 
     @cached_property
-    def pipes(self) -> tuple[str, ...]:
+    def pipes(self) -> npt.NDArray[np.str_]:
         """Pipe of each instruction."""
-        return tuple(pipe(line) for line in self.sass)
-
-    @cached_property
-    def pipe_names(self) -> npt.NDArray[np.str_]:
-        """The same as an array."""
-        return np.array(self.pipes, dtype=np.str_)
+        return np.array([pipe(line) for line in self.sass], dtype=np.str_)
 
     @cached_property
     def whole_warps(self) -> Mask:
@@ -388,16 +368,11 @@ def work(profile: KernelProfile) -> Work:
     """Read a launch for explanation. What was not collected is absent: no code, no loads, no samples."""
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     samples = by_address(profile, metrics.SAMPLE_COUNT)
-    instructions = profile.source.instructions
-    code = None
-    if instructions and (executed or samples):
-        code = flow.program(instructions)
-    else:
-        instructions = ()
-    executed = executed or {}
+    instructions = profile.source.instructions if executed or samples else ()
+    code = flow.program(instructions) if instructions else None
     threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
     addresses = [line.address for line in instructions]
-    counts = _in_order(addresses, executed)
+    counts = _in_order(addresses, executed or {})
     active = 32.0 * counts if threads is None else _in_order(addresses, threads)
     elapsed = (
         counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
@@ -424,9 +399,9 @@ def work(profile: KernelProfile) -> Work:
 
 
 WORDS_OF_A_SECTOR = 8.0  # of four bytes: more threads than that at one sector meet at a word
-# The busiest slice of L2 over the average one where all atomics go to one or two words (an H200 has 94
-# slices).
-SLICES_APART = 47.0
+SLICES_APART = (
+    47.0  # busiest slice of L2 over the average one where all atomics go to one or two words; an H200 has 94
+)
 
 
 def _sums_meet(profile: KernelProfile, code: flow.Program, executed: Array, threads: Array) -> bool:
@@ -442,25 +417,9 @@ def _sums_meet(profile: KernelProfile, code: flow.Program, executed: Array, thre
     if average > 0 and most > SLICES_APART * average * (1.0 - 1e-2):
         return True
     sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS) or {}
-    touched = sum(
-        sectors.get(line.address, 0)
-        for line, one in zip(profile.source.instructions, sums, strict=True)
-        if one
-    )
+    lines = profile.source.instructions
+    touched = sum(sectors.get(lines[at].address, 0) for at in np.flatnonzero(sums))
     return touched > 0 and float(threads[sums].sum()) > WORDS_OF_A_SECTOR * touched
-
-
-def once(function: Callable[Concatenate[Work, P], T]) -> Callable[Concatenate[Work, P], T]:
-    """The function of a launch with its answers kept beside the launch: each is made on the first call."""
-
-    @wraps(function)
-    def answer(work: Work, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (function, args, tuple(kwargs.items())) if args or kwargs else function
-        if key not in work._cache:
-            work._cache[key] = function(work, *args, **kwargs)
-        return cast(T, work._cache[key])
-
-    return answer
 
 
 def tensor_copies(work: Work) -> Mask:
@@ -489,9 +448,7 @@ def indexed_constants(work: Work) -> Mask:
 
 @once
 def constant_turns(work: Work) -> Array:
-    """Cycles of the constant cache for each instruction: one a load, and for those at computed places alike what was
-    counted beyond the others.
-    """
+    """Cycles of the constant cache: one a load, and for those at computed places alike what was counted beyond."""
     found = np.where(work.where(lambda line: line.opcode in ("LDC", "LDCU", "ULDC")), work.executed, 0.0)
     loads, busy = indexed_constants(work), work.loads.get("idc")
     if loads.any() and busy is not None:
