@@ -105,12 +105,17 @@ def is_dataset(path: Path) -> bool:
         return False
 
 
-def _check_mark(folder: Path) -> None:
-    """Look whether a data set is of this format."""
-    path = folder / MARK
+def _damaged(path: Path, error: ValueError) -> DatasetError:
+    return DatasetError(
+        f"{shown(path)} is damaged", "delete the folder, and export again", found=str(error)[:200]
+    )
+
+
+def load_contents(folder: Path) -> Contents:
+    """What a data set holds; DatasetError if there is none, or it cannot be read."""
     try:
         refuse_links(folder, ROOMS)
-        read_json(content(path), Mark)
+        read_json(content(folder / MARK), Mark)
     except OSError as error:
         raise DatasetError(f"{shown(folder)} holds no data set", found=str(error)) from None
     except OtherFormatError as error:
@@ -120,18 +125,7 @@ def _check_mark(folder: Path) -> None:
             found=str(error),
         ) from None
     except ValueError as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: ValueError) -> DatasetError:
-    return DatasetError(
-        f"{shown(path)} is damaged", "delete the folder, and export again", found=str(error)[:200]
-    )
-
-
-def load_contents(folder: Path) -> Contents:
-    """What a data set holds; DatasetError if there is none, or it cannot be read."""
-    _check_mark(folder)
+        raise _damaged(folder / MARK, error) from None
     manifests: dict[str, Manifest] = {}
     try:
         files = [folder / MANIFESTS / name for name in listed(folder / MANIFESTS) if name.endswith(".json")]
@@ -150,28 +144,20 @@ def load_contents(folder: Path) -> Contents:
                 del reports[path]
         reports.update((path, (name, entry)) for path, entry in manifest.reports.items())
     holding = {name for name, _ in reports.values()}
+    # A manifest without which a report that is gone would be back, for an older one names it still, is needed, too.
+    named = {path for manifest in manifests.values() for path in manifest.reports if path not in reports}
+    needed = {name for name, manifest in manifests.items() if named.intersection(manifest.gone)}
     return Contents(
         {path: entry for path, (_, entry) in reports.items()},
         max((manifest.generation for manifest in manifests.values()), default=0),
-        manifests.keys() - holding - _needed(manifests, reports),
+        manifests.keys() - holding - needed,
         {path for path, (name, _) in reports.items() if manifests[name].version != __version__},
         all(manifests[name].explained for name in holding),
     )
 
 
-def _needed(manifests: Mapping[str, Manifest], reports: Mapping[str, object]) -> set[str]:
-    """Manifests without which a report that is gone would be back: an older one names it still."""
-    named = {path for manifest in manifests.values() for path in manifest.reports if path not in reports}
-    return {name for name, manifest in manifests.items() if named.intersection(manifest.gone)}
-
-
 def _manifest(path: Path) -> Manifest | None:
-    """One manifest; None of one that somebody has just found idle.
-
-    Raises:
-        DatasetError: it is damaged.
-        OSError: it cannot be read.
-    """
+    """One manifest; None of one that somebody has just found idle. DatasetError if it is damaged."""
     try:
         manifest = read_json(content(path), Manifest)
         for part in {entry.part for entry in manifest.reports.values()}:
@@ -217,22 +203,19 @@ def update(
         or (entry := there.reports.get(path)) is None
         or (entry.size, entry.changed_ns) != state
     }
-    kept = len(wanted) - len(todo)
     generation = there.generation + 1
     if gone:
         _keep(folder, uuid.uuid4().hex, Manifest(__version__, explained, generation, {}, gone))
     done = 0
-    reading = _Reading(folder, generation, explained)
-    for count in reading.read(todo, processes):
+    for count in _Reading(folder, generation, explained).read(todo, processes):
         done += count
         if progress is not None:
             elapsed = time.monotonic() - started
             progress(done, len(todo), elapsed / done * (len(todo) - done))
     now = _cleared(folder)
-    errors = tuple(
-        (path, entry.error) for path, entry in now.reports.items() if entry.error and path in wanted
-    )
-    return Update(len(todo), kept, len(gone), now.launches, errors, time.monotonic() - started)
+    unread = ((path, entry.error) for path, entry in now.reports.items() if entry.error and path in wanted)
+    seconds = time.monotonic() - started
+    return Update(len(todo), len(wanted) - len(todo), len(gone), now.launches, tuple(unread), seconds)
 
 
 @dataclass(frozen=True, slots=True)

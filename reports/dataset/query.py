@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,20 +113,18 @@ def _search(folder: Path, condition: conditions.Condition, asked: str, limit: in
         raise
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from None
-    answer = tuple(_found(row, names) for row in kept.to_pylist())
-    return FindDocument(asked, sum(matches), contents.launches, answer)
-
-
-def _found(row: Mapping[str, Any], names: Mapping[str, str]) -> FoundLaunch:
-    """A launch with what the condition looked at, by the name that the user wrote (``names``: their columns)."""
-    return FoundLaunch(
-        name=row["kernel"],
-        owner=row["owner"].partition(" ")[0],  # ``triton own Triton``: word and title
-        family=f"#{row['family']}",
-        duration_ns=row[DURATION],
-        values={name: row[column] for name, column in names.items()},
-        **{name: row[name] for name in ("report", "launch", "label", "nvtx", "device")},
+    answer = tuple(
+        FoundLaunch(
+            name=row["kernel"],
+            owner=row["owner"].partition(" ")[0],  # ``triton own Triton``: word and title
+            family=f"#{row['family']}",
+            duration_ns=row[DURATION],
+            values={name: row[column] for name, column in names.items()},
+            **{name: row[name] for name in ("report", "launch", "label", "nvtx", "device")},
+        )
+        for row in kept.to_pylist()
     )
+    return FindDocument(asked, sum(matches), contents.launches, answer)
 
 
 def _longest(met: pa.Table, limit: int | None) -> pa.Table:
@@ -159,21 +156,16 @@ def _meeting(
             return pc.greater(values, 0.0)
         return _COMPARE[condition.operator](values, condition.value)
     if isinstance(condition, conditions.Match):
-        met = _found_in(launches[condition.name], condition.pattern)
+        wanted = regex(condition.pattern)
+        coded = launches[condition.name].combine_chunks().dictionary_encode()  # each text is looked at once
+        found = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
+        met = pa.array(found, pa.bool_()).take(coded.indices)
         return met if condition.wanted else pc.invert(met)
     if isinstance(condition, conditions.Not):
         return pc.invert(_meeting(condition.part, launches, places))
     assert isinstance(condition, (conditions.Both, conditions.Either))
     join = pc.and_kleene if isinstance(condition, conditions.Both) else pc.or_kleene
     return reduce(join, (_meeting(part, launches, places) for part in condition.parts))
-
-
-def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
-    """In which texts an expression is found; each text is looked at once."""
-    wanted = regex(pattern)
-    coded = texts.combine_chunks().dictionary_encode()
-    met = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
-    return pa.array(met, pa.bool_()).take(coded.indices)
 
 
 def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -230,21 +222,16 @@ def column(name: str, known: set[str]) -> str:
             "collect more: ncu --set full",
             "findings need a data set made without --no-findings",
         )
-    raise _unknown(name, {c.partition(":")[2] or c for c in known})
-
-
-def _unknown(name: str, known: set[str]) -> UsageError:
-    """What to say of a name that nothing has, with what was probably meant."""
     from difflib import get_close_matches
 
     from gemmprof.analysis.inputs.named_figures import UNITS
     from gemmprof.analysis.inputs.selection import some
 
-    close = get_close_matches(name, known | {*conditions.ALIASES, *conditions.TITLES}, n=5, cutoff=0.5)
-    meant = [f"did you mean {close[0]}?"] if close else []
-    return UsageError(
+    words = {*(c.partition(":")[2] or c for c in known), *conditions.ALIASES, *conditions.TITLES}
+    close = get_close_matches(name, words, n=5, cutoff=0.5)
+    raise UsageError(
         f"'{name}' is no figure, finding or metric of these reports",
-        *meant,
+        *(f"did you mean {word}?" for word in close[:1]),
         "`gemmprof find --names` lists the figures and findings; metrics have ncu's names",
         found=some(close or sorted(UNITS)),
     )

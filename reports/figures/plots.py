@@ -24,9 +24,7 @@ from gemmprof.reports.figures.svg import PALETTE, blank, drawing, matplotlib_def
 from gemmprof.reports.formatting import bandwidth, fit, flops, significant
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 LEVEL_MARKERS = {"dram": "o", "l2": "s", "l1": "D", "shared": "^"}
 LEVEL_COLOURS = {level: PALETTE[level] for level in LEVEL_MARKERS}
@@ -131,8 +129,7 @@ def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: st
 
 
 def performance_over_size(
-    series: Sequence[tuple[str, Sequence[tuple[str, float]]]],
-    sizes: Sequence[str],
+    series: Sequence[tuple[str, Sequence[tuple[str, float]]]], sizes: Sequence[str]
 ) -> Figure:
     """TFLOP/s of several stages over problem sizes.
 
@@ -401,24 +398,16 @@ def _steps(
 
 
 def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
-    found: dict[str, Roof] = {}
-    for roof in roofs:
-        known = found.setdefault(getattr(roof, kind), roof)
-        if roof.peak > known.peak:
-            found[getattr(roof, kind)] = roof
-    return tuple(found.values())
+    alike = grouped((getattr(roof, kind), roof) for roof in roofs).values()
+    return tuple(max(same, key=lambda roof: roof.peak) for same in alike)
 
 
 # --- The three classic curves -----------------------------------------------------------------------------------------
 
 
 FORMATS = ("pdf", "png", "svg")
-# What each curve changes, what its axis says, and how much of it that counts by.
-_RESOURCES = (
-    ("threads_per_block", "threads per block", 1),
-    ("registers_per_thread", "registers per thread", 1),
-    ("shared_memory_per_block", "KiB of shared memory per block", 1024),
-)
+# What the axis of each curve says, and how much of the resource it counts by.
+_AXES = (("threads per block", 1), ("registers per thread", 1), ("KiB of shared memory per block", 1024))
 SHARED_MEMORY_STEP = 512  # bytes between two points of the curve over shared memory
 
 
@@ -429,30 +418,27 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
     drawing = Figure(figsize=(12, 4), layout="constrained")
     panels = drawing.subplots(1, 3, sharey=True)
     labels = [answer.limits.label for answer in answers]
-    for panel, axis, drawn in zip(panels, _RESOURCES, zip(*map(curves, answers), strict=True), strict=True):
-        _draw(panel, *axis[1:], list(zip(labels, drawn, strict=True)))
+    across = zip(*map(curves, answers), strict=True)
+    for panel, (title, scale), drawn in zip(panels, _AXES, across, strict=True):
+        groups = grouped(zip(drawn, labels, strict=True))
+        for position, (curve, alike) in enumerate(groups.items()):
+            x = [value / scale for value in curve.x]
+            # Lines of different architectures overlap; thinner ones on top keep all of them visible.
+            width = 2.6 - 1.6 * position / max(1, len(groups) - 1) if len(groups) > 1 else 2.0
+            # What lies between two points is rounded up to the second.
+            (line,) = panel.plot(
+                x, curve.percent, drawstyle="steps-pre", linewidth=width, label=", ".join(alike)
+            )
+            here = curve.percent[curve.x.index(curve.present)]
+            panel.plot([curve.present / scale], [here], "o", color=line.get_color(), markersize=7, zorder=5)
+        panel.axvline(drawn[0].present / scale, color="0.5", linewidth=0.8, linestyle=":")
+        panel.set_xlabel(title)
+        panel.set_ylim(-3, 104)
+        panel.grid(alpha=0.25)
+        panel.legend(fontsize=8, loc="best", title="compute capability", title_fontsize=8)
     panels[0].set_ylabel("occupancy, %")
     drawing.suptitle(answers[0].configuration, fontsize=11)
     return drawing
-
-
-def _draw(panel: Axes, title: str, scale: int, labelled: Sequence[tuple[str, Curve]]) -> None:
-    groups = grouped((curve, label) for label, curve in labelled)
-    for position, (curve, labels) in enumerate(groups.items()):
-        x = [value / scale for value in curve.x]
-        # Lines of different architectures overlap; thinner ones on top keep all of them visible.
-        width = 2.6 - 1.6 * position / max(1, len(groups) - 1) if len(groups) > 1 else 2.0
-        # What lies between two points is rounded up to the second.
-        (line,) = panel.plot(
-            x, curve.percent, drawstyle="steps-pre", linewidth=width, label=", ".join(labels)
-        )
-        here = curve.percent[curve.x.index(curve.present)]
-        panel.plot([curve.present / scale], [here], "o", color=line.get_color(), markersize=7, zorder=5)
-    panel.axvline(labelled[0][1].present / scale, color="0.5", linewidth=0.8, linestyle=":")
-    panel.set_xlabel(title)
-    panel.set_ylim(-3, 104)
-    panel.grid(alpha=0.25)
-    panel.legend(fontsize=8, loc="best", title="compute capability", title_fontsize=8)
 
 
 def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import groupby, takewhile
 
 from gemmprof import metrics
@@ -126,7 +127,9 @@ def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:
         sides = [_source(view, path, time) for view, path, time in zip((old, new), paths, times, strict=True)]
         yield from _part(title, sides[0], sides[1], times[0], str.strip)
     if any(item.sass for item in old.sass) and any(item.sass for item in new.sass):
-        yield from _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], _shape)
+        # Compared without registers and constants, which move with every change elsewhere.
+        shape = partial(_OPERANDS.sub, "")
+        yield from _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], shape)
 
 
 def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]]:
@@ -168,11 +171,6 @@ def _agree(left: str, right: str) -> int:
     """How many folders, counted from the end, two paths have in common."""
     folders = [re.split(r"[\\/]", path)[::-1] for path in (left, right)]
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*folders, strict=False)))
-
-
-def _shape(sass: str) -> str:
-    """An instruction without registers and constants, which move with every change elsewhere."""
-    return _OPERANDS.sub("", sass)
 
 
 def _source(view: SourceView, path: str, time: float | None) -> _Side:

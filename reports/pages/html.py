@@ -45,8 +45,8 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import document, filled
-from gemmprof.reports.pages.ladder_page import Overview, overview
-from gemmprof.reports.pages.sections import Section, sections
+from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.pages.sections import sections
 from gemmprof.reports.words import Explained
 
 INDEX = "index"
@@ -215,9 +215,14 @@ def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     prefix = report.prefix(None)
     view = overview(report.session, report.plan, prefix, report.earlier)
-    contents = _index_contents(view, prefix)
-    if report.outcome is not None:
-        contents.insert(0, (f"{prefix}verdicts", "Verdicts"))
+    contents = {} if report.outcome is None else {"verdicts": "Verdicts"}
+    contents |= {"summary": "In short"} if len(view.groups) > 1 else {}
+    contents |= {f"ladder-{group.problem.key}": f"Ladder at {group.problem.label}" for group in view.groups}
+    for sizes in view.sizes:
+        which = f", {sizes.types or sizes.ladder}" if len(view.sizes) > 1 else ""
+        contents[f"over-size-{sizes.ladder}"] = f"Over size{which}"
+    contents |= {"launches": "Other launches"} if view.launches else {}
+    contents["how"] = "How measured"
     template = "run.html" if report.session.run is not None else "kernels.html"
     return filled(
         template,
@@ -230,7 +235,7 @@ def index_article(report: Report) -> Markup:
         p=prefix,
         page_key=INDEX,
         title=report.title,
-        toc=contents,
+        toc=[(prefix + name, title) for name, title in contents.items()],
         unexplained=lambda: unexplained(report.session.kernels),
         outcome=report.outcome,
         verdicts=[] if report.outcome is None else _verdicts(report.outcome, report.plan.pages),
@@ -261,6 +266,13 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     before = report.before(page)
     prefix = report.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
+    code = next((section.extra for section in shown if section.name == "source_view"), None)
+
+    def at(place: CodePlace) -> str:
+        # The id of the row that shows a finding's place, '' where no listing of the page does.
+        anchor = code.anchor_of(place) if code is not None else ""
+        return f"{prefix}{anchor}" if anchor else ""
+
     return filled(
         "kernel.html",
         page=page,
@@ -270,7 +282,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         sections=shown,
         absent=absent,
         explanation=page.explanation,
-        at=_line_links(shown, prefix),
+        at=at,
         markdown=markdown([Explained(page.explanation, page.family)]),
         toc=[(f"{prefix}{section.name}", section.short) for section in shown],
         tiles=tiles(page),
@@ -282,29 +294,6 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         p=prefix,
         page_key=page.key,
     )
-
-
-def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], str]:
-    """The id of the row that shows a finding's place, '' where no listing of the page does."""
-    code = next((section.extra for section in shown if section.name == "source_view"), None)
-
-    def at(place: CodePlace) -> str:
-        anchor = code.anchor_of(place) if code is not None else ""
-        return f"{prefix}{anchor}" if anchor else ""
-
-    return at
-
-
-def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
-    """Fragment and title of each section of the run page."""
-    items = {"summary": "In short"} if len(view.groups) > 1 else {}
-    items |= {f"ladder-{group.problem.key}": f"Ladder at {group.problem.label}" for group in view.groups}
-    for sizes in view.sizes:
-        which = f", {sizes.types or sizes.ladder}" if len(view.sizes) > 1 else ""
-        items[f"over-size-{sizes.ladder}"] = f"Over size{which}"
-    if view.launches:
-        items["launches"] = "Other launches"
-    return [(prefix + name, title) for name, title in {**items, "how": "How measured"}.items()]
 
 
 TOGETHER = 4  # most launches of one kernel that one process explains in a row

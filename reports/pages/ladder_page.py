@@ -421,23 +421,19 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
         return []
     facts = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
     facts += collected_with(session).items()
-    facts.append(("Captured", _captured(session, plan)))
+    total = sum(family.total_ns or 0.0 for family in plan.families)
+    captured = session.counts
+    if total:
+        paged = (family for family in plan.families if family.representative in plan.by_launch)
+        shown = sum(family.total_ns or 0.0 for family in paged)
+        captured += f", {nanoseconds(total)} in all"
+        if shown < total:
+            captured += f"; the families with a page hold {ratio(shown / total)} of it"
+    facts.append(("Captured", "; ".join(filter(None, (captured, session.unprofiled)))))
     if several := session.processes:
         named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
         facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
     return facts
-
-
-def _captured(session: Session, plan: Plan) -> str:
-    total = sum(family.total_ns or 0.0 for family in plan.families)
-    failed = f"; {session.unprofiled}" if session.unprofiled else ""
-    if not total:
-        return session.counts + failed
-    shown = sum(family.total_ns or 0.0 for family in plan.families if family.representative in plan.by_launch)
-    text = f"{session.counts}, {nanoseconds(total)} in all"
-    if shown < total:
-        text += f"; the families with a page hold {ratio(shown / total)} of it"
-    return text + failed
 
 
 def program_card(session: Session, plan: Plan, earlier: Session | None = None) -> ProgramCard | None:

@@ -31,9 +31,6 @@ from gemmprof.base.foreign_files import facts
 from gemmprof.model import CodePlace
 from gemmprof.reports.formatting import number, percent
 
-# --- Columns ----------------------------------------------------------------------------------------------------------
-
-
 # Colour of each group of stall reasons, in the order of a bar.
 COLOURS = {
     "memory": "dram",
@@ -59,25 +56,15 @@ class Column:
     sums: str = ""  # the field that is summed over instructions, where ``of`` is a ratio
     over: str = ""  # key of the column that the sum is divided by then
 
-    def value(self, counters: Counters) -> float | None:
-        """What it counts."""
-        found: float | None = getattr(counters, self.of)
-        return found
-
     def text(self, counters: Counters) -> str:
         """The cell; empty for nothing, but for executions: 0 of them says something, too."""
-        value = self.value(counters)
+        value = getattr(counters, self.of)
         return number(value) if value or (value is not None and self.key == "executed") else ""
-
-    def counted(self, counters: Counters) -> float | None:
-        """What adds up over instructions."""
-        found: float | None = getattr(counters, self.sums or self.of)
-        return found
 
     @property
     def how(self) -> str:
         """What it counts and the formula of its cells."""
-        return f"{self.tip}: {formula_of(self.value(OF_AN_INSTRUCTION))}"
+        return f"{self.tip}: {formula_of(getattr(OF_AN_INSTRUCTION, self.of))}"
 
 
 COLUMNS = tuple(
@@ -89,7 +76,7 @@ COLUMNS = tuple(
 def columns_of(counters: Iterable[Counters]) -> tuple[Column, ...]:
     """The columns that have something to show in at least one row."""
     rows = list(counters)
-    return tuple(column for column in COLUMNS if any(column.value(row) for row in rows))
+    return tuple(column for column in COLUMNS if any(getattr(row, column.of) for row in rows))
 
 
 def cells(columns: Sequence[Column], counters: Counters) -> Markup:
@@ -146,24 +133,17 @@ _ADDRESS = re.compile(r"0x([0-9a-f]{5,16})\b")
 
 
 def branch(sass: str, address: int, offset: int, offsets: Container[int]) -> tuple[str, int | None, str]:
-    """The text of an instruction around the address that it names, and that address as an offset in the function.
+    """The text of an instruction before and behind the address that it names, and between them that address as an
+    offset in the function (one of ``offsets``); None if it names no instruction of the function.
 
     Args:
-        sass: the instruction.
         address, offset: where it stands: its absolute address, and its offset.
-        offsets: offsets of the function's instructions.
-
-    Returns:
-        Text before, offset of the target (None if it names no instruction of this function), text behind.
     """
     for found in _ADDRESS.finditer(sass):
         target = int(found.group(1), 16) - (address - offset)
         if target in offsets:
             return sass[: found.start()], target, sass[found.end() :]
     return sass, None, ""
-
-
-# --- Listings ---------------------------------------------------------------------------------------------------------
 
 
 SASS_BUDGET = 2200  # most SASS rows of a page
@@ -258,7 +238,11 @@ def listing(view: SourceView) -> Listing:
         own, samples = heat.get(line.file, (is_users(line.file), 0))
         heat[line.file] = own, samples + (line.counters.samples or 0)
     files = sorted(heat, key=lambda path: heat[path], reverse=True)
-    names = _anchor_names(files)
+    names: dict[str, str] = {}  # what the ids of each file's rows begin with: letters, digits and dashes
+    for path in files:
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", base_name(path))[:40].strip("-") or "file"
+        count = sum(name == slug or name.startswith(f"{slug}--") for name in names.values())
+        names[path] = f"{slug}--{count + 1}" if count else slug
     columns = tuple(column for column in columns_of(item.counters for item in view.sass) if column.on)
     sass = tuple(_sass(view, columns))
     budget = SOURCE_BUDGET // max(len(files), 1)
@@ -268,40 +252,11 @@ def listing(view: SourceView) -> Listing:
     }
     kept = {row.anchor for row in sass}
     anchors.update((item.address, name) for item in view.sass if (name := _sass_anchor(item.offset)) in kept)
-    return Listing(
-        hottest=tuple(_hottest(view, anchors)),
-        files=shown,
-        sass=sass,
-        columns=columns,
-        data=code_data(view, names),
-        anchors=anchors,
-    )
-
-
-def _anchor_names(files: Sequence[str]) -> dict[str, str]:
-    """What the ids of each file's rows begin with: letters, digits and dashes, different for each file."""
-    names: dict[str, str] = {}
-    for path in files:
-        slug = re.sub(r"[^A-Za-z0-9]+", "-", base_name(path))[:40].strip("-") or "file"
-        count = sum(name == slug or name.startswith(f"{slug}--") for name in names.values())
-        names[path] = f"{slug}--{count + 1}" if count else slug
-    return names
+    return Listing(tuple(_hottest(view, anchors)), shown, sass, columns, code_data(view, names), anchors)
 
 
 def _sass_anchor(offset: int) -> str:
     return f"sass-{offset:04x}"
-
-
-def _remarks(counters: Counters) -> tuple[str, ...]:
-    """What is wrong at this place, in a word or two each."""
-    flags = []
-    if counters.shared_excess and counters.shared_ideal and counters.shared_wavefronts:
-        flags.append(f"{counters.shared_wavefronts / counters.shared_ideal:.1f}× wavefronts")
-    if counters.global_excess and counters.global_ideal and counters.global_sectors:
-        flags.append(f"{counters.global_sectors / counters.global_ideal:.1f}× sectors")
-    if counters.local_sectors:
-        flags.append("local memory")
-    return tuple(flags)
 
 
 def _hottest(view: SourceView, anchors: Mapping[tuple[str, int] | int, str]) -> Iterator[Row]:
@@ -322,7 +277,14 @@ def _row(
     """A row with code; from ``least`` per cent of the samples on it says why it waits."""
     share, inlined, stalls = sampled
     mix = mix_of(stalls) if (share or 0.0) >= least else None
-    return Row(number, code, share, inlined, mix=mix, flags=_remarks(counters), **more)
+    flags = []
+    if counters.shared_excess and counters.shared_ideal and counters.shared_wavefronts:
+        flags.append(f"{counters.shared_wavefronts / counters.shared_ideal:.1f}× wavefronts")
+    if counters.global_excess and counters.global_ideal and counters.global_sectors:
+        flags.append(f"{counters.global_sectors / counters.global_ideal:.1f}× sectors")
+    if counters.local_sectors:
+        flags.append("local memory")
+    return Row(number, code, share, inlined, mix=mix, flags=tuple(flags), **more)
 
 
 def _file(view: SourceView, path: str, name: str, budget: int, columns: Sequence[Column]) -> File:
@@ -367,15 +329,14 @@ def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
             yield Row("", "", left_out=len(run))
             continue
         for item in run:
-            counters = item.counters
             before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
             yield _row(
                 f"{item.offset:04x}",
                 before,
                 _sampled(view, item),
-                counters,
+                item.counters,
                 least=MIX_FROM_PERCENT,
-                cells=cells(columns, counters),
+                cells=cells(columns, item.counters),
                 anchor=_sass_anchor(item.offset),
                 target="" if target is None else _sass_anchor(target),
                 target_text="" if target is None else f"0x{target:04x}",
@@ -388,16 +349,12 @@ def _keep(heat: Sequence[tuple[bool, int]], budget: int) -> list[bool]:
     """Which rows to show: all if they fit, else the hottest with two rows around each."""
     if len(heat) <= budget:
         return [True] * len(heat)
-    kept = [False] * len(heat)
-    count = 0
+    kept: set[int] = set()
     for position in sorted(range(len(heat)), key=lambda place: heat[place], reverse=True):
-        for near in range(max(0, position - 2), min(len(heat), position + 3)):
-            if not kept[near]:
-                kept[near] = True
-                count += 1
-        if count >= budget:
+        kept.update(range(max(0, position - 2), min(len(heat), position + 3)))
+        if len(kept) >= budget:
             break
-    return kept
+    return [place in kept for place in range(len(heat))]
 
 
 def _runs(items: Sequence[Item], kept: Sequence[bool]) -> Iterator[tuple[bool, list[Item]]]:
@@ -459,7 +416,6 @@ class CodeData(Part, frozen=True):
 def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
     """Pack a view, its files in the order of ``anchors``: what the ids of each one's lines begin with, by path."""
     index = {path: place for place, path in enumerate(anchors)}
-    own = view.own_lines
     at = {item.offset: item.index for item in view.sass}
     texts, jumps = [], []
     for item in view.sass:
@@ -472,7 +428,17 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
     access = list(dict.fromkeys(item.access for item in view.sass))
     number_of = {words: place for place, words in enumerate(access)}
     ptx, from_ptx = view.ptx if view.lines else ((), ())
-    files = [_file_data(view, path, anchor) for path, anchor in anchors.items()]
+    files = []
+    for path, anchor in anchors.items():
+        text, own = view.files.get(path, ""), is_users(path)
+        lines = text.split("\n")
+        numbers = [line.line for line in view.lines if line.file == path]
+        code = [line.text for line in view.lines if line.file == path]
+        if text:
+            whole = own and len(lines) <= WHOLE_FILE
+            numbers = list(range(1, len(lines) + 1)) if whole else _around(numbers, len(lines))
+            code = [lines[n - 1].rstrip("\r") for n in numbers]
+        files.append(FileData(base_name(path), path, anchor, own, bool(text), _steps(numbers), tuple(code)))
     if from_ptx:
         numbers = _around(from_ptx, len(ptx))
         shown = tuple(ptx[number - 1].rstrip("\r") for number in numbers)
@@ -484,8 +450,8 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         offsets=_steps(item.offset for item in view.sass),
         file=packed(index.get(item.file or "", -1) for item in view.sass),
         line=packed(item.line or 0 for item in view.sass),
-        own_file=packed(-1 if place is None else index.get(place[0], -1) for place in own),
-        own_line=packed(0 if place is None else place[1] for place in own),
+        own_file=packed(-1 if place is None else index.get(place[0], -1) for place in view.own_lines),
+        own_line=packed(0 if place is None else place[1] for place in view.own_lines),
         jumps=tuple(jumps),
         access=tuple(access),
         accesses=packed(number_of[item.access] for item in view.sass),
@@ -504,9 +470,8 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
     if view.totals.samples is not None:
         tip = "Warp samples, all stall reasons"
         yield HeatData("samples", "Samples", tip, packed(one.samples or 0 for one in counters))
-    columns = columns_of(counters)
-    for column in columns:
-        values = packed(int(column.counted(one) or 0) for one in counters)
+    for column in columns_of(counters):
+        values = packed(int(getattr(one, column.sums or column.of) or 0) for one in counters)
         yield HeatData(column.key, column.title, column.how, values, over=column.over)
     if live := live_in(view):
         tip = "Registers of a thread that hold a value still needed, worked out from the SASS; of a line the most"
@@ -521,21 +486,6 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
             packed(one.stalls.get(name, 0) for one in counters),
             colour=COLOURS.get(reason.group, COLOURS["other"]),
         )
-
-
-def _file_data(view: SourceView, path: str, anchor: str) -> FileData:
-    with_code = [line.line for line in view.lines if line.file == path]
-    text = view.files.get(path, "")
-    lines = text.split("\n")
-    own = is_users(path)
-    if not text:
-        numbers = with_code
-        code = [line.text for line in view.lines if line.file == path]
-    else:
-        whole = own and len(lines) <= WHOLE_FILE
-        numbers = list(range(1, len(lines) + 1)) if whole else _around(with_code, len(lines))
-        code = [lines[n - 1].rstrip("\r") for n in numbers]
-    return FileData(base_name(path), path, anchor, own, bool(text), _steps(numbers), tuple(code))
 
 
 def _around(lines: Iterable[int], count: int) -> list[int]:

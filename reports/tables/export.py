@@ -27,12 +27,7 @@ from gemmprof.base.printable import json_safe, spreadsheet
 from gemmprof.base.spread import each, is_elsewhere
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables import TABLES
-from gemmprof.reports.tables.launches import (
-    TableBuilder,
-    is_measured_by_address,
-    with_families,
-    with_units,
-)
+from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address, with_families, with_units
 from gemmprof.reports.tables.parquet import fitted, parquet_writer
 
 
@@ -132,10 +127,8 @@ def _spool_lot(
     only: Collection[int] | None,
     name: str,
 ) -> tuple[int, dict[str, list[Path]], Mapping[str, str], list[KernelProfile]]:
-    """Write the slices of a report, or some of its launches.
-
-    Returns:
-        Their number, the files of each table in order, units, and the launches without their values.
+    """Write the slices of a report, or some of its launches: their number, the files of each table in order, units, and
+    the launches without their values.
     """
     bare = []
     slices: dict[str, list[Path]] = {table: [] for table in tables}
@@ -218,14 +211,7 @@ def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": _for_pandas(schema)})
-    with parquet_writer(path, schema, checksums=True) as writer:
-        for table in tables:
-            writer.write_table(table)
-
-
-def _for_pandas(schema: pa.Schema) -> bytes:
-    """What pandas looks at: whole numbers stay whole numbers where some are null, and do not become floats."""
+    # What pandas looks at: whole numbers stay whole numbers where some are null, and do not become floats.
     kinds = {pa.int64(): "Int64", pa.uint64(): "UInt64"}
     columns = [
         {"name": part.name, "field_name": part.name, "pandas_type": str(part.type), "metadata": None}
@@ -239,7 +225,10 @@ def _for_pandas(schema: pa.Schema) -> bytes:
         "columns": columns,
         "creator": {"library": "gemmprof"},
     }
-    return json.dumps(document).encode("utf-8")
+    schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": json.dumps(document).encode()})
+    with parquet_writer(path, schema, checksums=True) as writer:
+        for table in tables:
+            writer.write_table(table)
 
 
 def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:

@@ -247,8 +247,7 @@ class _Trace:
         if key not in self._tracks:
             uuid = self._tracks[key] = 1 + len(self._tracks)
             self._packets.packet.add(
-                trusted_packet_sequence_id=_SEQUENCE,
-                track_descriptor=TrackDescriptor(uuid=uuid, **described),
+                trusted_packet_sequence_id=_SEQUENCE, track_descriptor=TrackDescriptor(uuid=uuid, **described)
             )
         return self._tracks[key]
 

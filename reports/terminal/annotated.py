@@ -55,7 +55,8 @@ def _of_view(view: SourceView, width: int) -> Iterator[Text]:
                 yield Text(f"{'…':>21}", style="dim")
             last = number
             found = with_code.get(number, [])
-            share = _share(view, found)
+            samples, total = sum(one.counters.samples or 0 for one in found), view.totals.samples
+            share = 100 * samples / total if found and total else None
             code = text[number - 1].rstrip("\r").expandtabs(4) if number <= len(text) else ""
             most = str(max(live[one.index] for one in found)) if live and found else ""
             yield _row(share, most, str(number), code, width, without=not found)
@@ -77,12 +78,6 @@ def _instructions(
         yield _row(
             share, str(live[item.index]) if live else "", f"{item.offset:04x}", code, width, style="cyan"
         )
-
-
-def _share(view: SourceView, found: Sequence[SassLine]) -> float | None:
-    if not view.totals.samples or not found:
-        return None
-    return 100 * sum(one.counters.samples or 0 for one in found) / view.totals.samples
 
 
 def _row(

@@ -23,10 +23,9 @@ def series_table(series: Sequence[Series], *, width: int) -> Table:
     table = columns("kernel", ">!runs", ">!last", *[">!last run"] * (width >= 72))
     told = labels(item.kernel for item in series)
     for item in series:
-        name = _named(told[item.kernel], item.grid)
-        detail = f"{item.device}, {item.kind}"
+        name = Text(f"{_named(told[item.kernel], item.grid)}\n  {item.device}, {item.kind}")
         cells = [str(item.count), nanoseconds(item.last_ns), f"{item.last:%Y-%m-%d}"]
-        table.add_row(Text(f"{name}\n  {detail}"), *cells[: len(table.columns) - 1])
+        table.add_row(name, *cells[: len(table.columns) - 1])
     return table
 
 
@@ -35,15 +34,11 @@ def plots(
 ) -> Iterator[RenderableType]:
     """Each series as a small plot, with the steps under it."""
     for number, (series, found) in enumerate(shown):
-        first = series[0]
-        title = _named(first.kernel, first.grid)
+        first, last = series[0], nanoseconds(series[-1].time_ns)
         if number:
             yield Text()
-        yield Text(title, style="bold")
-        yield Text(
-            f"{first.device}, {first.kind}, {counted(len(series), 'run')}, "
-            f"last {nanoseconds(series[-1].time_ns)}"
-        )
+        yield Text(_named(first.kernel, first.grid), style="bold")
+        yield Text(f"{first.device}, {first.kind}, {counted(len(series), 'run')}, last {last}")
         yield Text("\n".join(_plot(series, found, min(width, 100))))
         for change in found:
             yield Text(f"  {sentence(change)}")
@@ -74,8 +69,7 @@ def changes_found(found: Sequence[Change], looked_at: int, too_short: int) -> It
         yield Text(_named(first.kernel, first.grid) + f" ({first.device}, {first.kind})", style="bold")
         yield Text(f"  {sentence(change)}")
     slower = sum(change.is_slower for change in found)
-    faster = len(found) - slower
-    steps = f"{counted(slower, 'slower step')}, {faster} faster"
+    steps = f"{counted(slower, 'slower step')}, {len(found) - slower} faster"
     yield Text(f"{counted(looked_at, 'kernel')} looked at: {steps}")
     if too_short:
         yield Text(
@@ -85,13 +79,12 @@ def changes_found(found: Sequence[Change], looked_at: int, too_short: int) -> It
 
 def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[str]:
     """Times as dots over the runs; the dotted lines are the band of noise around each level."""
-    columns = max(10, width - 12)
     values = [point.time_ns for point in series]
     low, high = min(values), max(values)
     if low == high:
         low, high = low * 0.99, high * 1.01
-    cells = [[" "] * min(columns, len(values)) for _ in range(PLOT_ROWS)]
-    count = len(cells[0])
+    count = min(max(10, width - 12), len(values))
+    cells = [[" "] * count for _ in range(PLOT_ROWS)]
 
     def row(value: float) -> int:
         share = (value - low) / (high - low)

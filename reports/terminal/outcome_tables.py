@@ -66,10 +66,9 @@ def print_pair(console: Console, outcome: Outcome) -> None:
     console.print(Text(short(f"{outcome.before} → {outcome.after}", 1)))
     head = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
     console.print(head.append(short(f" {sentences.named(kernel)}"), style="bold"))
-    counts = sentences.launches(kernel)
     cycles = sentences.cycles(kernel)
     facts = [sentences.times(kernel), sentences.change(kernel), f"cycles {cycles}" if cycles else ""]
-    facts.append(f"launches {counts[0]}, {counts[1]}")
+    facts.append("launches {}, {}".format(*sentences.launches(kernel)))
     console.print(Text("  " + short(", ".join(filter(None, facts)))))
     for text in sentences.why(kernel):
         console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
@@ -86,7 +85,6 @@ def _table(kernels: Iterable[Compared]) -> Table:
     numbers = (">Before", ">After", ">Change", "Interval", ">In cycles", ">Launches")
     table = columns("Verdict", "Kernel", *numbers, "Changed", ruled=True)
     for kernel in kernels:
-        counts = sentences.launches(kernel)
         table.add_row(
             Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
             Text(sentences.named(kernel)),
@@ -95,7 +93,7 @@ def _table(kernels: Iterable[Compared]) -> Table:
             sentences.shift(kernel),
             sentences.interval(kernel),
             sentences.cycles(kernel),
-            f"{counts[0]}, {counts[1]}",
+            "{}, {}".format(*sentences.launches(kernel)),
             ", ".join(kernel.changed),
         )
     return table

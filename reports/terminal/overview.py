@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
@@ -51,8 +53,6 @@ def parts(
         everything: every family in the table, and every section of each.
         headlines: also what is to be said of the first families.
     """
-    from rich.text import Text
-
     total = len(session.by_time)
     yield Text(visible(headline(session)), style="bold")
     if not total:
@@ -143,17 +143,13 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         yield start + (_first_to_change(session, family, room) if gains else _name(family, name, room))
     if left := total - len(found):
         whole, shares = (sum(one.share or 0.0 for one in some) for some in (session.by_time, found))
-        rest = max(0.0, whole - shares)
-        yield from textwrap.wrap(
-            f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all", width
-        )
+        rest = ratio(max(0.0, whole - shares))
+        yield from textwrap.wrap(f"and {left:,} more with {rest} of the time: gemmprof show, --all", width)
     yield ""
     if not gains:
         yield from textwrap.wrap(_nothing_found(session, found), width)
-    for line in (f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"):
-        if len(line) <= width:
-            yield line
-            break
+    ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
+    yield from [line for line in ways if len(line) <= width][:1]
 
 
 def _name(family: Family, name: str, room: int) -> str:
@@ -204,8 +200,6 @@ def facts(session: Session) -> str:
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
     """One row a family, the most to gain first, with what to change first; names fold, so that none is cut."""
-    from rich.text import Text
-
     wide = width >= NARROW
     numbers = (">!count", ">!time", ">!share", *((">!spread", ">!grid") if wide else ()))
     table = columns("!id", *numbers, "kernel", padding=(0, 1, 0, 0), header_style="bold")
@@ -235,8 +229,6 @@ def kernel_parts(
     whole: bool,
 ) -> Iterator[RenderableType]:
     """One family: its name, its verdict, in full also every finding, and the sections asked for."""
-    from rich.text import Text
-
     profile = analysis.profile
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
     if family.count > 1:

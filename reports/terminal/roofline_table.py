@@ -56,23 +56,17 @@ def parts(pages: Sequence[KernelPage], *, width: int = WIDE) -> Iterator[Rendera
     imply are left out, so that no name and no number is cut.
     """
     results = [(name_of(page), page.analysis.get(Roofline)) for page in pages]
-    drawn = [
-        (name, result.main_points)
-        for name, result in results
-        if isinstance(result, Roofline) and result.main_points
-    ]
-    if width >= WIDE:
-        if drawn:
-            yield points_table(drawn, width=width)
-    else:
-        for name, points in drawn:
-            yield Text(visible(name), style="bold")
-            yield points_table([("", points)], width=width)
-    without = (
-        (_why_none(result), name)
-        for name, result in results
-        if isinstance(result, NotCollected) or not result.main_points
-    )
+    drawn, without = [], []
+    for name, result in results:
+        if isinstance(result, Roofline) and result.main_points:
+            drawn.append((name, result.main_points))
+        else:
+            without.append((_why_none(result), name))
+    if drawn and width >= WIDE:
+        yield points_table(drawn, width=width)
+    for name, points in drawn if width < WIDE else ():
+        yield Text(visible(name), style="bold")
+        yield points_table([("", points)], width=width)
     for reason, launches in grouped(without).items():
         names = list(dict.fromkeys(launches))[:3]
         left = len(launches) - len(names)

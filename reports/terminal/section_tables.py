@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from gemmprof.analysis.figure import declared
 from gemmprof.analysis.occupancy import calculator
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -66,16 +68,13 @@ def rows(result: Any, most: int = MOST) -> list[Row]:
         return [("not collected", "", f"ncu {result.remedy}")] if result.remedy else []
     writer = _WRITERS.get(type(result))
     found = [row for row in writer(result, most) if row[1] != DASH] if writer is not None else []
-    missing = getattr(result, "missing", None)
-    if missing is not None:
+    if (missing := getattr(result, "missing", None)) is not None:
         found.append(("partly collected", "", f"the rest: ncu {missing.remedy}"))
     return found
 
 
 def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[RenderableType]:
     """Title and rows of one analysis, to print; a roofline's points as `gemmprof roofline` has them."""
-    from rich.text import Text
-
     points = result.points if isinstance(result, Roofline) else ()
     found = list(_memory_roofs(result)) if points else rows(result, most)
     if not found:
@@ -93,7 +92,6 @@ def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[Rendera
 def rows_table(found: Sequence[Row], *, width: int) -> Table:
     """Rows of a name, a value and a remark; texts fold, nothing is cut."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(overflow="fold", max_width=max(18, width * 2 // 5))
@@ -112,8 +110,6 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
     On a terminal of less than `WIDE` columns those columns are left out that the others imply, so that no name and no
     number is cut.
     """
-    from rich.text import Text
-
     named = any(name for name, _ in kernels)
     titles = ALL if width >= WIDE else NARROW if width >= MIDDLE else NARROWEST
     numbers = ("!side" if title == "side" else f">!{title}" for title in titles)
@@ -172,11 +168,8 @@ def _memory_roofs(result: Roofline) -> Iterator[Row]:
 
 def _launch(result: Launch, most: int) -> Iterator[Row]:
     yield "Grid", extent(result.grid), counted(result.blocks, "block")
-    yield (
-        "Block",
-        extent(result.block),
-        f"{counted(result.threads_per_block, 'thread')}, {counted(result.warps_per_block, 'warp')}",
-    )
+    threads, warps = counted(result.threads_per_block, "thread"), counted(result.warps_per_block, "warp")
+    yield "Block", extent(result.block), f"{threads}, {warps}"
     yield from _figures(result)
     if result.idle_lanes:
         yield "Idle lanes", str(result.idle_lanes), "of the last warp of each block"
@@ -210,7 +203,6 @@ def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
 def _sparklines(drawn: Sequence[Row], *, width: int) -> Table:
     """Rows whose values are sparklines, which nothing may fold; what they reach is left out where there is no room."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table.grid(padding=(0, 1, 0, 0))
     names = max(len(visible(name)) for name, _, _ in drawn)

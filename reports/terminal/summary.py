@@ -68,10 +68,13 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
 def _row(run: Run, result: StageResult, kernel: KernelAnalysis | None) -> SummaryRow:
     # What explains kernels takes half of the start of `stages`, `doctor` and `tune`, which have none.
     from gemmprof.analysis.sections.roofline import Roofline
+    from gemmprof.reports import words
     from gemmprof.reports.facts import achieved_occupancy, limited_by
 
     timing, verification = result.timing, result.verification
     seconds, cublas = run.seconds(result), run.yardstick_seconds(result)
+    first = kernel.explanation.losses[0][0] if kernel and kernel.explanation.losses else None
+    where = f", at {words.place(first.places[0])}" if first and first.places else ""
     return SummaryRow(
         stage=result.stage,
         name=run.record_of(result).stage.name,
@@ -88,19 +91,9 @@ def _row(run: Run, result: StageResult, kernel: KernelAnalysis | None) -> Summar
         limited_by=(limited_by(kernel) or None) if kernel else None,
         relative_error=verification.relative_error if verification else None,
         failure=result.failure,
-        change_first=_change_first(kernel) if kernel else None,
+        change_first=f"{words.title(first)}, saves {words.saved(first)}{where}" if first else None,
         card=(timing.card if timing else None) or (verification.card if verification else None),
     )
-
-
-def _change_first(kernel: KernelAnalysis) -> str | None:
-    if not kernel.explanation.losses:
-        return None
-    from gemmprof.reports import words
-
-    first = kernel.explanation.losses[0][0]
-    where = f", at {words.place(first.places[0])}" if first.places else ""
-    return f"{words.title(first)}, saves {words.saved(first)}{where}"
 
 
 def table(rows: Sequence[SummaryRow]) -> Table:
