@@ -32,7 +32,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     constant,
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
-from gemmprof.analysis.explanation.code.live import live_of
+from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.distinct import (
     evaluations,
     neighbours_alike,
@@ -301,7 +301,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
     """Registers a thread that it takes beyond those that it has, to hold so many values from one pass to the last."""
     code = work.code
-    live = live_of(code)
+    live = live_registers(code)
     first, last = min(rows), max(rows)
     # Where they are loaded now, those of a round are among what is live.
     within = {at for row in rows if (loop := code.loop_of(row)) for at in range(loop.first, loop.last + 1)}

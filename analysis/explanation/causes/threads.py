@@ -38,7 +38,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     row_granule,
 )
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
-from gemmprof.analysis.explanation.code.live import live_of
+from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
 from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serving
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
@@ -714,7 +714,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         resources = {"block_launch": now / then} if larger else {}
         if "registers" in binding and work.program is not None:
             # With fewer than hold what is needed at once, values would go to local memory and back.
-            alive = max(np.array(live_of(work.code))[work.executed > 0], default=0)
+            alive = max(np.array(live_registers(work.code))[work.executed > 0], default=0)
             then = min(then, held(work, min(0, int(alive) - (launch.registers_per_thread or 0)), 0))
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)

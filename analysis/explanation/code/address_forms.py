@@ -10,17 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import factorial, gcd
-from typing import cast
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import (
-    Symbol,
-    Threads,
-    Value,
-    Values,
-)
+from gemmprof.analysis.explanation.code.flow import Loop, Program
+from gemmprof.analysis.explanation.code.symbolic import Symbol, Threads, Value, Values
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
 
@@ -31,36 +25,21 @@ ALL_ACTIVE = 31.9  # active threads of an execution, from which on all of a warp
 FAR = 1 << 20  # bytes of a stride that is a parameter: a row of a matrix, at any rate more than a line
 CLOSE = 0.02  # how far a counted number may lie from a predicted one: what a grid's last blocks do otherwise
 
-# From lane to lane the address moves by numbers; by numbers times a parameter; not at all; from one run of
-# memory to another, whose beginnings were loaded before the loop that walks along them; by loaded values; as
-# nobody knows.
-AFFINE, STRIDED, UNIFORM, RUNS, LOOK_UP, UNKNOWN = (
-    "affine",
-    "strided",
-    "uniform",
-    "runs",
-    "look-up",
-    "unknown",
-)
+# From lane to lane the address moves by numbers; by numbers times a parameter; not at all; from one run of memory to
+# another, whose beginnings were loaded before the loop that walks along them; by loaded values; as nobody knows.
+AFFINE, STRIDED, UNIFORM = "affine", "strided", "uniform"
+RUNS, LOOK_UP, UNKNOWN = "runs", "look-up", "unknown"
 
 
 @dataclass(frozen=True)
 class Form:
-    """The address of one access.
+    """The address of one access."""
 
-    Attributes:
-        index: of the instruction.
-        space: ``global`` or ``shared``.
-        width: bytes that a thread moves.
-        address: the sum.
-        kind: what the lanes' addresses are: `AFFINE` …
-    """
-
-    index: int
-    space: str
-    width: int
-    address: Value
-    kind: str
+    index: int  # of the instruction
+    space: str  # ``global`` or ``shared``
+    width: int  # bytes that a thread moves
+    address: Value  # the sum
+    kind: str  # what the lanes' addresses are: `AFFINE` …
 
     @cached_property
     def offsets(self) -> Threads | None:
@@ -69,7 +48,7 @@ class Form:
         """
         if self.kind == UNIFORM:
             number = self.address.terms.get((), 0)
-            return None if isinstance(number, int) else np.subtract(number, number[0])
+            return None if isinstance(number, int) else number - number[0]
         if self.kind not in (AFFINE, STRIDED):
             return None
         found: Threads = np.zeros(1, dtype=np.int64)
@@ -120,22 +99,26 @@ def coefficient(value: Value, kind: str, name: object) -> int | None:
 
 
 @once
-def _values(work: Work) -> tuple[Values, dict[int, Form]]:
-    """What the registers hold, and the forms of accesses that were asked for, by the instruction's number; kept beside
-    the code, for the launches of the same block that took the same ways.
-    """
-    program, (block, capability, before) = work.code, launched(work)
-    key = "forms", block, capability, before
-    if key not in program.kept:
-        program.kept[key] = Values(program, block, capability, before), dict[int, Form]()
-    return cast(tuple[Values, dict[int, Form]], program.kept[key])
+def values_of(work: Work) -> Values:
+    """The values in the registers of a launch: they depend on the block, the GPU and the ways that were taken."""
+    major, minor = work.profile.device.compute_capability
+    before = work.code.taken(work.executed, work.threads)
+    return _values(work.code, work.profile.launch.block, 10 * major + minor, before)
 
 
-def _form(values: Values, index: int) -> Form:
-    line = values.program.sass[index]
+@once
+def _values(
+    program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
+) -> Values:
+    """The same for all launches of a block that took the same ways."""
+    return Values(program, block, capability, before)
+
+
+@once
+def _form(program: Program, values: Values, index: int) -> Form:
+    line = program.sass[index]
     address = values.address(index, line.when)
-    kind = _kind(address, values.program.loop_of(index))
-    return Form(index, line.space, line.access_bytes, address, kind)
+    return Form(index, line.space, line.access_bytes, address, _kind(address, program.loop_of(index)))
 
 
 def _kind(address: Value, loop: Loop | None) -> str:
@@ -171,9 +154,7 @@ def record(form: Form) -> int:
 
 
 def row_granule(form: Form, found: int = ALLOCATION) -> int:
-    """Bytes that the address of the first thread is a multiple of, as far as the code tells; an array begins at a
-    multiple of ``found``.
-    """
+    """Bytes that the first thread's address is known to be a multiple of; an array begins at one of ``found``."""
     for factors, one in form.address.terms.items():
         if not factors or (
             len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1
@@ -205,12 +186,9 @@ def touched(form: Form, size: int) -> Touched | None:
     offsets = np.zeros(1, dtype=np.int64) if form.kind == UNIFORM else form.offsets
     if offsets is None:
         return None
-    begin = constant(form)
-    granule = row_granule(form)
-    rows = warps_of(offsets)[:8]
-    return _touched(
-        rows.tobytes(), rows.shape[1], begin % max(granule, size), granule, max(1, form.width), size
-    )
+    granule, rows = row_granule(form), warps_of(offsets)[:8]
+    begin = constant(form) % max(granule, size)
+    return _touched(rows.tobytes(), rows.shape[1], begin, granule, max(1, form.width), size)
 
 
 def leaves_gaps(form: Form) -> bool:
@@ -224,18 +202,12 @@ def leaves_gaps(form: Form) -> bool:
 @lru_cache(maxsize=4096)
 def _touched(offsets: bytes, lanes: int, begin: int, granule: int, width: int, size: int) -> Touched:
     rows = np.frombuffer(offsets, dtype=np.int64).reshape(-1, lanes)
-    known = _pieces(
-        rows, range(begin % granule, size, granule)[:16] if granule < size else (begin % size,), width, size
-    )
+    starts = range(begin % granule, size, granule)[:16] if granule < size else (begin % size,)
+    known = _pieces(rows, starts, width, size)
     # A parameter may point into an array: then nothing is known but that accesses are aligned to their own width.
     odd = _pieces(rows, range(0, size, max(width, size // WARP)), width, size)
-    means = known.mean(axis=1)
-    return Touched(
-        float(means.min()),
-        float(means.max()),
-        float(min(known.min(), odd.min())),
-        float(max(known.max(), odd.max())),
-    )
+    means, every = known.mean(axis=1), np.concatenate((known.ravel(), odd.ravel()))
+    return Touched(float(means.min()), float(means.max()), float(every.min()), float(every.max()))
 
 
 def _pieces(rows: Threads, starts: Sequence[int], width: int, size: int) -> Array:
@@ -295,15 +267,11 @@ def random_passes(lanes: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A form beside what a launch counted.
+    """A form beside what a launch counted."""
 
-    Attributes:
-        form: of the access.
-        verdict: ``exact``, ``agrees`` (within what the beginning of an array and partly filled warps allow),
-            ``contradicted``, or ``open`` where the form predicts nothing that was counted.
-    """
-
-    form: Form
+    form: Form  # of the access
+    # ``exact``, ``agrees`` (within what the beginning of an array and partly filled warps allow), ``contradicted``, or
+    # ``open`` where the form predicts nothing that was counted
     verdict: str
 
     @property
@@ -317,22 +285,13 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     """The forms of a launch's executed accesses with what its counters say of them, by the instruction's number."""
     if work.program is None:
         return {}
-    values, forms = _values(work)
+    values = values_of(work)
     accesses = work.where(
         lambda line: line.space in ("global", "shared") and any("[" in one for one in line.operands)
     )
-    found = {}
-    for index in np.flatnonzero(accesses & (work.executed > 0)).tolist():
-        if index not in forms:
-            forms[index] = _form(values, index)
-        found[index] = Checked(forms[index], _verdict(work, forms[index]))
-    return found
-
-
-def launched(work: Work) -> tuple[tuple[int, int, int], int, tuple[tuple[int, ...], ...]]:
-    """What values in the code depend on: the block, the compute capability times 10, and the ways that were taken."""
-    major, minor = work.profile.device.compute_capability
-    return work.profile.launch.block, 10 * major + minor, work.code.taken(work.executed, work.threads)
+    ran = np.flatnonzero(accesses & (work.executed > 0)).tolist()
+    forms = {index: _form(work.code, values, index) for index in ran}
+    return {index: Checked(form, _verdict(work, form)) for index, form in forms.items()}
 
 
 def _verdict(work: Work, form: Form) -> str:
@@ -346,12 +305,8 @@ def _verdict(work: Work, form: Form) -> str:
             counted.append((work.global_tags[index] / executed, touched(form, LINE)))
     elif not work.sass[index].is_atomic and form.width <= WIDEST:
         expected = passes(form)
-        counted.append(
-            (
-                work.shared_wavefronts[index] / executed,
-                None if expected is None else Touched(expected, expected, expected, expected),
-            )
-        )
+        known = None if expected is None else Touched(expected, expected, expected, expected)
+        counted.append((work.shared_wavefronts[index] / executed, known))
     # Threads that its predicate turns off count as active; a copy's stands behind its operands.
     guarded = bool(work.sass[index].guard) or (
         work.sass[index].opcode == "LDGSTS" and "P" in work.sass[index].operands[-1]
@@ -372,8 +327,3 @@ def _verdict(work: Work, form: Form) -> str:
                 return "contradicted"
             verdict = "agrees"
     return verdict
-
-
-def values_of(work: Work) -> Values:
-    """The values in the registers of a launch."""
-    return _values(work)[0]

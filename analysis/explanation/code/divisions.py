@@ -43,54 +43,50 @@ def integer_divisions(work: Work) -> Divisions:
     multiplications with the reciprocal, which take a good part of the instructions themselves.
     """
     code = work.code
-    found = np.zeros(len(code.sass), dtype=bool)
-    of_data = np.zeros(len(code.sass), dtype=bool)
-    wide = np.zeros(len(code.sass), dtype=bool)
-    fixed = np.ones(len(code.sass))
+    of_data, wide = np.zeros(len(code.sass), dtype=bool), np.zeros(len(code.sass), dtype=bool)
+    fixed, shares = np.ones(len(code.sass)), np.ones(len(code.sass))
     for first, last in code.functions:
         body = range(first, last + 1)
-        start = next((at for at in body if _wide_reciprocal(code.sass[at])), None)
+        # The conversion of a 64-bit divisor is the first step of its division.
+        converts = (at for at in body if code.sass[at].opcode == "I2F" and "64" in code.sass[at].full)
+        start = next((at for at in converts if "RP" in code.sass[at].modifiers), None)
         if start is None:
             continue
-        found[first : last + 1] = wide[first : last + 1] = True
         of_it = set(body)
         calls = code.callers((first, last))
         for call in calls:
             around = region(work, call)
-            found[around] = wide[around] = True
             of_it.update(around)
             if around and _from_memory(work, call):
-                of_data[around] = True
-                of_data[first : last + 1] = True
+                of_data[[*around, *body]] = True
+        wide[[*of_it]] = True
         if stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
             # Values of 32 bits go another way around the call.
             called = sum(float(work.executed[call]) for call in calls)
-            around_it = max(
-                0.0, sum(float(work.executed[(region(work, at) or [at])[0]]) for at in calls) - called
-            )
+            begun = sum(float(work.executed[(region(work, call) or [call])[0]]) for call in calls)
+            around_it = max(0.0, begun - called)
             products = WIDE_PRODUCTS * called + NARROW_PRODUCTS * around_it
             others = WIDE_OTHERS * called + NARROW_OTHERS * around_it
             _leave(work, of_it, products, others, fixed)
-    by_digits = False
-    for loop in filter(lambda loop: _digit_by_digit(work, loop), code.loops):
+    by_digits = [loop for loop in code.loops if _digit_by_digit(work, loop)]
+    for loop in by_digits:
         steps = set(range(loop.first, loop.last + 1))
         # The dividend is loaded, or made of what is; the divisor and its reciprocal are not.
         mine = steps | {at for at in serving(work, steps) if not code.by_data[at]}
-        found[[*mine]] = wide[[*mine]] = of_data[[*mine]] = by_digits = True
+        wide[[*mine]] = of_data[[*mine]] = True
         often = float(work.executed[loop.first]) / rounds(work, loop)
         _leave(work, mine, WIDE_PRODUCTS * often, WIDE_OTHERS * often, fixed)
-    shares = np.ones(len(code.sass))
-    for division in _narrow_divisions(work, found):
-        rows = [*division.reciprocal, *division.rest]
-        found[rows] = True
-        of_data[rows] = division.of_data
-        if division.of_data and not division.stays:
+    found = wide.copy()
+    for reciprocal, rest, dividends, loaded, same in _narrow_divisions(work, found):
+        found[[*reciprocal, *rest]] = True
+        of_data[[*reciprocal, *rest]] = loaded
+        if loaded and not same:
             continue  # a reciprocal for each division is what it takes anyway
-        again = code.loop_of(division.reciprocal[0]) or code.loop_of(division.rest[0])
-        each = NARROW_PRODUCTS + NARROW_OTHERS if division.of_data else COUNTING if again else OF_THE_GRID
-        shares[division.rest] = min(1.0, division.dividends * each / max(1, len(division.rest)))
-        shares[division.reciprocal] = 0.0
-    heavy = np.array([line.opcode == "IMAD" for line in code.sass])
+        again = code.loop_of(reciprocal[0]) or code.loop_of(rest[0])
+        each = NARROW_PRODUCTS + NARROW_OTHERS if loaded else COUNTING if again else OF_THE_GRID
+        shares[rest] = min(1.0, dividends * each / max(1, len(rest)))
+        shares[reciprocal] = 0.0
+    heavy = work.where(lambda line: line.opcode == "IMAD")
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
     bits = 128 if by_digits else 64 if (wide & (work.executed > 0)).any() else 32
@@ -116,35 +112,11 @@ def _digit_by_digit(work: Work, loop: Loop) -> bool:
     return counts and ends and any(line.opcode == "IMAD" and "HI" in line.modifiers for line in lines)
 
 
-def _wide_reciprocal(line: Sass) -> bool:
-    """The conversion of a 64-bit divisor, the first step of its division."""
-    return line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers
-
-
 def _from_memory(work: Work, index: int) -> bool:
     """Whether what an instruction reads, or was moved for a call just before it, goes back to loaded values."""
     code = work.code
     moved = range(max(0, index - 6), index) if code.sass[index].opcode == "CALL" else (index,)
     return any(code.by_data[source] for at in moved for source in code.sources(at))
-
-
-@dataclass(frozen=True)
-class _Narrow:
-    """Divisions of 32 bits by one reciprocal.
-
-    Attributes:
-        reciprocal: what computes it: of the divisor alone.
-        rest: what computes quotients and remainders with it, and what is needed for nothing else.
-        dividends: divided by it.
-        of_data: whether any of them was loaded.
-        stays: whether the divisor is the same in all threads, or stays in the loop around.
-    """
-
-    reciprocal: list[int]
-    rest: list[int]
-    dividends: int
-    of_data: bool
-    stays: bool
 
 
 # What a division of 32 bits is made of behind the conversion of its divisor, in registers of a thread or a warp.
@@ -159,15 +131,20 @@ _BELOW = 0xFFFFFFE
 _NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)")
 
 
-def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
-    """Divisions of 32 bits, each from the conversion of its divisor on as far as its results go.
+def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list[int], int, bool, bool]]:
+    """Divisions of 32 bits by one reciprocal, each from the conversion of its divisor on as far as its results go.
 
     To a division belongs what reads nothing but its own results, its operands with their signs and the numbers that
     correct it, until something else is made of the result; and what is computed for nothing else.
+
+    Yields:
+        What computes the reciprocal, of the divisor alone; what computes quotients and remainders with it, and is for
+        nothing else; how many dividends there are; whether any was loaded; and whether the divisor is the same in all
+        threads, or stays in the loop around.
     """
     code = work.code
     for start, line in enumerate(code.sass):
-        if line.opcode != "I2F" or "RP" not in line.modifiers or wide[start] or not work.executed[start]:
+        if line.opcode != "I2F" or "RP" not in line.modifiers or found[start] or not work.executed[start]:
             continue
         given = _argument(work, code.sources(start))
         members = {start}
@@ -204,20 +181,17 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
                 members.add(at)
         for at in sorted(members, reverse=True):
             # A comparison that decides something else, too, is made of the result.
-            if "ISETP" in code.sass[at].opcode and not members.issuperset(
-                use for use in code.readers[at] if work.executed[use]
-            ):
+            uses = (use for use in code.readers[at] if work.executed[use])
+            if "ISETP" in code.sass[at].opcode and not members.issuperset(uses):
                 members.discard(at)
         if dividends:
-            needed = members | serving(work, members)
+            served = serving(work, members)
             # What is divided, counted along, need not be computed; loaded, it is.
-            rest = {
-                at
-                for at in needed
-                if at in members or not of_data or code.sass[at].opcode.removeprefix("U") in _SIGNS
-            }
+            if of_data:
+                served = {at for at in served if code.sass[at].opcode.removeprefix("U") in _SIGNS}
+            rest = sorted((members | served) - reciprocal)
             same = stays(work, code.sources(start), [code.loop_of(start)])
-            yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, same)
+            yield sorted(reciprocal), rest, len(dividends), of_data, same
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:
@@ -245,11 +219,9 @@ def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
 def _corrects(line: Sass) -> bool:
     """Whether an instruction computes with results of a division as the division itself does."""
     numbers = {int(one, 0) for one in line.operands if _NUMBER.fullmatch(one)}
-    if "LOP3" in line.opcode:
-        return False
     # One more, for a quotient that was too small, is added under a condition.
     one = {1} if line.guard or "IMAD" in line.opcode else set()
-    return numbers <= {0, -1, 0xFFFFFFFF, _BELOW} | one
+    return "LOP3" not in line.opcode and numbers <= {0, -1, 0xFFFFFFFF, _BELOW} | one
 
 
 # --- Remainders by numbers of the code, of what remainders were taken of before ---------------------------------------
@@ -269,27 +241,22 @@ def chained_remainders(work: Work) -> Array | None:
     taken from the dividend.
     """
     code, keep = work.code, keep_of(work)
-    slices = {
-        at: mine
-        for at, line in enumerate(code.sass)
-        if work.executed[at] and (mine := _quotient_of(work, at, line))
-    }
+    ran = np.flatnonzero(work.executed > 0).tolist()
+    slices = {at: mine for at in ran if (mine := _quotient_of(work, at, work.sass[at]))}
     inside = {one for mine in slices.values() for one in mine}
     for at, mine in slices.items():
 
         def onward(one: int, own: int = at) -> list[int]:
             if one in slices and one != own:
                 return []
-            return [
-                use for use in code.readers[one] if code.sass[use].opcode in _LINEAR and use not in inside
-            ]
+            uses = (use for use in code.readers[one] if use not in inside)
+            return [use for use in uses if code.sass[use].opcode in _LINEAR]
 
         behind = reached([use for use in onward(at) if work.executed[use]], onward)
         if slices.keys().isdisjoint(behind):
             continue
-        sums = not any(
-            "WIDE" in code.sass[one].modifiers or _scales(code.sass[one]) for one in behind - slices.keys()
-        )
+        lines = [code.sass[one] for one in behind - slices.keys()]
+        sums = not any("WIDE" in line.modifiers or _scales(line) for line in lines)
         # Of 64 bits the upper halves of dividend and remainder are for nothing else.
         rows = {at, *mine} | (serving(work, {at, *mine}) if len(mine) >= WIDE else set())
         stays = FOLDED / len(rows) if len(mine) >= WIDE else PUT_OFF if sums else 1.0
@@ -323,8 +290,5 @@ def _quotient_of(work: Work, at: int, line: Sass) -> set[int]:
         if not sources and not code.sass[one].moves_a_constant:
             return set()
         waiting += sources
-    return (
-        found
-        if any("HI" in code.sass[one].modifiers or "WIDE" in code.sass[one].modifiers for one in found)
-        else set()
-    )
+    wide = any("HI" in code.sass[one].modifiers or "WIDE" in code.sass[one].modifiers for one in found)
+    return found if wide else set()

@@ -88,15 +88,11 @@ class Loop:
 
 @dataclass(frozen=True)
 class Program:
-    """The code of one kernel with the functions that it calls, in address order.
+    """The code of one kernel with the functions that it calls, in address order."""
 
-    Attributes:
-        sass: the instructions as parsed; targets within the code are relative to its first instruction.
-        addresses: their addresses, relative to the first.
-    """
-
+    # the instructions as parsed; targets within the code are relative to its first instruction
     sass: tuple[Sass, ...]
-    addresses: tuple[int, ...]
+    addresses: tuple[int, ...]  # their addresses, relative to the first
     _producers: dict[int, dict[str, tuple[int, ...]]] = field(
         default_factory=lambda: defaultdict(dict), repr=False, compare=False
     )
@@ -134,11 +130,8 @@ class Program:
     def taken(
         self, executed: npt.NDArray[np.float64], threads: npt.NDArray[np.float64]
     ) -> tuple[tuple[int, ...], ...]:
-        """`predecessors` without the ways that no thread of a launch took: what never ran sets no register.
-
-        Args:
-            executed: executions of each instruction by a warp.
-            threads: threads that were active in these, all together.
+        """`predecessors` without the ways that no thread of a launch took: what never ran sets no register. The
+        executions of each instruction by a warp tell, and the threads that were active in these, all together.
         """
         if not executed.any():
             return self.predecessors
@@ -282,13 +275,11 @@ class Program:
                     after[one].add(at)
             elif line.is_store:
                 stored, read = [*([] if read else stored), at], False
+        together = ([self.sass[at] for at in ring] for ring in rings(after))
         return any(
-            any(self.sass[at].space == "shared" for at in ring)
-            and any(
-                self.sass[at].instruction_class in MATH_CLASSES and self.sass[at].opcode not in ANY_ORDER
-                for at in ring
-            )
-            for ring in rings(after)
+            any(line.space == "shared" for line in lines)
+            and any(line.instruction_class in MATH_CLASSES and line.opcode not in ANY_ORDER for line in lines)
+            for lines in together
         )
 
     def _moves(self, loop: Loop, at: int, space: str = "") -> bool:
@@ -528,11 +519,8 @@ class Program:
 
 
 class _Reaching:
-    """Which results may stand in registers where each block begins: a set of bits a block, one bit a writer.
-
-    Args:
-        code: whose.
-        when: the condition under which they are read; of a condition only the registers that are written under it.
+    """Which results may stand in registers where each block begins: a set of bits a block, one bit a writer. Where they
+    are read under a condition (``when``), only of the registers that are written under it.
     """
 
     def __init__(self, code: Program, when: str) -> None:

@@ -165,12 +165,7 @@ def under_way(work: Work, loads: Mask) -> Array:
 
 
 def l1_bytes(work: Work, shared: float | None = None) -> float | None:
-    """Bytes that L1 has beside shared memory; None if not known.
-
-    Args:
-        work: the launch.
-        shared: shared memory set aside, instead of what was.
-    """
+    """Bytes that L1 has beside so much shared memory, or what was set aside; None if not known."""
     limits = LIMITS.get(work.profile.device.compute_capability)
     taken = work.profile.launch.shared_memory_config if shared is None else shared
     if limits is None or limits.l1_bytes is None or taken is None:

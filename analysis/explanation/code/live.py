@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache, reduce
 from operator import or_
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from gemmprof.analysis.explanation.code.flow import Program, program
+from gemmprof.analysis.explanation.code.flow import Program, once, program
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.model import Instruction
 
@@ -31,13 +31,7 @@ def live_in(view: SourceView) -> tuple[int, ...]:
     return live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
 
 
-def live_of(code: Program) -> tuple[int, ...]:
-    """`live_registers`, made out once a program."""
-    if "live" not in code.kept:
-        code.kept["live"] = live_registers(code)
-    return cast("tuple[int, ...]", code.kept["live"])
-
-
+@once
 def live_registers(program: Program) -> tuple[int, ...]:
     """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing."""
     reads, writes = zip(*map(_masks, program.sass), strict=True) if program.sass else ((), ())
@@ -85,7 +79,8 @@ def _masks(line: Sass) -> tuple[int, int]:
     """Registers that an instruction reads, and those that it writes, a bit each."""
     reads = _bits(line.reads)
     for place in _pairs(line):
-        reads |= _span(line.operands[place], 2)
+        if (match := _REGISTER.search(line.operands[place])) is not None:
+            reads |= 0b11 << int(match[1])
     return reads, _bits(line.writes)
 
 
@@ -109,8 +104,3 @@ def _bits(names: Iterable[str]) -> int:
 @lru_cache(maxsize=1024)
 def _bit(name: str) -> int:
     return 1 << int(name[1:]) if name[0] == "R" and name[1:].isdigit() else 0
-
-
-def _span(operand: str, width: int) -> int:
-    match = _REGISTER.search(operand)
-    return ((1 << width) - 1) << int(match[1]) if match is not None else 0

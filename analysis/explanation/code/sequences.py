@@ -12,11 +12,10 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.flow import EXCHANGES, reached
+from gemmprof.analysis.explanation.code.flow import EXCHANGES, Program, once, reached
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, around_never, computed_again, stays
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -24,8 +23,7 @@ from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.base.foreign_files import facts
 
-# Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
-# surroundings.
+# Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its surroundings.
 REACH = 90
 GUARDED, SCALED = "BSSY", "FSETP"
 _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
@@ -33,24 +31,17 @@ _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A precise function in SASS.
+    """A precise function in SASS."""
 
-    Attributes:
-        name: as in CUDA C++.
-        signature: pattern of the one instruction of each call that tells it, a regular expression.
-        instructions: that one call executes more than a neighbour has executed for it: numbers are not among them.
-        fast: that the fast function executes instead.
-        remedy: the fast function.
-        grown_from: the first instruction of what computes it, where all that follows reads only its own results and
-            the argument; `GUARDED` where all of it lies between two ways' parting and meeting, `SCALED` where what
-            compares the divisor scales it and what is divided; '' for none of them.
-    """
-
-    name: str
-    signature: str
+    name: str  # as in CUDA C++
+    signature: str  # pattern of the one instruction of each call that tells it, a regular expression
+    # that one call executes more than a neighbour has executed for it: numbers are not among them
     instructions: int
-    fast: int
-    remedy: str
+    fast: int  # that the fast function executes instead
+    remedy: str  # the fast function
+    # the first instruction of what computes it, where all that follows reads only its own results and the argument;
+    # `GUARDED` where all of it lies between two ways' parting and meeting, `SCALED` where what compares the divisor
+    # scales it and what is divided; '' for none of them
     grown_from: str
 
 
@@ -58,42 +49,27 @@ class Function:
 # one that begins it is in no other function of CUDA's; awkward arguments take a slow path that begins it again.
 RECIPROCAL, DIVISION, DIVISION_FLOATS, RECIPROCAL_FLOATS = "MUFU.RCP64H", 16, 8, 5
 
-# Signatures and costs as tools/measure_functions.py counts them, each for what nvcc compiles and for what Triton does;
-# a function stands before others that are parts of it. The second half of a power stands for itself where several
-# powers of one base share its logarithm: their number is 2 to a product.
-_TABLE = facts(__file__, "functions.csv")
-
-
-def _functions(compiler: int) -> tuple[Function, ...]:
-    return tuple(
-        Function(
-            _NAME_OF_FLOATS.sub("", row[0]) if compiler else row[0],
-            row[1],
-            int(row[at]),
-            int(row[at + 1]),
-            row[at + 2],
-            row[2],
-        )
-        for row in _TABLE
-        if row[at := 3 + 3 * compiler]
-    )
-
-
 _NAME_OF_FLOATS = re.compile(r"(?<=\w\w)f\b")  # no function of Triton's ends so
-FUNCTIONS, TRITON_FUNCTIONS = _functions(0), _functions(1)
-DIVISIONS, RECIPROCAL_OF, ROOTS, POWERS = (
-    ("division", "reciprocal"),
-    "reciprocal",
-    ("sqrtf", "sqrt"),
-    ("powf", "pow"),
-)
+
+
+def _functions(at: int) -> Iterator[Function]:
+    """Signatures and costs as tools/measure_functions.py counts them, from this column on: for what nvcc compiles, and
+    for what Triton does. A function stands before others that are parts of it. The second half of a power stands for
+    itself where several powers of one base share its logarithm: their number is 2 to a product.
+    """
+    for row in facts(__file__, "functions.csv"):
+        if row[at]:
+            name = row[0] if at == OF_NVCC else _NAME_OF_FLOATS.sub("", row[0])
+            yield Function(name, row[1], int(row[at]), int(row[at + 1]), row[at + 2], row[2])
+
+
+OF_NVCC, OF_TRITON = 3, 6
+FUNCTIONS, TRITON_FUNCTIONS = tuple(_functions(OF_NVCC)), tuple(_functions(OF_TRITON))
+DIVISIONS, RECIPROCAL_OF = ("division", "reciprocal"), "reciprocal"
+ROOTS, POWERS = ("sqrtf", "sqrt"), ("powf", "pow")
 REMEDY_OF_ROOTS = "one rsqrtf for both", "one tl.rsqrt for both"
 # Triton rounds numbers below the normal ones to 0 in what its library computes, so that its fast functions cost less.
 COMPILED_BY_TRITON = ("triton", "inductor")
-_BY_OTHERS, _BY_TRITON = (
-    (re.compile("|".join(f"(?:{one.signature})" for one in some)), some)
-    for some in (FUNCTIONS, TRITON_FUNCTIONS)
-)
 
 # Instructions of an FP32 division for each of an FP64 one.
 SINGLE_DIVISION = next(one.instructions for one in FUNCTIONS if one.name == "division") / DIVISION
@@ -106,27 +82,17 @@ POLYNOMIAL = 5
 
 @dataclass(frozen=True)
 class Found:
-    """Instructions of precise functions, with the share of each that stays when they are written otherwise.
+    """Instructions of precise functions, with the share of each that stays when they are written otherwise."""
 
-    Attributes:
-        instructions: all of them.
-        fast: what stays with fast functions in their place.
-        once: ... where each is evaluated where its argument changes, and divisors that do not become factors.
-        both: ... of what changes with every use fast functions, of the rest nothing.
-        names: of the functions, the heaviest first.
-        remedy: the fast ones.
-        copies: of the calls in a loop that is straight when their slow paths are gone, at each instruction of it; 1
-            elsewhere. The compiler mixes them then, so that one does not wait for its own results.
-        looked_up: loads by warps of values that were computed once (`computed_again`).
-    """
-
-    instructions: Mask
-    fast: Array
-    once: Array
-    names: tuple[str, ...]
-    remedy: str
+    instructions: Mask  # all of them
+    fast: Array  # what stays with fast functions in their place
+    once: Array  # ... where each is evaluated where its argument changes, and divisors that do not become factors
+    names: tuple[str, ...]  # of the functions, the heaviest first
+    remedy: str  # the fast ones
+    # of the calls in a loop that is straight when their slow paths are gone, at each instruction of it; 1 elsewhere.
+    # The compiler mixes them then, so that one does not wait for its own results.
     copies: Array
-    looked_up: float
+    looked_up: float  # loads by warps of values that were computed once (`computed_again`)
 
     @property
     def both(self) -> Array:
@@ -145,8 +111,9 @@ def precise_functions(work: Work) -> Found:
     roots, code = set[int](), work.code
     looked_up = 0.0
     part_of: dict[int, Function] = {}
-    for function, index in _calls(work):
-        if part_of.get(index, function) is not function:
+    by_triton = owner_of(work.profile).key in COMPILED_BY_TRITON
+    for function, index in _calls(code, by_triton):
+        if not work.executed[index] or part_of.get(index, function) is not function:
             continue  # of another one, which goes as a whole
         rows, guards = _slice(work, index, function, taken)
         if not rows:
@@ -163,14 +130,11 @@ def precise_functions(work: Work) -> Found:
         if name in DIVISIONS and roots and roots.issuperset(made := _divided_by(work, index, roots)):
             # The reciprocal root is no longer than the root; what is divided is multiplied by it, and where the root
             # itself is used, too, it is made of it.
-            uses = (
-                {use for at in made for use in code.readers[at] if work.executed[use]}
-                - {*rows, *guards}
-                - roots
-            )
+            uses = {use for at in made for use in code.readers[at] if work.executed[use]}
+            uses -= {*rows, *guards, *roots}
             fast[rows] = 0.0
             fast[max(rows)] = float(name != RECIPROCAL_OF or bool(uses))
-            name, remedy = "division by a root", REMEDY_OF_ROOTS[_by_triton(work)]
+            name, remedy = "division by a root", REMEDY_OF_ROOTS[by_triton]
         if remedy:
             fast[guards] = 0.0
             remedies[name] = remedy
@@ -180,12 +144,11 @@ def precise_functions(work: Work) -> Found:
         weight[name] = weight.get(name, 0.0) + float(work.executed[rows].sum())
     for span, calls, again in _called_again(work):
         rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
-        rows += [at for call in work.code.callers(span) for at in _beside(work, call)]
+        rows += [at for call in code.callers(span) for at in _beside(work, call)]
         taken[rows] = True
         once[rows] = 1.0 - again
-        fast[rows] = np.minimum(fast[rows], 1.0)
-        weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
-        remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
+        name = f"{calls} calls of one FP64 function"
+        weight[name], remedies[name] = float(work.executed[rows].sum()), "one logarithm or power for all"
     few = computed_again(work, FLOATS)
     if float(work.executed @ (1.0 - few.keep)) > LITTLE * work.total_executed:
         once = np.minimum(once, few.keep)
@@ -214,24 +177,13 @@ def precise_functions(work: Work) -> Found:
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
 
 
-def _by_triton(work: Work) -> bool:
-    return owner_of(work.profile).key in COMPILED_BY_TRITON
-
-
-_Calls = list[tuple[Function, int]]
-
-
-def _calls(work: Work) -> _Calls:
-    """Each call of a precise function that was executed, where its signature stands, in the order of the table."""
-    some, functions = _BY_TRITON if _by_triton(work) else _BY_OTHERS
-    kept, key = work.code.kept, ("precise functions", _by_triton(work))
-    if key not in kept:
-        near = [at for at, line in enumerate(work.sass) if some.search(line.text)]
-        kept[key] = found = list[tuple[Function, int]]()
-        for function in functions:
-            signature = function.signature
-            found += [(function, at) for at in near if re.search(signature, work.sass[at].text)]
-    return [(function, at) for function, at in cast("_Calls", kept[key]) if work.executed[at]]
+@once
+def _calls(code: Program, by_triton: bool) -> list[tuple[Function, int]]:
+    """Each call of a precise function, where its signature stands, in the order of the table."""
+    functions = TRITON_FUNCTIONS if by_triton else FUNCTIONS
+    some = re.compile("|".join(f"(?:{one.signature})" for one in functions))
+    near = [(at, line.text) for at, line in enumerate(code.sass) if some.search(line.text)]
+    return [(one, at) for one in functions for at, text in near if re.search(one.signature, text)]
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:
@@ -240,23 +192,17 @@ def _computed_again(work: Work, left: Array) -> list[int]:
     A call may change any register that the compiler does not save, and where ways meet it looks no further back, so
     that it computes again what it could have kept.
     """
-    code = work.code
-    gone = [
-        at
-        for at, line in enumerate(code.sass)
-        if not left[at] and work.executed[at] and (line.opcode == "CALL" or at in around_never(work))
-    ]
+    code, ran = work.code, work.executed > 0
+    ways = {*around_never(work), *(at for at, line in enumerate(code.sass) if line.opcode == "CALL")}
+    gone = sorted(at for at in ways if ran[at] and not left[at])
     first: dict[object, int] = {}
     value: dict[tuple[int, str], object] = {}
     found: list[int] = []
     for at, line in enumerate(code.sass) if gone else ():
         pure = line.space in ("", "constant") and line.opcode not in EXCHANGES
-        sources = {
-            name: [one for one in code.producers(at, name) if work.executed[one]] for name in line.reads
-        }
-        if not (work.executed[at] and line.writes and pure) or any(
-            by and max(by) >= at for by in sources.values()
-        ):
+        sources = {name: [one for one in code.producers(at, name) if ran[one]] for name in line.reads}
+        earlier = all(one < at for by in sources.values() for one in by)
+        if not (ran[at] and line.writes and pure and earlier):
             continue
         numbers = {
             name: str([value.get((one, name), (one, name)) for one in by]) for name, by in sources.items()
@@ -266,9 +212,8 @@ def _computed_again(work: Work, left: Array) -> list[int]:
             _A_REGISTER.sub(lambda name, numbers=numbers: numbers.get(name[0], name[0]), one)  # type: ignore[misc]
             for one in line.operands[results:]
         )
-        before = first.setdefault(
-            (line.full, line.guard and numbers[line.guard], given, tuple(numbers.values())), at
-        )
+        what = line.full, line.guard and numbers[line.guard], given, tuple(numbers.values())
+        before = first.setdefault(what, at)
         value |= {(at, name): (before, place) for place, name in enumerate(line.writes)}
         alike = code.loop_of(before) == code.loop_of(at) and work.executed[before] >= work.executed[at]
         if before < at and alike and bisect_left(gone, before) < bisect_left(gone, at):
@@ -285,16 +230,14 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
     """
     code = work.code
     for span in code.functions:
-        steps = sum(code.sass[at].opcode == "DFMA" for at in range(span[0], span[1] + 1) if work.executed[at])
         calls = [at for at in code.callers(span) if work.executed[at]]
-        if steps < LONG_FUNCTION:
+        if _steps(work, span) < LONG_FUNCTION:
             continue
         by_value: dict[frozenset[int], float] = {}
         for at in calls:
             came = frozenset(_loaded_for(work, at))
-            often = [
-                rounds(work, loop) for loop in code.loops_around[at] if not any(one in loop for one in came)
-            ]
+            still = (loop for loop in code.loops_around[at] if not any(one in loop for one in came))
+            often = [rounds(work, loop) for loop in still]
             by_value[came] = max(by_value.get(came, 0.0), float(work.executed[at] / np.prod(often)))
         whole = sum(float(work.executed[at]) for at in calls)
         again = 1.0 - sum(by_value.values()) / whole
@@ -302,14 +245,18 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
             yield span, len(calls), again
 
 
+def _steps(work: Work, span: tuple[int, int]) -> int:
+    """The FP64 multiply-adds of a called function that ran."""
+    mine = range(span[0], span[1] + 1)
+    return sum(work.sass[at].opcode == "DFMA" for at in mine if work.executed[at])
+
+
 def _beside(work: Work, call: int) -> Iterator[int]:
     """What moves the arguments of a called function, and tests what it gives, up to what something is made of it."""
-    code = work.code
-    behind = (
-        at for at in range(call + 1, len(code.sass)) if code.sass[at].opcode in _USES or code.sass[at].space
-    )
-    for at in range(max(0, call - ARGUMENTS), next(behind, call)):
-        if work.executed[at] == work.executed[call] > 0 and not code.sass[at].space:
+    lines = enumerate(work.sass[call + 1 :], call + 1)
+    behind = next((at for at, line in lines if line.opcode in _USES or line.space), call)
+    for at in range(max(0, call - ARGUMENTS), behind):
+        if work.executed[at] == work.executed[call] > 0 and not work.sass[at].space:
             yield at
 
 
@@ -487,18 +434,14 @@ def double_divisions(work: Work) -> list[int]:
     begins = [at for at, line in enumerate(code.sass) if line.full == RECIPROCAL and work.executed[at]]
     found = {at for begin in begins for at in _division_of_doubles(work, begin)[0]}
     for first, last in code.functions:
-        steps = sum(code.sass[at].opcode == "DFMA" for at in range(first, last + 1) if work.executed[at])
-        if steps < LONG_FUNCTION and any(first <= begin <= last for begin in begins):
+        if _steps(work, (first, last)) < LONG_FUNCTION and any(first <= begin <= last for begin in begins):
             found.update(range(first, last + 1))
     return sorted(found)
 
 
 def _divisor_known(work: Work, index: int, by_divisor: dict[object, int]) -> bool:
-    """Whether what is divided by stays in the loop, or something was divided by it before: a product with its
-    reciprocal does.
-
-    Args:
-        by_divisor: the first division by each divisor so far.
+    """Whether what is divided by stays in the loop, or something was divided by it before (by the first division by
+    each divisor so far): a product with its reciprocal does.
     """
     loop = work.code.loop_of(index)
     divisor = _divisor(work, index)
@@ -610,9 +553,7 @@ def _partings(work: Work, index: int) -> Iterator[int]:
 
 
 def region(work: Work, index: int) -> list[int]:
-    """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for
-    none.
-    """
+    """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for none."""
     code = work.code
     for start in _partings(work, index):
         end = code.target(start)
@@ -634,29 +575,19 @@ def _slow_paths(work: Work) -> Iterator[tuple[int, int]]:
 
 
 def double_functions(work: Work) -> Mask:
-    """Instructions of inlined FP64 functions (exponential, logarithm and the like): polynomials and around
-    them.
-    """
-    code = work.code
-    steps = [
-        index
-        for index, line in enumerate(code.sass)
-        if line.opcode == "DFMA" and work.executed[index] and _adds_a_number(work, index)
-    ]
-    found = np.zeros(len(code.sass), dtype=bool)
-    groups: list[list[int]] = []
-    for index in steps:
-        if groups and index - groups[-1][-1] <= 14:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    for group in groups:
-        if len(group) < POLYNOMIAL:
-            continue
-        often = work.executed[group[0]]
-        for at in range(max(0, group[0] - 24), min(len(found), group[-1] + 14)):
-            similar = 0.5 * often <= work.executed[at] <= 2.0 * often
-            found[at] |= similar and not code.sass[at].space and not code.sass[at].is_branch
+    """Instructions of inlined FP64 functions (exponential, logarithm and the like): polynomials and around them."""
+    ran = work.where(lambda line: line.opcode == "DFMA") & (work.executed > 0)
+    steps = [at for at in np.flatnonzero(ran).tolist() if _adds_a_number(work, at)]
+    plain = work.where(lambda line: not line.space and not line.is_branch)
+    found = np.zeros(len(plain), dtype=bool)
+    for group in np.split(steps, 1 + np.flatnonzero(np.diff(steps) > 14)):
+        if len(group) >= POLYNOMIAL:
+            often, around = (
+                work.executed[int(group[0])],
+                slice(max(0, int(group[0]) - 24), int(group[-1]) + 14),
+            )
+            similar = (0.5 * often <= work.executed[around]) & (work.executed[around] <= 2.0 * often)
+            found[around] |= similar & plain[around]
     return found
 
 
@@ -673,9 +604,7 @@ def _fits(line: Sass) -> bool:
 
 
 def connected(work: Work, index: int, count: int, taken: Mask) -> list[int]:
-    """Up to ``count`` instructions that depend on this one or on which it depends, the nearest first, and the numbers
-    that none but these read.
-    """
+    """Up to ``count`` instructions that depend on this one or it on them, the nearest first, and numbers of theirs."""
     code = work.code
     often = work.executed[index]
     found = [index]

@@ -12,19 +12,17 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import product
 from operator import and_, or_
-from typing import cast
 
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, UNIFORM, checked_forms, values_of
-from gemmprof.analysis.explanation.code.flow import Program, reached
+from gemmprof.analysis.explanation.code.flow import Program, once, reached
 from gemmprof.analysis.explanation.demands.footprint import serving
 from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.opcodes import Sass
 
-BYTE = 8
-"""Bits that a table of 256 entries, or a shift of the word, works out at once."""
+BYTE = 8  # bits that a table of 256 entries, or a shift of the word, works out at once
 _LOGIC = frozenset({"LOP3", "SHF", "LEA", "IADD3", "VIADD", "SEL", "PRMT", "MOV", "ISETP"})
 _SUMS = frozenset({"IADD3", "VIADD", "IMAD"})
 _MOVES = frozenset({"SHF", "MOV", "PRMT", "SEL"})
@@ -57,35 +55,29 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     made = reached(single, onward)
     used = {use for at in made for use in code.readers[at] if ran[use]} - made
     # Neither what a branch tests nor an address is a word that bits are put together in.
-    if any(work.sass[use].is_branch or work.sass[use].is_load for use in used) or _added_up(
-        code, made, single
-    ):
+    addresses = any(work.sass[use].is_branch or work.sass[use].is_load for use in used)
+    if addresses or _added_up(code, made, single):
         return None
     bits = float(work.executed[begins].sum())
     together = share(bits, float(work.executed[list(used)].sum()))
     if together < BYTE:
         return None
     # A word that is loaded for one of its bits is loaded for eight.
-    made |= {
-        at
-        for at in np.flatnonzero(loads).tolist()
-        if code.readers[at] and single.issuperset(code.readers[at])
-    }
+    uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
+    made |= {at for at, by in uses.items() if by and single.issuperset(by)}
     keep = keep_of(work)
     keep[list(made | serving(work, made))] = 1.0 / BYTE
     return keep, bits / BYTE, together
 
 
 def _added_up(code: Program, made: set[int], single: set[int]) -> bool:
-    """Whether whole words that bits went into are added to one another: a carry runs through all of their bits, and all
-    of them are worked out at once already.
-    """
+    """Whether whole words that bits went into are added: a carry runs through all bits, worked out at once already."""
     moved = {at for at in made if code.sass[at].opcode in _MOVES}
-    narrow = single | reached(single, lambda at: moved.intersection(code.readers[at]))
-    wide = made - narrow
-    sums = (at for at in wide if code.sass[at].opcode in _SUMS)
+    wide = made - reached(single, lambda at: moved.intersection(code.readers[at]))
+    reads = {at: code.sass[at].reads for at in wide if code.sass[at].opcode in _SUMS}
     return any(
-        sum(not wide.isdisjoint(code.producers(at, name)) for name in code.sass[at].reads) > 1 for at in sums
+        sum(not wide.isdisjoint(code.producers(at, name)) for name in names) > 1
+        for at, names in reads.items()
     )
 
 
@@ -142,30 +134,29 @@ def _of_bits(line: Sass) -> bool:
     )
 
 
+@once
 def wanted_bits(code: Program) -> list[int]:
     """Bits of each instruction's result that anything is made of, as a mask; all of what is no logic."""
-    if "wanted bits" not in code.kept:
-        logic = list(map(_of_bits, code.sass))
-        # A predicate, or a carry, is made of whole words.
-        found = [
-            0 if one and all(name[0] == "R" for name in line.writes) else WORD
-            for one, line in zip(logic, code.sass, strict=True)
-        ]
-        waiting = list(range(len(found)))
-        while waiting:
-            at = waiting.pop()
-            line = code.sass[at]
-            for name in line.reads:
-                if name[0] != "R" or not found[at]:
-                    continue
-                sources = [one for one in code.producers(at, name) if logic[one] and found[one] != WORD]
-                asked = _asked(line, name, found[at]) if sources else 0
-                for source in sources:
-                    if asked & ~found[source]:
-                        found[source] |= asked
-                        waiting.append(source)
-        code.kept["wanted bits"] = found
-    return cast("list[int]", code.kept["wanted bits"])
+    logic = list(map(_of_bits, code.sass))
+    # A predicate, or a carry, is made of whole words.
+    found = [
+        0 if one and all(name[0] == "R" for name in line.writes) else WORD
+        for one, line in zip(logic, code.sass, strict=True)
+    ]
+    waiting = list(range(len(found)))
+    while waiting:
+        at = waiting.pop()
+        line = code.sass[at]
+        for name in line.reads:
+            if name[0] != "R" or not found[at]:
+                continue
+            sources = [one for one in code.producers(at, name) if logic[one] and found[one] != WORD]
+            asked = _asked(line, name, found[at]) if sources else 0
+            for source in sources:
+                if asked & ~found[source]:
+                    found[source] |= asked
+                    waiting.append(source)
+    return found
 
 
 def _possible(line: Sass) -> int:
@@ -183,13 +174,8 @@ def _possible(line: Sass) -> int:
 
 def _alike(numbers: Sequence[int | None], values: Sequence[int]) -> int:
     """Bits in which all of these have these values; what is no number may have any."""
-    return reduce(
-        and_,
-        (
-            WORD if one is None else one if value else WORD & ~one
-            for one, value in zip(numbers, values, strict=True)
-        ),
-    )
+    known = ((one, value) for one, value in zip(numbers, values, strict=True) if one is not None)
+    return reduce(and_, (one if value else WORD & ~one for one, value in known), WORD)
 
 
 def _asked(line: Sass, name: str, wanted: int) -> int:
@@ -199,15 +185,10 @@ def _asked(line: Sass, name: str, wanted: int) -> int:
     if line.opcode == "IMAD":
         read = _moved if "MOV" in line.modifiers else _shifted if "SHL" in line.modifiers else _added
     if read is None or not _of_bits(line) or name not in operands:
-        return _stored(line, name) if line.is_store else WORD
-    return reduce(
-        or_, (read(line, operands, at, wanted) for at, one in enumerate(operands) if one == name and at)
-    )
-
-
-def _stored(line: Sass, name: str) -> int:
-    narrow = line.access_bytes < WORD_BYTES and line.operands[-1].startswith(name)
-    return (1 << 8 * line.access_bytes) - 1 if narrow else WORD
+        narrow = line.is_store and line.access_bytes < WORD_BYTES and line.operands[-1].startswith(name)
+        return (1 << 8 * line.access_bytes) - 1 if narrow else WORD
+    places = (at for at, one in enumerate(operands) if one == name and at)
+    return reduce(or_, (read(line, operands, at, wanted) for at in places))
 
 
 def _number(text: str) -> int | None:

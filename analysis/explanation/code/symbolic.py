@@ -15,9 +15,10 @@ from __future__ import annotations
 import operator
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from typing import cast
 
 import numpy as np
@@ -31,39 +32,28 @@ Threads = npt.NDArray[np.int64]
 """A whole number for each thread of a block, in the order of their numbers."""
 Coefficient = int | Threads
 
-DEEPEST = 70
-"""Instructions between a value and what it comes from, at most: Python's stack is not endless."""
-LARGEST = 12
-"""Terms of a sum, above which it is a symbol of its own."""
-SIGN = 31
-"""The shift that leaves nothing but the sign."""
-BEYOND = 2.0**32
-"""What no register of 32 bits holds."""
+DEEPEST = 70  # instructions between a value and what it comes from, at most: Python's stack is not endless
+LARGEST = 12  # terms of a sum, above which it is a symbol of its own
+SIGN = 31  # the shift that leaves nothing but the sign
+BEYOND = 2.0**32  # what no register of 32 bits holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
-    """Something that the code alone does not tell.
+    """Something that the code alone does not tell."""
 
-    Attributes:
-        kind: ``parameter``, ``block`` (its index in the grid), ``grid`` (how many there are), ``trip`` (of a loop),
-            ``loaded``, ``computed`` (not by additions and products), ``shifted`` (right, by its name) or ``merged``
-            (from several ways).
-        name: what it is: a parameter's offset, ``x``, a loop's first instruction, an instruction's number.
-        lanes: it differs between the threads of a warp.
-        threads: it differs between the threads of a block.
-        looked_up: it goes back to a loaded value.
-        blocks: it differs between blocks.
-        loops: first instructions of the loops in which it changes.
-    """
-
+    # ``parameter``, ``block`` (its index in the grid), ``grid`` (how many there are), ``trip`` (of a loop),
+    # ``loaded``, ``computed`` (not by additions and products), ``shifted`` (right, by its name) or ``merged`` (from
+    # several ways)
     kind: str
-    name: object
-    lanes: bool = False
-    threads: bool = False
-    looked_up: bool = False
-    blocks: bool = False
-    loops: frozenset[int] = frozenset()
+    name: (
+        object  # what it is: a parameter's offset, ``x``, a loop's first instruction, an instruction's number
+    )
+    lanes: bool = False  # it differs between the threads of a warp
+    threads: bool = False  # it differs between the threads of a block
+    looked_up: bool = False  # it goes back to a loaded value
+    blocks: bool = False  # it differs between blocks
+    loops: frozenset[int] = frozenset()  # first instructions of the loops in which it changes
     pending: frozenset[Symbol] = frozenset()
 
 
@@ -111,11 +101,10 @@ class Value:
     @property
     def uniform(self) -> bool:
         """The same for all threads of a block, and so in what `Value.varying` leaves."""
-        return not any(self._varies(product, one) for product, one in self.terms.items())
-
-    @staticmethod
-    def _varies(product: Product, one: Coefficient) -> bool:
-        return not isinstance(one, int) or any(symbol.threads or symbol.lanes for symbol in product)
+        return all(
+            isinstance(one, int) and not any(symbol.threads or symbol.lanes for symbol in product)
+            for product, one in self.terms.items()
+        )
 
     @property
     def lane_uniform(self) -> bool:
@@ -225,43 +214,30 @@ class _Code:
     """An instruction as the evaluation needs it: operands without predicates."""
 
     line: Sass
-    results: tuple[str, ...]
+    result: str
     sources: tuple[str, ...]
 
 
 @lru_cache(maxsize=65536)
 def _code(line: Sass) -> _Code:
-    operands = list(line.operands)
-    results: list[str] = []
-    if operands and line.writes:
-        # Predicates that an addition sets stand behind its result; those that it reads are left out, too.
-        first = 0
-        while first < len(operands) and _PREDICATE.match(operands[first]):
-            first += 1
-        if first < len(operands):
-            results = [operands[first]]
-            operands = operands[first + 1 :]
-    return _Code(line, tuple(results), tuple(one for one in operands if not _PREDICATE.match(one)))
+    # Predicates that it sets stand beside its result; those that it reads are left out, too.
+    operands = [one for one in line.operands if not _PREDICATE.match(one)]
+    result = operands.pop(0).split(".")[0] if operands and line.writes else ""
+    return _Code(line, result, tuple(operands))
 
 
 _READ_ANEW = ("S2R", "S2UR", "LDC", "LDCU", "ULDC", "MOV", "UMOV")
 
 
 class Values:
-    """The values in the registers of one kernel, for blocks of one shape.
-
-    Args:
-        program: the code.
-        block: threads of a block along x, y and z.
-        capability: of the GPU that it is made for, times 10: it tells where parameters lie.
-        before: instructions that run just before each one, where a launch did not take all ways (`Program.taken`).
-    """
+    """The values in the registers of one kernel, for blocks of one shape."""
 
     def __init__(
         self,
         program: Program,
-        block: tuple[int, int, int],
-        capability: int,
+        block: tuple[int, int, int],  # threads of it along x, y and z
+        capability: int,  # of the GPU that it is made for, times 10: it tells where parameters lie
+        # instructions that run just before each one, where a launch did not take all ways (`Program.taken`)
         before: tuple[tuple[int, ...], ...] | None = None,
     ) -> None:
         self.program = program
@@ -287,8 +263,12 @@ class Values:
         # Registers at the heads of loops that a round was found to change: nobody asks again.
         self._changing: set[tuple[int, str, str]] = set()
         self._depth = 0
-        self._calls = self._calls_that_write()
         self._writers, self._starts = program.writers, program.block_starts
+        # The calls of functions that write each register.
+        self._calls: dict[str, list[int]] = {}
+        for first, last in program.functions:
+            for name in {name for line in program.sass[first : last + 1] for name in line.writes}:
+                self._calls.setdefault(name, []).extend(program.callers((first, last)))
 
     # --- Symbols ---
 
@@ -331,23 +311,11 @@ class Values:
         self.made[self._symbols[key]] = inputs, by
         return symbol_value(self._symbols[key])
 
-    def _calls_that_write(self) -> dict[str, list[int]]:
-        """The calls of functions that write each register."""
-        found: dict[str, list[int]] = {}
-        for first, last in self.program.functions:
-            for name in {name for line in self.program.sass[first : last + 1] for name in line.writes}:
-                found.setdefault(name, []).extend(self.program.callers((first, last)))
-        return found
-
     # --- Registers ---
 
     def before(self, index: int, register: str, when: str = "") -> Value:
-        """The value of a register when this instruction reads it.
-
-        Args:
-            index: of the instruction.
-            register: its name.
-            when: the predicate that the instruction runs under: what was written under it, too, is what it reads.
+        """The value of a register when this instruction reads it; ``when`` is the predicate that it runs under: what
+        was written under it, too, is what it reads.
         """
         return self._in_block(index - 1, self._starts[index], register, when)
 
@@ -362,25 +330,22 @@ class Values:
         at = writers[place] if place >= 0 else -1
         for call in self._calls.get(register, ()):
             if start <= call <= last and call > at:
-                return self.unknown("computed", ("call", call, register), symbol_value(self._returned(call)))
+                # What it may have made its results of: another one for each thread, in each round.
+                around = frozenset(loop.first for loop in self.program.loops_around[call])
+                of_it = self.symbol("computed", ("returned", call), lanes=True, threads=True, loops=around)
+                return self.unknown("computed", ("call", call, register), symbol_value(of_it))
         if at < start:
             return self._entering(start, register, when)
         found = self._result(at, register, when)
         if self.program.sass[at].when in ("", when):
             return found
         older = self._in_block(at - 1, start, register, when)
-        return self._merged(
-            ("guard", at, register), [older, found], self.condition(at, self.program.sass[at].when)
-        )
+        second = self.condition(at, self.program.sass[at].when)
+        return self._merged(("guard", at, register), [older, found], second)
 
     @property
-    def _any_thread(self) -> Symbol:
-        return self.symbol("computed", "thread", lanes=True, threads=True)
-
-    def _returned(self, call: int) -> Symbol:
-        """What a called function may have made its results of: another one for each thread, in each round."""
-        around = frozenset(loop.first for loop in self.program.loops_around[call])
-        return self.symbol("computed", ("returned", call), lanes=True, threads=True, loops=around)
+    def _any_thread(self) -> Value:
+        return symbol_value(self.symbol("computed", "thread", lanes=True, threads=True))
 
     def _entering(self, start: int, register: str, when: str) -> Value:
         key = -1 - start, register, when
@@ -388,7 +353,7 @@ class Values:
             return self._memo[key]
         before = self.predecessors[start]
         if not before or self._depth > DEEPEST:
-            return self.unknown("computed", ("entry", start, register), symbol_value(self._any_thread))
+            return self.unknown("computed", ("entry", start, register), self._any_thread)
         self._depth += 1
         try:
             if len(before) > 1 or before[0] >= start:
@@ -424,23 +389,16 @@ class Values:
         back = [at for at in before if at >= start]
         entering = [self._in_block(at, starts[at], register, when) for at in forward]
         first = self._merged(("join", start, register), entering) if entering else ZERO
-        if not back:
-            self._keep(key, first)
-            return first
-        changes = self._writers.get(register, ())
-        last = max(back)
-        place = bisect_right(changes, last) - 1
-        if (place < 0 or changes[place] < start) and not any(
-            start <= call <= last for call in self._calls.get(register, ())
-        ):
-            self._keep(key, first)  # the loop does not write it
+        changes, last = self._writers.get(register, ()), max(before)
+        within = changes[bisect_left(changes, start) : bisect_right(changes, last)]
+        if not within and not any(start <= call <= last for call in self._calls.get(register, ())):
+            self._keep(key, first)  # no loop that begins here writes it
             return first
         pending = Symbol("pending", key)
         self._holding[pending] = []
         mark = len(self._log)
         self._keep(key, symbol_value(pending))
         rounds = [self._in_block(at, starts[at], register, when) for at in back]
-        within = changes[bisect_left(changes, start) : place + 1]
         if key not in self._changing and all(self.program.sass[at].opcode in _READ_ANEW for at in within):
             # A round that leaves what it finds, where that is what was there before the loop, never changes it.
             self._forget(mark)
@@ -457,15 +415,12 @@ class Values:
             value = self._memo.get(other)
             if value is None or other == key:
                 continue
-            symbols = value.symbols
-            if any(pending in symbol.pending for symbol in symbols):
+            made_of_it = any(pending in symbol.pending for symbol in value.symbols)
+            replaced = None if made_of_it else _replaced(value, pending, found)
+            if replaced is None:
                 del self._memo[other]
-            elif pending in symbols:
-                replaced = _replaced(value, pending, found)
-                if replaced is None:
-                    del self._memo[other]
-                else:
-                    self._hold(other, replaced)
+            elif pending in value.symbols:
+                self._hold(other, replaced)
         self._hold(key, found)
         return found
 
@@ -477,23 +432,20 @@ class Values:
         steps = [add(one, itself, -1) for one in rounds]
         if all(not one.terms for one in steps):
             return first
-        alike = {one.key for one in steps}
-        if len(alike) == 1 and not any(
+        trip = symbol_value(self.symbol("trip", start, loops=frozenset((start,))))
+        if len({one.key for one in steps}) == 1 and not any(
             symbol is pending or pending in symbol.pending or start in symbol.loops
             for symbol in steps[0].symbols
         ):
-            trip = self.symbol("trip", start, loops=frozenset((start,)))
-            moved = product(steps[0], symbol_value(trip))
+            moved = product(steps[0], trip)
             if moved is not None:
                 return add(first, moved)
         inputs = [first, *(value for one in rounds if (value := _replaced(one, pending, first)) is not None)]
         # What differs between threads stays as it is, where all rounds only change what all threads share.
         rest = [add(value, first, -1) for value in inputs]
-        loop = self.symbol("trip", start, loops=frozenset((start,)))
-        if all(value.uniform for value in rest):
-            shared = self.unknown("merged", ("loop", start, register), symbol_value(loop), *rest)
-            return add(first, shared)
-        return self.unknown("merged", ("loop", start, register), symbol_value(loop), *inputs)
+        shared = all(value.uniform for value in rest)
+        found = self.unknown("merged", ("loop", start, register), trip, *(rest if shared else inputs))
+        return add(first, found) if shared else found
 
     def condition(self, at: int, predicate: str) -> Value | None:
         """Whether a predicate holds where this instruction reads it; None where no comparison of what is known says."""
@@ -515,8 +467,11 @@ class Values:
         inputs = [*(self.operand(sources[0], text) for text in (one, two)), other]
         self._depth -= 1
         wanted = predicate[0] != "!"
-        if not self._come_of_numbers(inputs):
-            return None
+        for symbol in self.behind(inputs):
+            # Nothing in them may have been loaded, or computed as nobody knows.
+            known = symbol.kind in ("parameter", "block", "grid", "trip")
+            if not known and self.made.get(symbol, ((), None))[1] is None:
+                return None
         return self.unknown(
             "condition",
             (line.full, wanted),
@@ -540,19 +495,15 @@ class Values:
         self._depth -= 1
         return found
 
-    def _come_of_numbers(self, values: Iterable[Value]) -> bool:
-        """Whether nothing in them was loaded, or computed as nobody knows."""
+    def behind(self, values: Iterable[Value]) -> Iterator[Symbol]:
+        """The symbols that values hold, and those that these are computed from."""
         waiting, seen = [symbol for one in values for symbol in one.symbols], set[Symbol]()
         while waiting:
             symbol = waiting.pop()
-            if symbol in seen or symbol.kind in ("parameter", "block", "grid", "trip"):
-                continue
-            seen.add(symbol)
-            inputs, by = self.made.get(symbol, ((), None))
-            if by is None:
-                return False
-            waiting += [other for one in inputs for other in one.symbols]
-        return True
+            if symbol not in seen:
+                seen.add(symbol)
+                yield symbol
+                waiting += [other for one in self.made.get(symbol, ((), None))[0] for other in one.symbols]
 
     def _merged(
         self, name: object, values: Iterable[Value], second: Value | None = None, told: Sequence[Value] = ()
@@ -580,39 +531,27 @@ class Values:
         if key in self._memo:
             return self._memo[key]
         if self._depth > DEEPEST:
-            return self.unknown("computed", ("deep", at, register), symbol_value(self._any_thread))
+            return self.unknown("computed", ("deep", at, register), self._any_thread)
         self._depth += 1
-        found: Value | None
+        found: Value | None = None
         try:
             code = _code(self.program.sass[at])
             line = code.line
-            if code.results and register[0] in "RU" and line.writes:
-                place = int(register.lstrip("UR")) - int(
-                    _bare(code.results[0]).lstrip("UR").replace("Z", "0")
-                )
-                try:
+            if code.result and register[0] in "RU":
+                place = int(register.lstrip("UR")) - int(code.result.lstrip("UR").replace("Z", "0"))
+                with suppress(OverflowError):  # a constant that stands for no index
                     if line.opcode in ("LDC", "LDCU", "ULDC"):
                         found = self.operand(at, code.sources[0], when or line.when, place)
-                    else:
-                        found = (
-                            self._computed(at, code, when or line.when) if not place or line.is_load else None
-                        )
-                except OverflowError:
-                    found = None  # a constant that stands for no index
+                    elif not place or line.is_load:
+                        found = self._computed(at, code, when or line.when)
                 if found is not None and place and line.is_load and line.space != "constant":
                     found = self.unknown("loaded", (at, register), found, looked_up=True)
-            else:
-                found = None
             if found is None:
                 plain = tuple(one for one in code.sources if not _UNKNOWN.search(one))
-                which = 0 if code.results and _bare(code.results[0]) == register else register
+                which = 0 if code.result == register else register
                 inputs = [self.operand(at, text, when) for text in code.sources if _UNKNOWN.search(text)]
-                found = self.unknown(
-                    "computed",
-                    (line.full, which, plain),
-                    *inputs,
-                    by=_of_numbers(at, code) if not which else None,
-                )
+                by = None if which else _of_numbers(at, code)
+                found = self.unknown("computed", (line.full, which, plain), *inputs, by=by)
         finally:
             self._depth -= 1
         self._keep(key, found)
@@ -634,46 +573,39 @@ class Values:
         return scaled(found, -1) if sign == "-" else found
 
     def _constant(self, at: int, bank: str, place: str, when: str, word: int) -> Value:
-        offset = 0 if place in ("RZ", "") else _hexadecimal(place)
-        offset = None if offset is None else offset + 4 * word
-        if bank != "0x0" or offset is None:
-            names = list(re.findall(r"U?R\d+", place))
-            inputs = [self.before(at, name, when) for name in names]
-            if offset is None:
-                return self.unknown("computed", ("constant", at, word), *inputs)
+        begin = 0 if place in ("RZ", "") else _hexadecimal(place)
+        if begin is None:
+            inputs = [self.before(at, name, when) for name in re.findall(r"U?R\d+", place)]
+            return self.unknown("computed", ("constant", at, word), *inputs)
+        offset = begin + 4 * word
+        if bank != "0x0":
             return symbol_value(self.symbol("parameter", (bank, offset)))
-        begin = 0x360 if self.capability >= 100 else 0
-        axis, odd = divmod(offset - begin, 4)
+        block, grid = (0x360, 4) if self.capability >= 100 else (0, 3)
+        axis, odd = divmod(offset - block, 4)
         if not odd and 0 <= axis < 3:
             return of(self.block[axis])
-        if not odd and (3 <= axis < 6 if begin == 0 else 4 <= axis < 7):
-            return symbol_value(self.symbol("grid", "xyz"[axis - (3 if begin == 0 else 4)]))
+        if not odd and grid <= axis < grid + 3:
+            return symbol_value(self.symbol("grid", "xyz"[axis - grid]))
         return symbol_value(self.symbol("parameter", offset))
 
     # --- Instructions ---
 
     def _computed(self, at: int, code: _Code, when: str) -> Value | None:
         line = code.line
-        opcode = line.opcode
-        if line.is_load or line.is_atomic or opcode in ("LDL", "TEX", "TLD", "TLD4"):
-            return self._loaded(at, code, when)
-        if "X" in line.modifiers and opcode not in ("S2R", "S2UR"):
+        if line.is_load or line.is_atomic or line.opcode in ("LDL", "TEX", "TLD", "TLD4"):
+            return self._loaded(at, line, when)
+        if "X" in line.modifiers and line.opcode not in ("S2R", "S2UR"):
             return None  # the upper half of a sum
-        handler = _HANDLERS.get(opcode[1:] if opcode[0] == "U" and opcode[1:] in _HANDLERS else opcode)
-        if handler is None:
-            return None
-        return handler(self, at, code, when)
+        handler = _HANDLERS.get(line.opcode)
+        return None if handler is None else handler(self, at, code, when)
 
-    def _loaded(self, at: int, code: _Code, when: str) -> Value | None:
-        line = code.line
+    def _loaded(self, at: int, line: Sass, when: str) -> Value:
         if line.space == "local":
-            return self.unknown("computed", ("local", at), symbol_value(self._any_thread))
-        inputs = [self.address(at, when)]
-        trips = frozenset(loop for one in inputs for symbol in one.symbols for loop in symbol.loops)
-        name = at, trips
-        if line.is_atomic:
-            inputs.append(symbol_value(self._any_thread))
-        return self.unknown("loaded", name, *inputs, looked_up=True)
+            return self.unknown("computed", ("local", at), self._any_thread)
+        place = self.address(at, when)
+        trips = frozenset(loop for symbol in place.symbols for loop in symbol.loops)
+        inputs = (place, self._any_thread) if line.is_atomic else (place,)
+        return self.unknown("loaded", (at, trips), *inputs, looked_up=True)
 
     def address(self, at: int, when: str) -> Value:
         """Where a load, store or atomic goes."""
@@ -699,23 +631,13 @@ def _parts(text: str) -> tuple[str, str, tuple[str, str] | None]:
     return match[1], match[2] + match[3], None
 
 
-def _bare(text: str) -> str:
-    return text.split(".")[0]
-
-
 @lru_cache(maxsize=65536)
-def address_parts(line: Sass, target: bool = False) -> tuple[tuple[tuple[str, int], ...], int]:
-    """Registers of an address with their factors, and the constant that is added.
-
-    Args:
-        line: a load, store, atomic or copy.
-        target: where a copy to shared memory (``LDGSTS``) writes, instead of what it reads.
-    """
+def address_parts(line: Sass) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Registers of an address with their factors, and the constant that is added; of a copy what it reads."""
     places = [operand for operand in line.operands if "[" in operand and not operand.startswith("c[")]
     if not places:
         return (), 0
-    place = places[0] if target else places[-1]
-    inside = place[place.rindex("[") + 1 : place.rindex("]")]
+    inside = places[-1][places[-1].rindex("[") + 1 : places[-1].rindex("]")]
     registers: list[tuple[str, int]] = []
     offset = 0
     for part in inside.replace("+-", "+~").split("+"):
@@ -775,7 +697,7 @@ def _special(values: Values, at: int, code: _Code, when: str) -> Value | None:
     if name.startswith("SR_NTID"):
         return of(values.block["XYZ".index(name[-1])])
     if "MASK" in name:
-        return symbol_value(values._any_thread)
+        return values._any_thread
     return symbol_value(values.symbol("computed", name, blocks=True))
 
 
@@ -784,10 +706,7 @@ def _move(values: Values, at: int, code: _Code, when: str) -> Value | None:
 
 
 def _sum(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    found = ZERO
-    for one in values.sources(at, code, when):
-        found = add(found, one)
-    return found
+    return reduce(add, values.sources(at, code, when), ZERO)
 
 
 def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -809,13 +728,11 @@ def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | No
             .astype(np.uint64 if unsigned else np.int64)
             for one in (first, second)
         )
-        found = np.asarray(wide * other >> wide.dtype.type(32)).astype(np.int64)
-        high = of(int(found) if found.ndim == 0 else found)
-        return add(high, rest[0]) if rest else high
-    found_product = product(one, two)
-    if found_product is None:
-        return None
-    return add(found_product, rest[0]) if rest else found_product
+        high = np.asarray(wide * other >> wide.dtype.type(32)).astype(np.int64)
+        found: Value | None = of(int(high) if high.ndim == 0 else high)
+    else:
+        found = product(one, two)
+    return found if found is None or not rest else add(found, rest[0])
 
 
 def _scaled_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -883,28 +800,23 @@ def _disjoint(one: Value, two: Value) -> bool:
         number = right.number
         if number is None:
             continue
-        most = number if isinstance(number, int) else int(number.max())
-        least = number if isinstance(number, int) else int(number.min())
+        most, least = (number, number) if isinstance(number, int) else (int(number.max()), int(number.min()))
         if least >= 0 and _divides(1 << most.bit_length(), left):
             return True
     return False
 
 
 def _joined(
-    of_numbers: Callable[[Coefficient, Coefficient], Coefficient],
-) -> Callable[[Value, Value], Value | None]:
+    of_numbers: Callable[[Coefficient, Coefficient], Coefficient], one: Value, two: Value
+) -> Value | None:
     """Or, and exclusive or: the same as a sum where no bit is set in both."""
-
-    def join(one: Value, two: Value) -> Value | None:
-        first, second = one.number, two.number
-        if first is not None and second is not None:
-            return of(of_numbers(first, second))
-        return add(one, two) if _disjoint(one, two) else None
-
-    return join
+    first, second = one.number, two.number
+    if first is not None and second is not None:
+        return of(of_numbers(first, second))
+    return add(one, two) if _disjoint(one, two) else None
 
 
-_or, _xor = _joined(operator.or_), _joined(operator.xor)
+_or, _xor = partial(_joined, operator.or_), partial(_joined, operator.xor)
 
 
 def _most_different(*several: Threads) -> Threads:
@@ -930,7 +842,7 @@ def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | Non
     name = code.line.opcode
     if name in ("I2F", "MUFU", "F2I") and len(code.sources) == 1:
         return _FLOATS.get((name, *code.line.modifiers))
-    handler = _HANDLERS.get(name[1:] if name[0] == "U" and name[1:] in _HANDLERS else name)
+    handler = _HANDLERS.get(name)
     if handler not in _COMPUTES or "X" in code.line.modifiers:
         return None
     if handler is _multiply_add and "HI" not in code.line.modifiers:
@@ -938,7 +850,7 @@ def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | Non
 
     def computed(*numbers: Coefficient) -> Coefficient | None:
         given = iter(numbers)
-        texts = [next(given) if _UNKNOWN.search(one) else _signed(one) for one in code.sources]
+        texts = [next(given) if _UNKNOWN.search(one) else _literal(one) for one in code.sources]
         if handler is _shift and np.max(texts[1]) > SIGN:
             return None  # no word is shifted by so much: what was drawn for a parameter is not what it is
         found = handler(cast(Values, _Given(texts)), at, code, "")
@@ -966,10 +878,6 @@ def _truncated(bits: Coefficient) -> Coefficient:
 
 def _as_float(bits: Coefficient) -> npt.NDArray[np.float32]:
     return np.asarray(bits).astype(np.int32).view(np.float32)
-
-
-def _signed(text: str) -> int:
-    return 0 if text.strip("-~!").startswith(("RZ", "URZ")) else _literal(text)
 
 
 def _then(operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None) -> Value | None:
@@ -1035,16 +943,14 @@ def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
     if len(sources) < 2:
         return None
     condition = values.condition(at, code.line.operands[-1])
-    if condition is None and sources[0].uniform and sources[1].uniform:
-        # Each lane's own data tell which of two that all share it takes.
-        told = values.compared(at, code.line.operands[-1])
-        if any(symbol.lanes and symbol.looked_up for one in told for symbol in one.symbols):
-            return values.unknown("merged", ("select", at), sources[1], sources[0], *told)
     if sources[0].uniform and sources[1].uniform:
-        # What changes from round to round may take the one now and then the other.
-        told = [one for one in values.compared(at, code.line.operands[-1]) if one.uniform]
-        loops = frozenset(loop for one in told for symbol in one.symbols for loop in symbol.loops)
+        told = values.compared(at, code.line.operands[-1])
+        if condition is None and any(one.lanes and one.looked_up for by in told for one in by.symbols):
+            # Each lane's own data tell which of two that all share it takes.
+            return values.unknown("merged", ("select", at), sources[1], sources[0], *told)
+        loops = frozenset(loop for by in told if by.uniform for one in by.symbols for loop in one.loops)
         if loops:
+            # What changes from round to round may take the one now and then the other.
             chosen = symbol_value(values.symbol("computed", ("chosen", at), loops=loops))
             return values._merged(("select", at), (sources[1], sources[0]), condition, (chosen,))
     return _within(values, ("select", at), sources[1], sources[0], condition)
@@ -1134,7 +1040,7 @@ def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
     )
 
 
-_HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
+_OF_THREADS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     **dict.fromkeys(("S2R", "S2UR", "CS2R"), _special),
     **dict.fromkeys(("MOV", "MOV32I"), _move),
     **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD32I"), _sum),
@@ -1151,7 +1057,8 @@ _HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     "SHFL": _shuffled,
     **dict.fromkeys(("R2UR", "REDUX"), _of_warp),
 }
-"""By opcode; those of the uniform datapath are named without their U."""
+_HANDLERS = _OF_THREADS | {f"U{name}": handler for name, handler in _OF_THREADS.items()}
+"""By opcode, those of the uniform datapath with their U."""
 _COMPUTES = {_sum, _multiply_add, _scaled_add, _shift, _logic, _least, _extended}
 """Those that need nothing but numbers."""
 _FLOATS: dict[tuple[str, ...], Callable[..., Coefficient]] = {

@@ -26,7 +26,6 @@ from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
     computing,
-    of_each_thread,
     own_places,
     rounds,
     serving,
@@ -108,24 +107,17 @@ class _Classes:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """How often each instruction's result was another one.
+    """How often each instruction's result was another one."""
 
-    Attributes:
-        different: values over all threads of the launch, at most as many as threads executed it; as many where nobody
-            knows.
-        hoisted: share of the executions that stays where it is computed before the loops around that do not change it.
-        alike: it is the same in all threads, if not in all rounds.
-        by_thread: it may differ between the threads of a block.
-        in_rounds: share of a thread's executions that are not those of a round of a loop that does not change it.
-        loops: in which it may differ between rounds, a bit each.
-    """
-
+    # values over all threads of the launch, at most as many as threads executed it; as many where nobody knows
     different: Array
+    # share of the executions that stays where it is computed before the loops around that do not change it
     hoisted: Array
-    alike: Mask
-    by_thread: Mask
+    alike: Mask  # it is the same in all threads, if not in all rounds
+    by_thread: Mask  # it may differ between the threads of a block
+    # share of a thread's executions that are not those of a round of a loop that does not change it
     in_rounds: Array
-    loops: list[int]
+    loops: list[int]  # in which it may differ between rounds, a bit each
 
 
 @once
@@ -388,17 +380,11 @@ WHOLE_NUMBERS = frozenset({"integer", "uniform"})
 
 @dataclass(frozen=True)
 class Again:
-    """What computes few values again and again.
+    """What computes few values again and again."""
 
-    Attributes:
-        rows: the arithmetic.
-        keep: share of each instruction that stays where each value is computed once.
-        loads: of what is looked up then, by a warp.
-    """
-
-    rows: list[int]
-    keep: Array
-    loads: float
+    rows: list[int]  # the arithmetic
+    keep: Array  # share of each instruction that stays where each value is computed once
+    loads: float  # of what is looked up then, by a warp
 
 
 @once
@@ -559,4 +545,6 @@ def walked_again(work: Work) -> Iterator[Reuse]:
         if at not in known:
             asked = float(work.executed[at]) / work.launched_warps
             thread = asked * float(found.in_rounds[at])
-            yield of_each_thread(work, (at,), work.sass[at].access_bytes, asked, thread)
+            warp, block = thread * WARP, thread * work.profile.launch.threads_per_block
+            # Others' places are taken as others.
+            yield Reuse((at,), work.sass[at].access_bytes, asked, thread, warp, warp, 0.0, block, {}, 0.0, {})

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.symbolic import Threads, Value, Values
-from gemmprof.analysis.explanation.demands.places import AXES, Places, parameters_of
+from gemmprof.analysis.explanation.demands.places import AXES, Places
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once
 from gemmprof.gpu.arch import WARP
 
@@ -55,46 +55,28 @@ _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
 @dataclass(frozen=True)
 class Reuse:
-    """The loads of one array from one place that the block's threads have in common.
+    """The loads of one array from one place that the block's threads have in common."""
 
-    Attributes:
-        rows: the instructions.
-        width: bytes of each.
-        asked: loads of a thread.
-        thread: different places of a thread.
-        apart: different places of a warp, those of each load counted apart.
-        warp: different places of a warp.
-        dense: share of the bytes from a warp's first to its last that the loads of one round ask
-            for; 0 where lanes share places.
-        block: different places of a block.
-        sectors: different sectors of a block.
-        outputs: different places of one thread that does the work of `OUTPUTS` neighbours along an axis.
-        fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
-        along: axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now.
-    """
-
-    rows: tuple[int, ...]
-    width: int
-    asked: float
-    thread: float
-    apart: float
-    warp: float
+    rows: tuple[int, ...]  # the instructions
+    width: int  # bytes of each
+    asked: float  # loads of a thread
+    thread: float  # different places of a thread
+    apart: float  # different places of a warp, those of each load counted apart
+    warp: float  # different places of a warp
+    # share of the bytes from a warp's first to its last that a round's loads ask for; 0 where lanes share places
     dense: float
-    block: float
+    block: float  # different places of a block
+    # different places of one thread that does the work of `OUTPUTS` neighbours along an axis
     outputs: dict[str, float]
-    sectors: float
+    sectors: float  # different sectors of a block
+    # sectors that a block touches when its threads do so, of those that as many blocks touch now
     fetched: dict[str, float]
+    # axes along which a thread's next round, of the loop that begins there, loads what its neighbour does now
     along: frozenset[tuple[str, int]] = frozenset()
 
     def of_results(self, axis: str) -> float:
         """Different places of a thread with the work of `OUTPUTS` neighbours: all, where nobody knows of that axis."""
         return self.outputs.get(axis, OUTPUTS * self.thread)
-
-
-def of_each_thread(work: Work, rows: tuple[int, ...], width: int, asked: float, thread: float) -> Reuse:
-    """Loads of which nothing is known but what a thread itself loads again: others' places are taken as others."""
-    warp, block = thread * WARP, thread * work.profile.launch.threads_per_block
-    return Reuse(rows, width, asked, thread, warp, warp, 0.0, block, {}, 0.0, {})
 
 
 @once
@@ -112,17 +94,11 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
 
 @dataclass(frozen=True)
 class Own:
-    """An array of which each thread has places of its own, so that nobody else loads what it stores there.
+    """An array of which each thread has places of its own, so that nobody else loads what it stores there."""
 
-    Attributes:
-        stores: what a thread stores, and how many different places that are.
-        loads: the same of what it loads.
-        filled: it stores each place before it loads it.
-    """
-
-    stores: Reuse
-    loads: Reuse
-    filled: bool
+    stores: Reuse  # what a thread stores, and how many different places that are
+    loads: Reuse  # the same of what it loads
+    filled: bool  # it stores each place before it loads it
 
 
 @once
@@ -135,27 +111,24 @@ def own_places(work: Work) -> dict[object, Own]:
         if one.form.space == "global" and one.form.parameters:
             groups.setdefault(one.form.parameters, []).append(one)
     found, launch = dict[object, Own](), work.profile.launch
-    stretches: dict[object, list[Checked]] = {
-        key: group
-        for key, group in groups.items()
-        if not any(key & other and key != other for other in groups)
-    }
+    apart = {key for key in groups if not any(key & other and key != other for other in groups)}
+    stretches: dict[object, list[Checked]] = {key: groups[key] for key in groups if key in apart}
     for key, group in {**stretches, **_stretches(work)}.items():
         forms = [one.form for one in group]
         lines = [work.sass[form.index] for form in forms]
-        stores = [form for form, line in zip(forms, lines, strict=True) if line.is_store]
-        loads = [form for form, line in zip(forms, lines, strict=True) if line.is_load]
+        stores = [form for form in forms if work.sass[form.index].is_store]
+        loads = [form for form in forms if work.sass[form.index].is_load]
         plain = all((line.is_load or line.is_store) and not line.is_atomic for line in lines)
         if not (plain and loads and stores and len({form.width for form in forms}) == 1):
             continue
         if not all(_believed(work, one) for one in group):
             continue
         whole = _followed(work, forms)[0]
-        apart = forms[0].space == "shared" or all(
+        of_blocks = forms[0].space == "shared" or all(
             size == 1 or whole.fetched[BLOCKS + axis] == 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
         )
-        if apart and whole.block == launch.threads_per_block * whole.thread:
+        if of_blocks and whole.block == launch.threads_per_block * whole.thread:
             filled = _followed(work, stores)[0].thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
             found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled)
@@ -214,19 +187,15 @@ def _before(work: Work, store: Form, load: Form) -> bool:
 
 
 def _believed(work: Work, one: Checked) -> bool:
-    """Whether the sectors that follow from a form are those that were counted: by what is known of it whatever its
-    symbols are, or by its numbers.
-    """
+    """Whether the sectors that follow from a form are those that were counted, for any numbers or for its own."""
     form, at = one.form, one.form.index
     if one.confirmed and form.kind in (AFFINE, STRIDED, UNIFORM):
         return True
     if looked_up_apart(form):
         return False
-    walked = tuple(
-        (loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in work.code.loops_around[at]
-    )
-    whole = _in_own_block(work, walked)(form.address)
-    return bool(np.isfinite(_as_counted(work, at, whole[:, None])))
+    around = work.code.loops_around[at]
+    walked = tuple((loop.first, min(OUTPUTS, round(rounds(work, loop)))) for loop in around)
+    return bool(np.isfinite(_as_counted(work, at, _in_own_block(work, walked)(form.address)[:, None])))
 
 
 def _as_counted(work: Work, at: int, places: Threads) -> npt.NDArray[np.float64]:
@@ -266,7 +235,8 @@ def _lengths(work: Work) -> dict[object, Threads]:
         begin: dict[object, Threads] = {
             loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops_around[at]
         }
-        for name in parameters_of(values, form.address) - form.parameters - found.keys():
+        made_of = {one.name for one in values.behind([form.address]) if one.kind == "parameter"}
+        for name in made_of - form.parameters - found.keys():
             tried[name] += 1
             if tried[name] > FEW:
                 continue
@@ -280,9 +250,8 @@ def _lengths(work: Work) -> dict[object, Threads]:
 
 def _own(grid: tuple[int, int, int]) -> Threads:
     """A block with neighbours behind it, whose numbers along the axes are not the same."""
-    return np.array(
-        [size // parts // OUTPUTS * OUTPUTS for size, parts in zip(grid, (2, 3, 5), strict=True)]
-    )[:, None]
+    own: Threads = np.array(grid) // np.array((2, 3, 5)) // OUTPUTS * OUTPUTS
+    return own[:, None]
 
 
 def computed_places(
@@ -297,10 +266,11 @@ def computed_places(
     trips: dict[object, Threads] = {
         loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
     }
-    threads = np.tile(np.arange(values.threads), len(blocks))
-    places = Places(values, grid, np.repeat(points, values.threads, axis=1), threads, trips, _lengths(work))
-    shape = len(threads), max((one.shape[1] for one in trips.values()), default=1)
-    return lambda value: np.broadcast_to(places.of(value), shape)
+    threads, points = (
+        np.tile(np.arange(values.threads), len(blocks)),
+        np.repeat(points, values.threads, axis=1),
+    )
+    return Places(values, grid, points, threads, trips, _lengths(work)).of_each
 
 
 @once
@@ -310,9 +280,7 @@ def _in_blocks(work: Work, axis: int, several: int) -> Callable[[Value], Threads
 
 
 def distinct_along(work: Work, form: Form, axis: int, several: int) -> float:
-    """Share of the places that so many neighbouring blocks along an axis go to with an access which differ; 1 where
-    nobody knows.
-    """
+    """Share of an access's places which differ, of so many neighbouring blocks along an axis; 1 where nobody knows."""
     if form.kind == UNKNOWN and not _believed(work, checked_forms(work)[form.index]):
         return 1.0
     places = _in_blocks(work, axis, several)(form.address)[:, 0].reshape(several, -1)
@@ -332,14 +300,10 @@ def _places(
     known: Mapping[object, Threads],
 ) -> Callable[[Value], Threads]:
     """What computes a value's numbers in these threads, in so many rounds of these loops: points x rounds."""
-    turns = np.indices([often for _, often in walked]).reshape(
-        len(walked), prod(often for _, often in walked)
-    )
-    trips: dict[object, Threads] = {
-        loop: turn[None, :] for (loop, _), turn in zip(walked, turns, strict=True)
-    }
-    places, shape = Places(values, grid, blocks, threads, trips, known), (len(threads), turns.shape[1])
-    return lambda value: np.broadcast_to(places.of(value), shape)
+    often = [count for _, count in walked]
+    turns = np.indices(often).reshape(len(often), 1, prod(often))
+    trips: dict[object, Threads] = {loop: turn for (loop, _), turn in zip(walked, turns, strict=True)}
+    return Places(values, grid, blocks, threads, trips, known).of_each
 
 
 @once
@@ -379,22 +343,6 @@ def distinct(values: Threads) -> Threads:
     return ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))]
 
 
-class _Touched(NamedTuple):
-    """How many different places a group of loads touches, ``followed`` of them a thread; see `Reuse`."""
-
-    followed: int
-    thread: float
-    apart: int
-    warp: int
-    block: int
-    sectors: int
-    dense: float
-    outputs: dict[str, float]
-    fetched: dict[str, float]
-    along: frozenset[tuple[str, int]]
-    same: tuple[int, ...]  # of one thread: which of the places that are followed are one
-
-
 def _walked(work: Work, forms: list[Form]) -> list[Walked]:
     """The rounds of the loops around each of these accesses in which they are followed together."""
     code, launch = work.code, work.profile.launch
@@ -416,8 +364,10 @@ def _walked(work: Work, forms: list[Form]) -> list[Walked]:
     return walked
 
 
-def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[Walked]]:
-    """What these accesses touch, and the rounds of the loops around each in which they were followed."""
+def _followed(work: Work, forms: list[Form]) -> tuple[Reuse, tuple[int, ...], list[Walked]]:
+    """What these accesses touch; which of the places that are followed in a thread are one; and the rounds of the loops
+    around each access in which it is.
+    """
     code, launch, walked = work.code, work.profile.launch, _walked(work, forms)
     rows = tuple(form.index for form in forms)
     # What is touched follows from the code, the grid and the rounds: the same for most launches of a kernel.
@@ -427,7 +377,7 @@ def _followed(work: Work, forms: list[Form]) -> tuple[_Touched, list[Walked]]:
     key = "touched", rows, tuple(walked), launch.grid, numbers, values
     if key not in code.kept:
         code.kept[key] = _touched(values, forms, launch.grid, walked, known)
-    return cast(_Touched, code.kept[key]), walked
+    return *cast("tuple[Reuse, tuple[int, ...]]", code.kept[key]), walked
 
 
 def _each(wanted: list[int], places: int) -> int:
@@ -442,23 +392,19 @@ def _each(wanted: list[int], places: int) -> int:
 def _array(work: Work, forms: list[Form], own: bool = False) -> Reuse:
     warps = work.launched_warps
     asked = float(work.executed[[form.index for form in forms]].sum()) / warps
-    found, walked = _followed(work, forms)
+    found, same, walked = _followed(work, forms)
     # Accesses of a thread that its places stand for: those of one pass, where several walk the same way.
     told = sum(float(work.executed[form.index]) / warps / _passes(work, form, own) for form in forms)
-    told *= _other_ways(work, forms, walked, found.same)
-    return Reuse(
-        rows=tuple(form.index for form in forms),
-        width=forms[0].width,
+    told *= _other_ways(work, forms, walked, same)
+    return replace(
+        found,
         asked=asked,
-        thread=told * found.thread / found.followed,
-        apart=told * found.apart / found.followed,
-        warp=told * found.warp / found.followed,
-        dense=found.dense,
-        block=told * found.block / found.followed,
-        outputs={key: told * value / found.followed for key, value in found.outputs.items()},
-        sectors=told * found.sectors / found.followed,
-        fetched=found.fetched,
-        along=found.along,
+        thread=told * found.thread / found.asked,
+        apart=told * found.apart / found.asked,
+        warp=told * found.warp / found.asked,
+        block=told * found.block / found.asked,
+        outputs={key: told * value / found.asked for key, value in found.outputs.items()},
+        sectors=told * found.sectors / found.asked,
     )
 
 
@@ -484,7 +430,7 @@ def _touched(
     grid: tuple[int, int, int],
     walked: list[Walked],
     known: Mapping[object, Threads],
-) -> _Touched:
+) -> tuple[Reuse, tuple[int, ...]]:
     shape, threads = values.block, values.threads
     own, steps, ahead = _own(grid), np.arange(OUTPUTS), np.arange(2 * OUTPUTS)
     ends = np.array([0, threads - 1])
@@ -549,8 +495,10 @@ def _touched(
     starts = [distinct(one[:lanes]) for one in first]
     start = distinct(first[:, :lanes])
     width = forms[0].width
-    return _Touched(
-        followed=places.shape[1],
+    touched = Reuse(
+        rows=tuple(form.index for form in forms),
+        width=width,
+        asked=places.shape[1],
         thread=float(np.mean([len(distinct(one)) for one in block[:lanes]])),
         apart=sum(len(distinct(one[:lanes])) for one in whole),
         warp=len(distinct(block[:lanes])),
@@ -562,8 +510,8 @@ def _touched(
         outputs=outputs,
         fetched=fetched,
         along=frozenset(along),
-        same=tuple(np.unique(block[0], return_inverse=True)[1].tolist()),
     )
+    return touched, tuple(np.unique(block[0], return_inverse=True)[1].tolist())
 
 
 def written(work: Work, form: Form, loop: Loop) -> bool:
@@ -599,23 +547,16 @@ def of_known_length(work: Work, loop: Loop) -> bool:
 
 def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set[int]:
     """Instructions that do nothing but tell where these accesses go, and whether; or when these branches are taken.
-
-    Args:
-        through: spaces whose loads are followed: with ``constant`` an index that a table tells is one of them.
+    ``through`` loads of these spaces they are followed: with ``constant`` an index that a table tells is one of them.
     """
-    code = work.code
-    waiting = list(rows)
-    found: set[int] = set()
-    while waiting:
-        at = waiting.pop()
-        line = work.sass[at]
-        for name in line.reads:
-            if at in rows and line.is_store and name in line.operands[-1]:
-                continue
-            for source in code.producers(at, name):
-                if source not in found and work.sass[source].space in through and work.executed[source]:
-                    found.add(source)
-                    waiting.append(source)
+    code, sass = work.code, work.sass
+
+    def asked(at: int) -> Iterator[int]:
+        stored = sass[at].operands[-1] if at in rows and sass[at].is_store else ""
+        made = (one for name in sass[at].reads if name not in stored for one in code.producers(at, name))
+        return (one for one in made if sass[one].space in through and work.executed[one])
+
+    found = reached(chain.from_iterable(map(asked, rows)), asked)
     # What others read, too, stays; and so what it was made from.
     gone = found | rows
     waiting = list(found)
@@ -631,9 +572,7 @@ def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set
 
 @once
 def computing(work: Work) -> Mask:
-    """What computes the values that are stored and picks between them, or reads loaded ones: the rest finds their
-    places and counts them.
-    """
+    """What computes stored values and picks between them, or reads loaded ones: the rest finds and counts places."""
     code, sass = work.code, work.sass
 
     def made_of(sources: Iterable[int]) -> list[int]:

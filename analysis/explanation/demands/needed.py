@@ -21,22 +21,17 @@ MOST_PASS = 0.5  # of the threads: where more pass a test, nothing is gained by 
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A test of the data: a branch around something, an early end, or the predicate of a store.
+    """A test of the data: a branch around something, an early end, or the predicate of a store."""
 
-    Attributes:
-        at: the instruction.
-        first, last: what stands behind it.
-        passes: share of the threads that come there.
-        together: lanes that pass or do not without regard to one another, as the warps that come there tell.
-        terms: the comparisons that must all come out one way, the cheapest first.
-    """
-
-    at: int
+    at: int  # the instruction
+    # what stands behind it
     first: int
     last: int
-    passes: float
-    together: float
-    terms: tuple[int, ...]
+    passes: float  # share of the threads that come there
+    together: (
+        float  # lanes that pass or do not without regard to one another, as the warps that come there tell
+    )
+    terms: tuple[int, ...]  # the comparisons that must all come out one way, the cheapest first
 
 
 @dataclass(frozen=True)
@@ -122,9 +117,7 @@ def _tests(work: Work) -> Iterator[_Test]:
 
 
 def _terms(code: Program, at: int, wanted: bool) -> tuple[int, ...]:
-    """The comparisons that must all hold, or all fail, for a predicate to be what it should; it alone where one of
-    them would do.
-    """
+    """The comparisons that must all hold, or all fail, for a predicate; it alone where one of them would do."""
     line = code.sass[at]
     if line.opcode in ("ISETP", "FSETP", "DSETP", "HSETP2"):
         other = line.operands[-2 if "EX" in line.modifiers else -1]
@@ -137,19 +130,10 @@ def _terms(code: Program, at: int, wanted: bool) -> tuple[int, ...]:
 def _in_turn(work: Work, terms: tuple[int, ...]) -> tuple[int, ...]:
     """These comparisons by the sectors that are loaded for each."""
     code = work.code
-    asked = {
-        term: sum(
-            float(work.global_sectors[at])
-            for at in reached(
-                (
-                    one
-                    for name in code.sass[term].reads
-                    if name[0] == "R"
-                    for one in code.producers(term, name)
-                ),
-                code.sources,
-            )
-        )
-        for term in terms
-    }
-    return tuple(sorted(terms, key=lambda term: asked[term]))
+
+    def asked(term: int) -> float:
+        names = (name for name in code.sass[term].reads if name[0] == "R")
+        made_of = reached((one for name in names for one in code.producers(term, name)), code.sources)
+        return float(sum(work.global_sectors[at] for at in made_of))
+
+    return tuple(sorted(terms, key=asked))

@@ -26,25 +26,20 @@ def _drawn(of: object) -> int:
 
 
 class Places:
-    """The numbers of some executions: points (a thread of a block each) by rounds.
-
-    Args:
-        values: of the code.
-        grid: blocks along each axis.
-        blocks: of each point, along x, y and z: 3 x points.
-        threads: of each point, its number in the block.
-        rounds: by a loop's first instruction, the number of its round: 1 x rounds.
-        known: what parameters are, by their names, and the last rounds of loops that lie behind.
-    """
+    """The numbers of some executions: points (a thread of a block each) by rounds."""
 
     def __init__(
         self,
-        values: Values,
-        grid: tuple[int, int, int],
-        blocks: Threads,
-        threads: Threads,
-        rounds: Mapping[object, Threads],
-        known: Mapping[object, Threads],
+        values: Values,  # of the code
+        grid: tuple[int, int, int],  # blocks along each axis
+        blocks: Threads,  # of each point, along x, y and z: 3 x points
+        threads: Threads,  # of each point, its number in the block
+        rounds: Mapping[
+            object, Threads
+        ],  # by a loop's first instruction, the number of its round: 1 x rounds
+        known: Mapping[
+            object, Threads
+        ],  # parameters by their names, and the last rounds of loops that lie behind
     ) -> None:
         self._values, self._grid, self._known = values, grid, known
         self._blocks, self._threads, self._rounds = blocks[:, :, None], threads, rounds
@@ -60,6 +55,11 @@ class Places:
                 one = one * self._symbol(symbol)
             found = found + one
         return found
+
+    def of_each(self, value: Value) -> Threads:
+        """The same, for each point and round."""
+        rounds = max((one.shape[1] for one in self._rounds.values()), default=1)
+        return np.broadcast_to(self.of(value), (len(self._threads), rounds))
 
     def _symbol(self, symbol: Symbol) -> Threads:
         if symbol not in self._found:
@@ -97,17 +97,3 @@ class Places:
             label = (label ^ one.astype(np.uint64)) * _MIX
             label ^= label >> np.uint64(29)
         return (label >> np.uint64(20)).astype(np.int64) * ROW
-
-
-def parameters_of(values: Values, value: Value) -> set[object]:
-    """Names of the parameters that a value is made of."""
-    found: set[object] = set()
-    waiting, seen = list(value.symbols), set[Symbol]()
-    while waiting:
-        symbol = waiting.pop()
-        if symbol.kind == "parameter":
-            found.add(symbol.name)
-        elif symbol not in seen:
-            seen.add(symbol)
-            waiting += [other for one in values.made.get(symbol, ((), None))[0] for other in one.symbols]
-    return found

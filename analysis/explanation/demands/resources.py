@@ -24,20 +24,13 @@ FULL = 0.9  # share of what a resource does in practice from which on a launch i
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A part of the GPU with a limited rate.
+    """A part of the GPU with a limited rate."""
 
-    Attributes:
-        key: name in formulas and in ``at_limit``.
-        title: name in sentences.
-        metrics: how busy it is, per cent of its peak over elapsed cycles; the busiest of those present
-            counts.
-        scope: ``sm`` where every SM has its own, ``gpu`` where all share it.
-    """
-
-    key: str
-    title: str
+    key: str  # name in formulas and in ``at_limit``
+    title: str  # name in sentences
+    # how busy it is, per cent of its peak over elapsed cycles; the busiest of those present counts
     metrics: tuple[str, ...]
-    scope: str
+    scope: str  # ``sm`` where every SM has its own, ``gpu`` where all share it
 
 
 # Nanoseconds of a launch in which no SM works, at most: what is more is L2 at work, or SMs that have done their blocks.
@@ -75,19 +68,12 @@ DRAM_BY_WRITES = ("dram", "dram_copying", "dram_writing")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy one resource was in a launch.
-
-    Attributes:
-        resource: which.
-        busy: share of elapsed cycles.
-        metric: what says so.
-        ceiling: share of the peak that a kernel reaches in practice.
-    """
+    """How busy one resource was in a launch."""
 
     resource: Resource
-    busy: float
-    metric: str
-    ceiling: float
+    busy: float  # share of elapsed cycles
+    metric: str  # what says so
+    ceiling: float  # share of the peak that a kernel reaches in practice
 
     @property
     def share(self) -> float:
@@ -126,27 +112,15 @@ def _of_dram(profile: KernelProfile, ceilings: Mapping[str, float]) -> float:
 
 # --- Pipes ------------------------------------------------------------------------------------------------------------
 # Which execution pipe an instruction occupies (`opcodes.OpcodeInfo`), and for how many cycles of a scheduler's issue
-# (compute capability 9.0).
-#
-# Only proportions within one pipe matter: how busy the pipe was is measured, the table says whose work that
-# was.
-
+# (compute capability 9.0). Only proportions within one pipe matter: how busy the pipe was is measured, the table says
+# whose work that was.
 
 FMA, ALU, FP64, XU, TENSOR, LSU, ADU, CBU = ("fma", "alu", "fp64", "xu", "tensor", "lsu", "adu", "cbu")
 
-# Warp instructions that an SM begins a cycle on each pipe, by the lanes that it has for them (compute
-# capability 9.0; CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
-WARPS_A_CYCLE = {
-    "issue": 4.0,
-    FMA: 4.0,
-    "fma_heavy": 2.0,
-    ALU: 2.0,
-    FP64: 2.0,
-    XU: 0.5,
-    CBU: 1.0,
-    LSU: 1.0,
-    ADU: 1.0,
-}
+# Warp instructions that an SM begins a cycle on each pipe, by the lanes that it has for them (compute capability 9.0;
+# CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
+WARPS_A_CYCLE = {"issue": 4.0, FMA: 4.0, "fma_heavy": 2.0, ALU: 2.0, FP64: 2.0, XU: 0.5}
+WARPS_A_CYCLE |= dict.fromkeys((CBU, LSU, ADU), 1.0)
 
 
 def pipe(line: Sass) -> str:
@@ -157,8 +131,3 @@ def pipe(line: Sass) -> str:
 def is_float(line: Sass) -> bool:
     """It computes with floating-point numbers, or is a matrix product."""
     return info(line.opcode).pipe in (FMA, FP64, TENSOR) or line.opcode in ("MUFU", "FMNMX")
-
-
-def is_heavy(line: Sass) -> bool:
-    """It needs the half of the FMA pipe that multiplies integers: half the rate."""
-    return info(line.opcode).pipe == "fma_heavy"

@@ -24,9 +24,10 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, LONG, SELECTED, SHORT, WAIT
-from gemmprof.analysis.explanation.demands.resources import GPU, LSU, WARPS_A_CYCLE, is_heavy
+from gemmprof.analysis.explanation.demands.resources import GPU, LSU, WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.work import Array, Work, constant_turns, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
+from gemmprof.analysis.opcodes import info
 
 OVERLAP = 4.0  # P: how well the work of different resources overlaps
 SHARPNESS = 2.0  # how strongly the unexplained part of the time is put on the busiest terms
@@ -46,51 +47,41 @@ WAITS_FOR_RESULTS = (LONG, SHORT, "drain")  # the states that `Fix.latency` scal
 
 @dataclass(frozen=True)
 class Fix:
-    """What fixing one cause takes away, or changes.
+    """What fixing one cause takes away, or changes."""
 
-    Attributes:
-        keep: share of each instruction's executions that stays, above 1 where there are more; None for all.
-        latency: factor on the wait for each instruction's result, beside ``keep``.
-        reasons: factor on the latency of a warp state.
-        resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
-            for the same resource.
-        added: busy share that the fixed kernel adds to a resource.
-        instructions: warp instructions that the fixed kernel executes beside, by the pipe that they run on; they take
-            issue slots and the warps' time as the launch's own arithmetic does.
-        shared: accesses of shared memory for each execution of an instruction that they take the place of, or stand
-            beside; what another change leaves of the instruction, it leaves of these.
-        passes: through L1's data stage (shared memory) that it makes beside.
-        barriers: times that a warp meets the others of its block beside.
-        registers, shared_bytes: registers a thread and bytes a block that it needs more, or fewer below 0; the warps
-            that an SM holds follow.
-        warps: factor on the warps that are resident on an SM, for other reasons.
-        imbalance: cycles of the busiest SM over the average one, when fixed; None to leave it.
-        idle: factor on the share of the time before the first and behind the last instruction.
-        stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
-            this and what the terms save, the larger counts.
-        regular: share of the traffic that asks for whole sectors only then, as those accesses do whose rates are the
-            ceilings, or of the warps' time in which they no longer do one thing after another all at once: what a
-            launch needs beyond its terms goes away with it.
-        parts: the changes that were made at once, where there are several.
-    """
-
+    # share of each instruction's executions that stays, above 1 where there are more; None for all
     keep: Array | None = None
-    latency: Array | None = None
-    reasons: Mapping[str, float] = field(default_factory=dict)
+    latency: Array | None = None  # factor on the wait for each instruction's result, beside ``keep``
+    reasons: Mapping[str, float] = field(default_factory=dict)  # factor on the latency of a warp state
+    # factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies for the same resource
     resources: Mapping[str, float] = field(default_factory=dict)
-    added: Mapping[str, float] = field(default_factory=dict)
+    added: Mapping[str, float] = field(
+        default_factory=dict
+    )  # busy share that the fixed kernel adds to a resource
+    # warp instructions that the fixed kernel executes beside, by the pipe that they run on; they take issue slots and
+    # the warps' time as the launch's own arithmetic does
     instructions: Mapping[str, float] = field(default_factory=dict)
+    # accesses of shared memory for each execution of an instruction that they take the place of, or stand beside; what
+    # another change leaves of the instruction, it leaves of these
     shared: Array | None = None
-    passes: float = 0.0
-    barriers: float = 0.0
+    passes: float = 0.0  # through L1's data stage (shared memory) that it makes beside
+    barriers: float = 0.0  # times that a warp meets the others of its block beside
+    # registers a thread and bytes a block that it needs more, or fewer below 0; the warps that an SM holds follow
     registers: int = 0
     shared_bytes: int = 0
-    warps: float = 1.0
-    imbalance: float | None = None
-    idle: float = 1.0
+    warps: float = 1.0  # factor on the warps that are resident on an SM, for other reasons
+    imbalance: float | None = (
+        None  # cycles of the busiest SM over the average one, when fixed; None to leave it
+    )
+    idle: float = 1.0  # factor on the share of the time before the first and behind the last instruction
+    # share of the time, as measured, for which all warps of a block no longer stand still together; of this and what
+    # the terms save, the larger counts
     stalled: float = 0.0
+    # share of the traffic that asks for whole sectors only then, as those accesses do whose rates are the ceilings, or
+    # of the warps' time in which they no longer do one thing after another all at once: what a launch needs beyond its
+    # terms goes away with it
     regular: float = 0.0
-    parts: tuple[Fix, ...] = ()
+    parts: tuple[Fix, ...] = ()  # the changes that were made at once, where there are several
 
     def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
@@ -352,7 +343,8 @@ def _weights(work: Work, key: str) -> Array:
     if key in ("fma", "alu", "fp64", "xu", "tensor", "uniform", "cbu", "lsu"):
         return of(key)
     if key == "fma_heavy":
-        heavy = work.where(is_heavy)
+        # The half of the FMA pipe that multiplies integers: half the rate.
+        heavy = work.where(lambda line: info(line.opcode).pipe == "fma_heavy")
         return np.where(heavy, executed, 0.0) + 0.5 * np.where(~heavy, of("fma"), 0.0)
     if key == "idc":
         return constant_turns(work)

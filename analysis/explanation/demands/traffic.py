@@ -21,31 +21,21 @@ BELOW_L1 = ("l2_to_l1", "l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags", "l1_line
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Sectors of 32 bytes.
+    """Sectors of 32 bytes."""
 
-    Attributes:
-        asked: by global and local loads, at L1.
-        missed: fetched from L2 by those, and by tensor copies.
-        copied: those of ``missed`` that no load asked for: tensor copies (TMA) brought them.
-        written: by stores, which L1 passes on to L2.
-        atomics: by atomics and reductions.
-        dram_read, dram_written: at device memory.
-        lines_read, lines_written: 128-byte lines of the loads and stores that L1 passes on.
-        local: those of ``missed`` and ``written`` that local memory causes.
-        local_read: those of ``missed`` alone.
-    """
-
-    asked: float
-    missed: float
-    written: float
-    atomics: float
+    asked: float  # by global and local loads, at L1
+    missed: float  # fetched from L2 by those, and by tensor copies
+    written: float  # by stores, which L1 passes on to L2
+    atomics: float  # by atomics and reductions
+    # at device memory
     dram_read: float
     dram_written: float
-    local: float
+    local: float  # those of ``missed`` and ``written`` that local memory causes
+    # 128-byte lines of the loads and stores that L1 passes on
     lines_read: float = 0.0
     lines_written: float = 0.0
-    copied: float = 0.0
-    local_read: float = 0.0
+    copied: float = 0.0  # those of ``missed`` that no load asked for: tensor copies (TMA) brought them
+    local_read: float = 0.0  # those of ``local`` that are among ``missed``
 
     @property
     def l2(self) -> float:
@@ -162,26 +152,16 @@ MOST_OF_THE_TIME = 0.5
 
 @dataclass(frozen=True, slots=True)
 class StoreStall:
-    """The time that the storing warps are stalled by some stores.
+    """The time that the storing warps are stalled by some stores."""
 
-    Attributes:
-        by_store: share of those warps' time by store, one entry an instruction.
-        in_time: the same together as a share of the launch's time: the block's work stands still as long.
-    """
-
-    by_store: Array
-    in_time: float
+    by_store: Array  # share of those warps' time by store, one entry an instruction
+    in_time: float  # the same together as a share of the launch's time: the block's work stands still as long
 
 
 def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
-    """How long the warps that execute these stores are stalled by them.
-
-    Args:
-        stores: global stores of one kind.
-
-    Returns:
-        None without samples, and where the stores are not behind the work: among other work of the same warps
-        the time model's terms already say what they cost.
+    """How long the warps that execute these global stores of one kind are stalled by them; None without samples, and
+    where the stores are not behind the work: among other work of the same warps the time model's terms already say what
+    they cost.
     """
     if work.program is None or not work.samples or not stores.any():
         return None

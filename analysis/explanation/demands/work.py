@@ -34,27 +34,20 @@ Mask = npt.NDArray[np.bool_]  # whether something holds, for each instruction
 
 @dataclass(frozen=True)
 class Work:
-    """One launch, ready to be explained.
-
-    Attributes:
-        profile: the launch.
-        loads: busy share of each resource by its key.
-        elapsed, active_average, active_most: cycles of the launch, and of the average and the busiest SM.
-        program: control flow, None where the report has no SASS or no counters per instruction.
-        instructions: the instructions in the order of all arrays.
-        executed: executions by a warp.
-        threads: active threads over all executions (at most 32 times ``executed``).
-    """
+    """One launch, ready to be explained."""
 
     profile: KernelProfile
-    loads: Mapping[str, Load]
+    loads: Mapping[str, Load]  # busy share of each resource by its key
+    # cycles of the launch, and of the average and the busiest SM
     elapsed: float
     active_average: float
     active_most: float
-    program: flow.Program | None
-    instructions: tuple[Instruction, ...]
-    executed: Array
-    threads: Array
+    program: (
+        flow.Program | None
+    )  # control flow, None where the report has no SASS or no counters per instruction
+    instructions: tuple[Instruction, ...]  # in the order of all arrays
+    executed: Array  # executions by a warp
+    threads: Array  # active threads over all executions (at most 32 times ``executed``)
     kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     # --- Time structure ---
