@@ -1,15 +1,11 @@
-"""What a cause says of a launch before its worth is known: what is wrong, where, and what fixing it takes
-away.
-"""
+"""What a cause says of a launch before its worth is known: what is wrong, where, and what fixing it takes away."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.work import Array, Work
+from gemmprof.analysis.explanation.demands.work import Array
 from gemmprof.model import Evidence
 
 # Ranks of names: a cause in the code or the launch, a latency that nothing hides, too few warps whatever the
@@ -79,39 +75,6 @@ class Candidate:
         return self.variants[0].fix
 
 
-def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:
-    """These metrics of the launch with their units, those that it has."""
-    return tuple(
-        Evidence(name, value, work.profile.units.get(name, ""))
-        for name in names
-        if (value := work.number(name)) is not None
-    )
-
-
 def derived(metric: str, value: float, unit: str = "") -> Evidence:
-    """A number that follows from several metrics or from the SASS; ``metric`` says in words or by names
-    how.
-    """
+    """A number that follows from several metrics or from the SASS; ``metric`` says in words or by names how."""
     return Evidence(metric, float(value), unit)
-
-
-def of_the_instructions(work: Work, what: str, executed: Array | float) -> Evidence:
-    """How many of all executed instructions these are."""
-    part = share(float(np.sum(executed)), work.total_executed)
-    return derived(f"{what} / instructions executed", part)
-
-
-def share(part: float, whole: float) -> float:
-    """``part / whole``, 0 of nothing."""
-    return part / whole if whole > 0 else 0.0
-
-
-def within(work: Work, keep: Array) -> float:
-    """Share of the warps' time, as sampled, that goes with what does not stay; 1 without samples."""
-    time = work.attributed_total
-    return share(float(time @ (1.0 - keep)), float(time.sum())) if work.samples else 1.0
-
-
-def keep_of(work: Work) -> Array:
-    """A ``keep`` that takes nothing away, to be edited."""
-    return np.ones(len(work.instructions))

@@ -11,18 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    LATENCY,
-    SPECIFIC,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -51,7 +40,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, stalled_by, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.gpu.arch import WARP
 
@@ -129,11 +118,9 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                     resources=factors,
                     latency=waits,
                     stalled=gone,
-                    regular=share(
-                        float(work.global_sectors[wasteful].sum()), float(work.global_sectors.sum())
-                    ),
+                    regular=share(work.global_sectors[wasteful].sum(), work.global_sectors.sum()),
                 ),
-                most=within(work, np.where(wasteful, 0.0, waits)),
+                most=work.within(np.where(wasteful, 0.0, waits)),
             ),
             *_turned(work, wasteful),
             *(variant for one in others for variant in one.variants),
@@ -145,14 +132,14 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 if burst and burst.in_time >= HELD_UP
                 else ()
             ),
-            derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
+            derived("sectors per request", work.global_sectors[wasteful].sum() / requests, "sector"),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",
-                float(work.global_ideal[wasteful].sum() / requests),
+                work.global_ideal[wasteful].sum() / requests,
                 "sector",
             ),
-            derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
-            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
+            derived(metrics.GLOBAL_EXCESS, excess[wasteful].sum(), "sector"),
+            *work.evidence(metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.maximum.reduce([one for one in lost if one is not None]),
     )
@@ -237,7 +224,7 @@ def as_records(work: Work) -> Candidate | None:
         if work.global_sectors[at] < SCATTERED * work.global_ideal[at]:
             continue
         groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
-    keep = keep_of(work)
+    keep = work.all_kept()
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
     for forms in groups.values():
@@ -268,7 +255,7 @@ def as_records(work: Work) -> Candidate | None:
     stays = share(left + others, asked + others)
     factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
     passes = work.data_passes
-    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
+    factors["l1_data"] = share(passes @ keep, passes.sum())
     change = (
         f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
         f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
@@ -281,7 +268,7 @@ def as_records(work: Work) -> Candidate | None:
                 # They are under way together, as the record is: what they wait for it, they wait once already.
                 Fix(keep=keep, latency=1.0 / keep, resources=factors),
                 change=change,
-                most=within(work, keep),
+                most=work.within(keep),
             ),
         ),
         change=change,
@@ -290,7 +277,7 @@ def as_records(work: Work) -> Candidate | None:
                 "look-ups at the same index in several arrays / global loads' sectors",
                 share(asked, asked + others),
             ),
-            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
+            *work.evidence(metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
     )
@@ -312,13 +299,13 @@ def in_runs(work: Work) -> Candidate | None:
     order there first, they are as many runs as the table has words, at most.
     """
     rows = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
-    rows &= (work.executed > 0) & (work.global_sectors >= APART * work.global_ideal)
+    rows &= work.ran & (work.global_sectors >= APART * work.global_ideal)
     for at in map(int, np.flatnonzero(rows)):
         rows[at] = any(work.sass[one].space == "shared" for one in work.code.placed_by(at))
     blocks = work.profile.launch.blocks
     moved = float((work.threads * work.widths)[rows].sum())
     runs = blocks * work.shared_bytes / FULL_WORD
-    stays = share(moved / SECTOR + runs, float(work.global_sectors[rows].sum()))
+    stays = share(moved / SECTOR + runs, work.global_sectors[rows].sum())
     if not 0.0 < stays <= 1.0 / APART:
         return None
     excess = (1.0 - stays) * np.where(rows, work.global_sectors, 0.0)
@@ -326,7 +313,7 @@ def in_runs(work: Work) -> Candidate | None:
     through = 2.0 * float(work.executed[rows].sum())
     change = (
         f"Put what a block stores in order in shared memory first: its stores touch "
-        f"{share(float(work.global_sectors[rows].sum()), 0.5 * through):.0f} sectors each, at places that the block "
+        f"{share(work.global_sectors[rows].sum(), 0.5 * through):.0f} sectors each, at places that the block "
         "finds in shared memory, and those of one bucket or scan lie side by side."
     )
     return Candidate(
@@ -421,7 +408,7 @@ def in_patches(work: Work) -> Candidate | None:
     if owner_of(work.profile).key == "triton":
         return None
     groups: dict[tuple[object, Loop | None], list[Form]] = {}
-    loads = work.global_loads & (work.executed > 0) & (work.global_sectors >= SCATTERED * work.global_ideal)
+    loads = work.global_loads & work.ran & (work.global_sectors >= SCATTERED * work.global_ideal)
     for at, one in checked_forms(work).items():
         if loads[at] and one.form.parameters and looked_up_apart(one.form):
             groups.setdefault((one.form.parameters, work.code.loop_of(at)), []).append(one.form)
@@ -436,7 +423,7 @@ def in_patches(work: Work) -> Candidate | None:
         np.minimum(one, np.maximum(work.executed, one * left))
         for one in (work.global_sectors, work.global_tags)
     )
-    words = share(float(work.global_sectors[rows].sum()), float((work.global_sectors * left)[rows].sum()))
+    words = share(work.global_sectors[rows].sum(), (work.global_sectors * left)[rows].sum())
     lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * words)))
     change = (
         f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a sector "
@@ -449,13 +436,13 @@ def in_patches(work: Work) -> Candidate | None:
                 f"{lanes} lanes at one place",
                 _shared_out(work, sectors, tags, lanes),
                 change=change,
-                most=within(work, np.where(rows, 0.0, 1.0)),
+                most=work.within(np.where(rows, 0.0, 1.0)),
             ),
         ),
         change=change,
         evidence=(
             derived("loads of a thread / sectors in which what they look up lies", words),
-            *evidence(work, metrics.L1_HIT_RATE),
+            *work.evidence(metrics.L1_HIT_RATE),
         ),
         attributed=np.where(rows, work.global_sectors - sectors, 0.0),
     )
@@ -508,7 +495,7 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
     stays = flows.copied + flows.local_read
     fetched = flows.missed - stays
     # Of the wasteful ones what L1 fetches falls to the ideal; of the others nothing changes.
-    of_sectors = min(1.0, share(fetched, float(work.global_sectors[loads].sum())))
+    of_sectors = min(1.0, share(fetched, work.global_sectors[loads].sum()))
     each, least = np.where(loads, np.minimum(of_sectors * work.global_sectors, sectors), 0.0), 0.0
     for one in arrays(work):
         rows = list(one.rows)
@@ -556,7 +543,7 @@ def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, 
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    missing = share(share(missed, float(sectors[loads].sum())), share(flows.missed, flows.asked)) or 1.0
+    missing = share(share(missed, sectors[loads].sum()), share(flows.missed, flows.asked)) or 1.0
     # What was read beyond what is allocated was read again: as often as now for each sector that L1 still fetches.
     allocated = (work.number(metrics.ACCESSIBLE_BYTES) or np.inf) / SECTOR
     again = flows.dram_read * share(missed, flows.missed)
@@ -584,7 +571,7 @@ def _coalesced_waits(work: Work, wasteful: Mask) -> Array:
     # What a wait takes beyond an idle machine's latency is the queue that the wasted sectors make: it goes away with
     # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
     excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
-    queue = share(excess, float(work.global_sectors.sum() + work.local_sectors.sum()))
+    queue = share(excess, work.global_sectors.sum() + work.local_sectors.sum())
     idle = idle_share(work, np.where(wasteful, then, cycles))
     return np.minimum(left, np.where(wasteful, idle, 1.0 - queue * (1.0 - idle)))
 
@@ -726,9 +713,9 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         change=variants[0].change,
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
-            of_the_instructions(work, "instructions that go with wider ones", work.executed * (1.0 - keep)),
+            work.of_all("instructions that go with wider ones", work.executed * (1.0 - keep)),
             derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
-            *evidence(work, metrics.BUSY["lsu"][0]),
+            *work.evidence(metrics.BUSY["lsu"][0]),
         ),
         attributed=np.where(rows, work.executed * (1.0 - keep), 0.0),
         # A word of four bytes is what most kernels move: any other flaw is the better name.
@@ -739,7 +726,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
 
 def _bytes_each(work: Work, rows: Mask) -> float:
     """Bytes that a thread moves with each of these accesses."""
-    return share(float((work.widths * work.executed)[rows].sum()), float(work.executed[rows].sum()))
+    return share((work.widths * work.executed)[rows].sum(), work.executed[rows].sum())
 
 
 def _sizes(work: Work, rows: Mask) -> str:
@@ -757,7 +744,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     if not narrow.any():
         return
     bytes_each = _bytes_each(work, narrow)
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[narrow] = _with_siblings(work)[narrow] / WIDE
     ratio = float((keep * work.executed)[narrow].sum()) / float(work.executed[narrow].sum())
     # What finds places, counts and decides is done once for all that one access moves.
@@ -779,7 +766,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         keep[added_up(work)] = ratio
     # What neighbours compute or load alike, a thread does once for all of its elements.
     alike = neighbours_alike(work)
-    same = (alike > 1.0) & (work.executed > 0) & work.where(lambda line: line.space in _FROM_MEMORY)
+    same = (alike > 1.0) & work.ran & work.where(lambda line: line.space in _FROM_MEMORY)
     same &= ~work.where(lambda line: line.is_store or line.is_atomic or line.is_branch)
     for first, last in work.code.functions:
         same[first : last + 1] = False  # a call does all of it anew
@@ -798,7 +785,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     yield Variant(
         "16 bytes a thread",
         Fix(keep=keep, resources=resources, warps=warps),
-        most=within(work, stays),
+        most=work.within(stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
             f"(float4, uint4, int4 …): its loads and stores move {_sizes(work, narrow)} each."
@@ -853,7 +840,7 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     left = min(flows.missed, asked + flows.copied)
     factors = _below(work, work.global_sectors * keep, work.global_tags * keep, left)
     passes = work.data_passes
-    factors["l1_data"] = share(float(passes @ np.where(merged, keep * cycles, 1.0)), float(passes.sum()))
+    factors["l1_data"] = share(passes @ np.where(merged, keep * cycles, 1.0), passes.sum())
     times = float(work.executed[merged].sum()) / float((keep * work.executed)[merged].sum())
     yield Variant(
         f"vectors of {widest} bytes",
@@ -877,7 +864,7 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
     those of now, and the instructions that pick its bytes out of words that begin elsewhere.
     """
     code = work.code
-    keep, widest, padded, cycles, picked = keep_of(work), 0, 0, keep_of(work), np.zeros(len(work.sass))
+    keep, widest, padded, cycles, picked = work.all_kept(), 0, 0, work.all_kept(), np.zeros(len(work.sass))
     fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
     checked = checked_forms(work)
     for index, one in checked.items():
@@ -992,7 +979,7 @@ def _side_by_side(work: Work) -> Mask:
     executed = np.maximum(work.executed, 1.0)
     asked = work.widths * work.threads / executed / SECTOR
     found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
-    found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & (work.executed > 0)
+    found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & work.ran
     return found & (work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed)
 
 
@@ -1039,7 +1026,7 @@ def _not_aligned(work: Work) -> Mask:
 
 def added_up(work: Work) -> Mask:
     """What the lanes of a warp exchange to make one value of theirs, and what makes it."""
-    code, running = work.code, work.executed > 0
+    code, running = work.code, work.ran
     shuffles = running & work.where(lambda line: line.opcode == "SHFL")
     found = np.zeros(len(shuffles), dtype=bool)
     for at in map(int, np.flatnonzero(shuffles)):
@@ -1081,7 +1068,7 @@ def same_traffic(work: Work, keep: Array) -> dict[str, float]:
     stays = float(others @ keep) + float(np.minimum(tags, lines).sum())
     return {
         **dict.fromkeys(BELOW_L1, 1.0),
-        "l1_data": share(stays, float(others.sum()) + float(tags.sum())) or 1.0,
+        "l1_data": share(stays, others.sum() + tags.sum()) or 1.0,
     }
 
 

@@ -13,16 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
@@ -49,7 +40,7 @@ from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, is_float, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 
@@ -82,7 +73,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     half, they take half the registers, and where the loads feed FP64 half their bytes are gone, too.
     """
     doubles = work.where(lambda line: line.opcode in FLOATS)
-    doubles &= work.executed > 0
+    doubles &= work.ran
     if not doubles.any():
         return
     conversions = work.where(lambda line: line.opcode in ("F2F", "I2F", "F2I") and "F64" in line.full)
@@ -91,9 +82,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     keep = _keep_in_single(work, doubles, narrowing)
     resources, added = _single_resources(work, doubles, keep)
     waits = keep * work.attributed.get(flow.WAIT, np.zeros(len(keep)))
-    sooner = (
-        share(float(waits @ np.where(doubles, latency.READY / READY_DOUBLE, 1.0)), float(waits.sum())) or 1.0
-    )
+    sooner = share(waits @ np.where(doubles, latency.READY / READY_DOUBLE, 1.0), waits.sum()) or 1.0
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
     pairs = {name for at in np.flatnonzero(doubles) for name in work.sass[int(at)].writes if name[0] == "R"}
@@ -110,7 +99,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     registers=-(len(pairs) // 2),
                 ),
                 exact=False,
-                most=within(work, np.where(doubles, 0.0, keep)),
+                most=work.within(np.where(doubles, 0.0, keep)),
             ),
         ),
         change=(
@@ -120,9 +109,9 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
         ),
         evidence=(
-            of_the_instructions(work, "FP64 instructions", d_count),
-            of_the_instructions(work, "conversions from and to FP64", converted),
-            *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
+            work.of_all("FP64 instructions", d_count),
+            work.of_all("conversions from and to FP64", converted),
+            *work.evidence(metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
         # What never becomes another type, nor was one, is meant to be FP64.
@@ -132,7 +121,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
 
 def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
     """What stays of each instruction in FP32: library functions and divisions are shorter, conversions gone."""
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[narrowing] = 0.0
     halves = _halves(work, doubles)
     # Threads exchange one register in place of two; a comparison that picks the larger is one instruction.
@@ -147,9 +136,10 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
 def _halves(work: Work, doubles: Mask) -> Mask:
     """What moves, picks or exchanges half of an FP64 value: it comes from FP64 arithmetic, or goes there."""
     code = work.code
-    moves = work.where(
-        lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant)
-    ) & (work.executed > 0)
+    moves = (
+        work.where(lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant))
+        & work.ran
+    )
     found = np.zeros(len(moves), dtype=bool)
     places = [int(at) for at in np.flatnonzero(moves)]
     near = {at: code.sources(at).union(code.consumers(at)) for at in places}
@@ -197,7 +187,7 @@ def _wide_data(work: Work, doubles: Mask) -> float:
             feeding[index] = any(doubles[at] for name in data for at in work.code.producers(int(index), name))
         else:
             feeding[index] = any(doubles[at] for at in work.code.consumers(int(index)))
-    return share(float(work.global_sectors[feeding].sum()), float(work.global_sectors.sum()))
+    return share(work.global_sectors[feeding].sum(), work.global_sectors.sum())
 
 
 def integer_arithmetic(work: Work) -> Iterator[Candidate]:
@@ -214,7 +204,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     divided = divisions.integer_divisions(work)
     digits = divided.bits
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
-    part = share(float(gone.sum()), work.total_executed)
+    part = share(gone.sum(), work.total_executed)
     variants: list[Variant] = []
     if part >= LITTLE:
         variants.append(
@@ -284,8 +274,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         variants=tuple(variants),
         change=variants[0].change,
         evidence=(
-            of_the_instructions(
-                work,
+            work.of_all(
                 f"instructions of {digits}-bit divisions"
                 if part >= LITTLE
                 else "instructions that work out single bits"
@@ -295,7 +284,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 else "instructions that come to the same again",
                 gone,
             ),
-            *evidence(work, metrics.BUSY["fma_heavy"][0], metrics.BUSY["xu"][0]),
+            *work.evidence(metrics.BUSY["fma_heavy"][0], metrics.BUSY["xu"][0]),
         ),
         attributed=gone,
     )
@@ -307,7 +296,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     holds, and the cause that it is told under: a factor for each channel in every pixel, random numbers that come four
     at a time.
     """
-    code, ran = work.code, work.executed > 0
+    code, ran = work.code, work.ran
     stores = work.where(lambda line: line.is_store and line.space == "global") & (
         work.threads > work.executed
     )
@@ -322,12 +311,12 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     values = ran & computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
     rows = {int(at) for at in np.flatnonzero((times > 1.0) & (loads | (values & ~evaluations(work).alike)))}
     gone, left = alone(work, rows, 1.0 / times)
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[list(gone)] = left[list(gone)]
     less = work.executed * (1.0 - keep)
     if float(less.sum()) < LITTLE * work.total_executed:
         return None
-    fewer = share(float(work.executed[keep < 1.0].sum()), float((work.executed * keep)[keep < 1.0].sum()))
+    fewer = share(work.executed[keep < 1.0].sum(), (work.executed * keep)[keep < 1.0].sum())
     number = 1 << round(math.log2(fewer))
     variant = Variant(
         f"once for {number} neighbouring results",
@@ -362,14 +351,14 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     )
     for number, axis in enumerate(AXES):
         several = min(float(launch.grid[number]), launch.blocks / (work.sms * fits) if launched else OUTPUTS)
-        alike = same_along(work, number) & (work.executed > 0)
+        alike = same_along(work, number) & work.ran
         values = alike & computing(work) & work.where(lambda line: not line.space)
         less = work.executed * values * (1.0 - 1.0 / max(1.0, several))
         little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
         if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):
             continue
         keep = np.where(alike, 1.0 / several, 1.0)
-        asked = flows.missed * share(float(sectors @ keep), float(sectors.sum()))
+        asked = flows.missed * share(sectors @ keep, sectors.sum())
         missed = max(asked, min(flows.missed, flows.dram_read))
         below = flows.factors(missed, flows.written, dram_read=flows.dram_read)
         carried = ([at for at in work.code.carried(loop) if not alike[at]] for loop in work.code.loops)
@@ -397,7 +386,7 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
 
     Where both are unrolled, what their counters alone decide is known: as many executions stay as threads take part in.
     """
-    code, found, ran = work.code, evaluations(work), work.executed > 0
+    code, found, ran = work.code, evaluations(work), work.ran
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     values, best = computing(work) & work.where(lambda line: not line.space), None
     bound = work.where(lambda line: line.is_store or line.is_atomic)
@@ -463,7 +452,7 @@ def _decided(work: Work, rows: Mask, switched: Array, keep: Array) -> None:
         if tests[at]:
             keep[at] = 0.0
         elif guard and all(tests[one] for one in code.producers(at, guard)):
-            keep[at] = share(float(switched[at]), float(work.threads[at]))
+            keep[at] = share(switched[at], work.threads[at])
 
 
 def expensive_math(work: Work) -> Iterator[Candidate]:
@@ -501,7 +490,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         if not found.instructions.any():
             variants.append(shared)
     gone = work.executed * (1.0 - found.both)
-    part = share(float(gone.sum()), work.total_executed)
+    part = share(gone.sum(), work.total_executed)
     if part < LITTLE:
         return
     names = ", ".join(found.names) or "precise functions"
@@ -537,8 +526,8 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         variants=tuple(variants),
         change=takes if found.instructions.any() else variants[0].change,
         evidence=(
-            of_the_instructions(work, "instructions of precise functions", work.executed[found.instructions]),
-            *evidence(work, metrics.BUSY["xu"][0]),
+            work.of_all("instructions of precise functions", work.executed[found.instructions]),
+            *work.evidence(metrics.BUSY["xu"][0]),
         ),
         attributed=gone,
     )
@@ -556,7 +545,7 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
     left = max(0.0, 1.0 - gone)
     floats = sum(count for opcode, count in counts.items() if opcode.partition(".")[0] in FLOATS)
     fix = Fix(
-        keep=left * keep_of(work),
+        keep=left * work.all_kept(),
         # What loads wait for stays; it lies in instructions that nothing tells from the others.
         reasons={flow.LONG: 1.0 / max(LITTLE, left)},
         resources={
@@ -572,7 +561,7 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
             "all instructions more. The code of this chip is not disassembled here, so look for those whose divisor "
             "is a constant, or stays in a loop."
         ),
-        evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *evidence(work, metrics.BUSY["fp64"][0])),
+        evidence=(derived(f"{RECIPROCAL} executed", reciprocals), *work.evidence(metrics.BUSY["fp64"][0])),
     )
 
 
@@ -625,9 +614,9 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         alike = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
         if other.opcode in sums and alike and _is_one_summand(line, other):
             gone[used[0]] = True
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[gone] = 0.0
-    part = share(float(work.executed[gone].sum()), work.total_executed)
+    part = share(work.executed[gone].sum(), work.total_executed)
     if part < 0.03:
         return
     double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
@@ -641,8 +630,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("sums of a single product / instructions executed", part),
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.executed_per_cycle("fmul"),
                 metrics.executed_per_cycle("fadd"),
             ),

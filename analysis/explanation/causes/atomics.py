@@ -9,16 +9,7 @@ from math import prod
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
 from gemmprof.analysis.explanation.code.flow import Program, reached
@@ -26,7 +17,7 @@ from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_a
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.explanation.demands.work import Mask, Work, share
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import LIMITS, WARP
@@ -93,14 +84,14 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
             cause="global_atomics",
             variants=(relaxed,),
             change=relaxed.change,
-            evidence=(of_the_instructions(work, "fences of atomics", work.executed[fences]),),
+            evidence=(work.of_all("fences of atomics", work.executed[fences]),),
             attributed=np.where(fences, work.attributed_total, 0.0),
         )
 
 
 def _fewer(work: Work) -> Iterator[Candidate]:
     """The ways to make fewer of them."""
-    atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
+    atomics = work.where(lambda line: line.is_atomic and line.space == "global") & work.ran
     if not atomics.any():
         return
     executed = float(work.executed[atomics].sum())
@@ -144,10 +135,10 @@ def _fewer(work: Work) -> Iterator[Candidate]:
             else _how_to_combine(work, atomics)
         ),
         evidence=(
-            of_the_instructions(work, "global atomics", executed),
+            work.of_all("global atomics", executed),
             derived("threads per atomic", threads, "thread"),
             *((derived("updates of a block at each word, at least", 1.0 / met),) if met == stays else ()),
-            *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
+            *work.evidence(metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
@@ -179,7 +170,7 @@ def _ordering(work: Work) -> Mask:
     order is acquire and release (Triton's default) and not relaxed. A fence of the program's own is another one.
     """
     sass, found = work.sass, np.zeros(len(work.sass), dtype=bool)
-    for at in np.flatnonzero(work.executed > 0).tolist():
+    for at in np.flatnonzero(work.ran).tolist():
         if not (sass[at].is_atomic and sass[at].space == "global" and sass[at].operands[:2] == ("PT", "RZ")):
             continue
         first = at
@@ -193,7 +184,7 @@ def _ordering(work: Work) -> Mask:
 
 def _relaxed(work: Work, fences: Mask) -> Variant:
     """Atomics in relaxed order: no warp waits until all that it stored before can be seen."""
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[fences] = 0.0
     return Variant(
         "relaxed order",
@@ -243,7 +234,7 @@ def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
             instructions={LSU: executed + cleared},
             passes=passes + cleared,
             warps=min(1.0, held * warps / (work.resident_warps or 1.0)),
-            resources={**fix.resources, "block_launch": share(blocks, float(work.profile.launch.blocks))},
+            resources={**fix.resources, "block_launch": share(blocks, work.profile.launch.blocks)},
         ),
         change=(
             f"Update a copy in shared memory and add it up at the end of the block: {amounts.traffic(words)} or more "
@@ -314,9 +305,9 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     )
     made = reached(values, work.code.sources)
     through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
-    made |= set(np.flatnonzero(through & (work.executed > 0)).tolist())
+    made |= set(np.flatnonzero(through & work.ran).tolist())
     fix = _combined(work, atomics, np.zeros_like(atomics), stays)
-    keep = stays * keep_of(work)
+    keep = stays * work.all_kept()
     keep[list(made)] = 1.0
     keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
     keep[_ordering(work)] = 0.0
@@ -384,7 +375,7 @@ def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candida
         ),
         evidence=(
             derived("global atomics", executed),
-            *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE, metrics.GRID_SIZE),
+            *work.evidence(metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE, metrics.GRID_SIZE),
         ),
         attributed=np.where(atomics, work.threads, 0.0),
     )
@@ -399,7 +390,7 @@ def _hot_slice(work: Work) -> bool:
 
 def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
     """This share of the atomics stays, a few shuffles come."""
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[retries] = stays
     # A warp's combined atomic is still one instruction; it is the words that become fewer.
     keep[atomics] = stays
@@ -422,7 +413,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
 
     Fixed: one pass a warp stays of those that meet at a word, and retry loops run once.
     """
-    atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & (work.executed > 0)
+    atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & work.ran
     atomics &= ~_claims(work, atomics)
     if not atomics.any():
         return
@@ -441,20 +432,20 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         stays = min(1.0, share(random_passes(round(threads)) * executed, total))
         if stays > ALL_RANDOM:
             return
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[atomics] = stays
     keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
     # Retries load and compare in shared memory as well: all of the loop's passes go.
     counted_all = work.data_passes
     weights = np.where(atomics, counted_all * share(total, counted or 1.0), counted_all)
-    resources = {"l1_data": share(float(weights @ keep), float(weights.sum()))}
+    resources = {"l1_data": share(weights @ keep, weights.sum())}
     yield Candidate(
         cause="shared_atomics",
         variants=(
             Variant(
                 "combined in the warp first",
                 Fix(keep=keep, resources=resources),
-                most=within(work, keep),
+                most=work.within(keep),
             ),
         ),
         change=(
@@ -467,8 +458,8 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("passes per shared atomic", share(total, executed), "wavefront"),
-            of_the_instructions(work, "shared atomics", executed),
-            *evidence(work, metrics.SHARED_ATOMIC_WAVEFRONTS),
+            work.of_all("shared atomics", executed),
+            *work.evidence(metrics.SHARED_ATOMIC_WAVEFRONTS),
         ),
         attributed=np.where(atomics | retries, work.executed, 0.0),
     )

@@ -11,15 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    ANY_WARPS,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    share,
-)
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.demands.distinct import evaluations
@@ -27,7 +19,7 @@ from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, specialised
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
@@ -107,7 +99,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
     else:
         # The warps reduce by themselves, and meet to put their sums together.
         exchanges = work.where(lambda line: line.opcode == "SHFL" or line.space == "shared")
-        for alone in _warp_for_row(work, found, (exchanges | found.bars) & (work.executed > 0)):
+        for alone in _warp_for_row(work, found, (exchanges | found.bars) & work.ran):
             yield Candidate(
                 cause="barriers",
                 variants=(alone,),
@@ -135,7 +127,7 @@ def _waits(work: Work) -> _Waits | None:
         return None
     each = share(part * (work.warp_cycles or 0.0), count)
     numbers = (
-        *evidence(work, metrics.stalled_per_issue("barrier")),
+        *work.evidence(metrics.stalled_per_issue("barrier")),
         derived("barriers executed by warps", count),
         derived("cycles waited per barrier", each, "cycle"),
         derived("barrier samples / all samples", part),
@@ -164,7 +156,7 @@ def _late_warps(work: Work, waits: _Waits) -> Candidate:
 def _meetings(work: Work, waits: _Waits) -> Candidate:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
     steps = _steps(work, waits.bars)
-    of_steps = share(float(work.executed[steps & waits.bars].sum()), waits.count)
+    of_steps = share(work.executed[steps & waits.bars].sum(), waits.count)
     warps = work.warps_of_block
     # As many steps as the block's threads can be halved; the meeting before the first of them stays.
     halvings = np.log2(max(2.0, warps * WARP))
@@ -172,13 +164,13 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     shuffled = min(halvings, np.log2(WARP)) + max(0.0, halvings - np.log2(WARP)) / warps
     rounds = float(work.executed[steps & waits.bars].sum()) / halvings
     moved = steps & work.where(lambda line: line.space == "shared")
-    keep = keep_of(work)
-    keep[steps] = min(1.0, share((shuffled + EXCHANGE) * rounds, float(work.executed[steps & ~moved].sum())))
-    keep[moved] = min(1.0, share(2.0 * rounds, float(work.executed[moved].sum())))
+    keep = work.all_kept()
+    keep[steps] = min(1.0, share((shuffled + EXCHANGE) * rounds, work.executed[steps & ~moved].sum()))
+    keep[moved] = min(1.0, share(2.0 * rounds, work.executed[moved].sum()))
     met = min(1.0, 1.0 / halvings)
     keep[steps & waits.bars] = met
     # Where two a step, before and after a tile is used, become one: of one in all none goes.
-    others = share(float(work.executed[waits.bars & ~steps].sum()), work.launched_warps)
+    others = share(work.executed[waits.bars & ~steps].sum(), work.launched_warps)
     one_of_two = share(np.ceil(others / 2.0), others)
     keep[waits.bars & ~steps] = one_of_two
     # A shuffle's answer is waited for as long as that of shared memory.
@@ -186,7 +178,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
     answered = min(1.0, share(shuffled * work.practice.shared_cycles, waited))
     latency = np.where(steps & ~waits.bars, answered / np.maximum(keep, 1e-9), 1.0)
-    at_steps = share(float(waits.at[steps].sum()), waits.part)
+    at_steps = share(waits.at[steps].sum(), waits.part)
     stays = met * at_steps + one_of_two * (1.0 - at_steps)
     alone = _warp_for_block(work) if of_steps <= 0.5 else None
     return Candidate(
@@ -227,7 +219,7 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     its own, and the block puts them together once, behind the loop.
     """
     code = work.code
-    keep = keep_of(work)
+    keep = work.all_kept()
     exchanges = np.zeros(len(keep), dtype=bool)
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
@@ -238,8 +230,8 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
             keep[mine] = min(1.0, 1.0 / rounds(work, loop))
     if not (exchanges & waits.bars).any():
         return None
-    met = share(float((work.executed * keep)[waits.bars].sum()), waits.count)
-    stays = share(float((waits.at * keep).sum()), waits.part)
+    met = share((work.executed * keep)[waits.bars].sum(), waits.count)
+    stays = share((waits.at * keep).sum(), waits.part)
     return Candidate(
         cause="barriers",
         variants=(
@@ -320,7 +312,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     warps = work.warps_of_block
     if steps is None or warps == 1:
         return
-    ran = work.executed > 0
+    ran = work.ran
     lanes = work.switched_on
     stores = work.where(_writes_shared)
     shuffles = steps & work.where(lambda line: line.opcode == "SHFL")
@@ -357,7 +349,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
         keep[shuffles] = 1.0 / warps
     else:
         shuffled = 2.0 * np.log2(WARP) * launch.blocks
-        keep[steps] = min(1.0, share(shuffled, float(work.executed[steps].sum())))
+        keep[steps] = min(1.0, share(shuffled, work.executed[steps].sum()))
     # What a thread left for the others its lane adds to its own.
     keep[waits.bars | (of_values & stores)] = 0.0
     alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
@@ -387,12 +379,12 @@ def exchanged(work: Work) -> Variant | None:
     reduction, a sort): values that come from another warp come by a shuffle then, stores and meetings are gone. None
     where it may be operands of tensor cores.
     """
-    ran = work.executed > 0
+    ran = work.ran
     tensor = work.where(lambda line: line.instruction_class == "tensor")
     if work.warps_of_block == 1 or (tensor & ran).any():
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[stores | work.barriers] = 0.0
     passes = work.data_passes
     then = np.where(loads, np.minimum(passes, work.executed), passes * keep)
@@ -403,7 +395,7 @@ def exchanged(work: Work) -> Variant | None:
             reasons={flow.BARRIER: 0.0},
             resources={
                 **dict.fromkeys(BELOW_L1, 1.0),
-                "l1_data": share(float(then.sum()), float(passes.sum())),
+                "l1_data": share(then.sum(), passes.sum()),
             },
         ),
     )
@@ -415,7 +407,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
     shuffle each, and what depends on no thread is done once for all values.
     """
-    code, ran = work.code, work.executed > 0
+    code, ran = work.code, work.ran
     bars = work.barriers
     stores = work.where(_writes_shared) & ran
     loads = work.where(_reads_shared) & ran
@@ -488,7 +480,7 @@ def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
     in a row that read one place (two barriers a step, two buffers); a reduction reads half as far each step.
     """
     if len(bars) <= 2:
-        met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
+        met = share(work.executed[list(bars)].sum(), work.executed[max(0, loop.first - 1)])
         return bool(met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)))
     lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
     own = {line.operands[0] for line in lines if _writes_shared(line)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
@@ -88,7 +88,7 @@ def _dealt(work: Work) -> _Dealt | None:
         waves,
         rounds / waves if waves > 1 else 1.0,
         _gap(work, occupancy),
-        evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
+        work.evidence(metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
     )
 
 
@@ -206,7 +206,7 @@ def divisible(work: Work) -> bool:
     """
     if work.program is None:
         return True
-    accesses = work.where(lambda line: line.space == "global") & (work.executed > 0)
+    accesses = work.where(lambda line: line.space == "global") & work.ran
     # One thread's tensor copy moves a tile.
     if (
         accesses.any()
@@ -306,9 +306,7 @@ def _too_few(
         ),
         evidence=(
             *over_time(work),
-            *evidence(
-                work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM, metrics.ACHIEVED_WARPS
-            ),
+            *work.evidence(metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM, metrics.ACHIEVED_WARPS),
             *dealt.evidence,
         ),
     )
@@ -339,7 +337,7 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
         ),
         evidence=(
             *over_time(work),
-            *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE, metrics.SM_COUNT),
+            *work.evidence(metrics.WAVES_PER_SM, metrics.GRID_SIZE, metrics.SM_COUNT),
             *dealt.evidence,
         ),
     )
@@ -390,7 +388,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         evidence=(
             *over_time(work),
             *dealt.evidence,
-            *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
+            *work.evidence(metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
         ),
         least=0.03,
     )

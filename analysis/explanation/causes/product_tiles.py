@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import Variant, share
+from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.causes.access import added_up
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.causes.tensor import (
@@ -36,7 +36,7 @@ from gemmprof.analysis.explanation.demands.footprint import (
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import matrix_product
 from gemmprof.gpu.arch import WARP
@@ -122,7 +122,7 @@ def larger_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     keep[work.where(lambda line: line.is_store and line.space == "global")] = 1.0
     # Of more rows and columns a thread each fragment serves more products.
     keep[work.where(lambda line: line.opcode in ("LDSM", "LDS"))] = (larger / several) ** 0.5
-    for at in np.flatnonzero((work.executed > 0) & work.where(lambda line: line.opcode == "STS")).tolist():
+    for at in np.flatnonzero(work.ran & work.where(lambda line: line.opcode == "STS")).tolist():
         data = code.producers(at, code.sass[at].operands[-1])
         made = reached(data, lambda one: () if one in own else code.sources(one))
         keep[at] = max((own[one] for one in made if one in own), default=keep[at])
@@ -164,14 +164,14 @@ def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]]
 
 def _registers_of_sums(work: Work) -> int:
     """Registers of a thread that hold the sums of its products on tensor cores."""
-    lines = (work.sass[at] for at in np.flatnonzero(work.executed > 0).tolist())
+    lines = (work.sass[at] for at in np.flatnonzero(work.ran).tolist())
     return sum(
         {line.operands[0]: one.registers for line in lines if (one := matrix_product(line.full))}.values()
     )
 
 
 def _loads(work: Work) -> Mask:
-    return (work.executed > 0) & work.global_fetches
+    return work.ran & work.global_fetches
 
 
 def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Mask] | None:
@@ -179,10 +179,10 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     that are loaded, no padding; and what loads and stores what a block has for itself. None if nobody knows.
     """
     code, loads = work.code, _loads(work)
-    own = (work.executed > 0) & work.where(lambda line: line.is_store and line.space == "global")
+    own = work.ran & work.where(lambda line: line.is_store and line.space == "global")
     stored = work.executed * WARP * work.widths
     shared = mine = mine_loaded = padding = by_stores = 0.0
-    moved = (work.executed > 0) & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
+    moved = work.ran & work.where(lambda line: line.opcode in ("LDGSTS", "STS"))
     for at in np.flatnonzero(moved).tolist():
         data = () if loads[at] else code.producers(at, work.sass[at].operands[-1])
         made = reached(data, lambda one: () if loads[one] else code.sources(one))
@@ -206,7 +206,7 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     codes = work.where(
         lambda line: line.opcode == "LDS" and ("U8" in line.modifiers or "S8" in line.modifiers)
     )
-    each = 1.0 if (codes & (work.executed > 0)).any() and not by_stores else OPERAND_BYTES
+    each = 1.0 if (codes & work.ran).any() and not by_stores else OPERAND_BYTES
     rows = 1 << max(0, round(np.log2(macs * each / shared)))
     return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
 
@@ -215,7 +215,7 @@ def _one_row(work: Work, alike: Collection[int]) -> tuple[int, int, Array] | Non
     """The same as `_tile` of a row that a block has for itself, whose products of 16 bits with an operand of several
     blocks lanes add up; None where these are few, or tensor cores have no such products.
     """
-    code, ran, often = work.code, work.executed > 0, work.executed
+    code, ran, often = work.code, work.ran, work.executed
     rows = ran & work.where(lambda line: line.opcode in ("FMUL", "FFMA", "HMUL2", "HFMA2"))
     halves = ran & work.where(lambda line: line.opcode in ("HMUL2", "HFMA2") or widens(line))
     products = 0.0
@@ -260,7 +260,7 @@ def _joined(
         resources={
             **(by_group.resources if by_group else {}),
             **flows.factors(missed, flows.written),
-            "l1_data": share(left, float(passes.sum())),
+            "l1_data": share(left, passes.sum()),
             "block_launch": 1.0 / several,
         },
         registers=0 if padded else (several // larger - 1) * _registers_of_sums(work),
@@ -282,12 +282,12 @@ def masked_rounds(work: Work, flows: Traffic) -> Iterator[Variant]:
             keep = np.ones(len(work.sass))
             keep[loop.first : loop.last + 1] = part
             sectors, bars = work.global_sectors * _loads(work), work.executed * work.barriers
-            missed = flows.missed * share(float(sectors @ keep), float(sectors.sum()))
+            missed = flows.missed * share(sectors @ keep, sectors.sum())
             yield Variant(
                 f"{100 * part:.0f} % of the rounds",
                 Fix(
                     keep=keep,
-                    reasons={BARRIER: share(float(bars @ keep), float(bars.sum()))},
+                    reasons={BARRIER: share(bars @ keep, bars.sum())},
                     resources=flows.factors(missed, flows.written),
                     imbalance=max(work.imbalance, _longest(work, passing, axis)),
                 ),

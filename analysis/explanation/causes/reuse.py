@@ -9,19 +9,7 @@ from math import prod
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    LATENCY,
-    ORDER,
-    SPECIFIC,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
@@ -55,7 +43,7 @@ from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Work, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Work, share, tensor_copies
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
@@ -91,7 +79,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     one after the other.
     """
     flows = traffic(work)
-    loads = work.global_loads & (work.executed > 0)
+    loads = work.global_loads & work.ran
     loads &= ~work.code.chased  # a list's next place is nowhere else
     if not flows.missed:
         return
@@ -101,7 +89,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     known = [one for one in known if not invariant[list(one.rows)].all()]
-    told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
+    told = share(work.executed[counted].sum(), work.executed[loads].sum()) >= MOST_LOADS
     variants: list[Variant] = []
     passes: list[Variant] = []
     if invariant.any():
@@ -146,8 +134,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         change=variants[0].change,
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
-            *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
-            of_the_instructions(work, "global loads", work.executed[loads]),
+            *work.evidence(metrics.GLOBAL_LOAD_HIT_RATE),
+            work.of_all("global loads", work.executed[loads]),
         ),
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
@@ -160,14 +148,14 @@ def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
 
     What stays waits as long as all did at once: one load after the other, but few of them.
     """
-    left, loads = needed(work), work.global_loads & (work.executed > 0)
+    left, loads = needed(work), work.global_loads & work.ran
     if left is None:
         return
     sectors = work.global_sectors * loads
-    stays = share(float(sectors @ left.sectors), float(sectors.sum())) or 1.0
+    stays = share(sectors @ left.sectors, sectors.sum()) or 1.0
     if stays > LOADED_AGAIN:
         return
-    bytes_left = share(float(work.global_ideal * loads @ left.sectors), float(work.global_ideal @ loads))
+    bytes_left = share(work.global_ideal * loads @ left.sectors, work.global_ideal @ loads)
     passes = work.data_passes
     kept = float(passes @ np.where(loads, left.sectors, left.executed))
     yield Variant(
@@ -177,7 +165,7 @@ def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
             latency=np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0),
             resources={
                 **flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read),
-                "l1_data": share(kept, float(passes.sum())),
+                "l1_data": share(kept, passes.sum()),
             },
         ),
         change=(
@@ -203,7 +191,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         own_places(work).get(forms[row].form.parameters) if (row := one.rows[0]) in forms else None
         for one in known
     ]
-    keep, values, asked, again = keep_of(work), 0.0, 0.0, 0.0
+    keep, values, asked, again = work.all_kept(), 0.0, 0.0, 0.0
     mine, rows = list[Reuse](), set[int]()
     for one, written in zip(known, own, strict=True):
         # What it stored itself before, it need not load.
@@ -264,7 +252,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         )
     size = sum(one.block * one.width for one in mine)
     if values > wider * MOST_REGISTERS and size > MOST_SHARED:
-        scan = (work.executed > 0) & work.code.in_order
+        scan = work.ran & work.code.in_order
         at_once = (
             "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
             if any(scan[at] for at in rows)
@@ -370,7 +358,7 @@ def _from_memory(work: Work, known: Sequence[Reuse], flows: Traffic, missed: flo
         once += all_blocks
     loads = work.global_loads
     rows = [row for one in known for row in one.rows]
-    unknown = 1.0 - share(float(work.global_sectors[rows].sum()), float(work.global_sectors[loads].sum()))
+    unknown = 1.0 - share(work.global_sectors[rows].sum(), work.global_sectors[loads].sum())
     once = min(flows.dram_read, once + unknown * flows.missed)
     return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
 
@@ -388,8 +376,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     distinct = sum(one.thread for one in known)
     # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
     sectors = [
-        share(float(work.global_ideal[list(one.rows)].sum()), float(work.executed[list(one.rows)].sum()))
-        for one in known
+        share(work.global_ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known
     ]
     moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
     best: tuple[float, str, list[Loop]] | None = None
@@ -411,8 +398,8 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     _, axis, walked = best
     needed = share(sum(one.of_results(axis) for one in known), OUTPUTS * distinct)
 
-    keep = keep_of(work)
-    plain = work.executed > 0
+    keep = work.all_kept()
+    plain = work.ran
     plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     # What each result's own values decide (a slow way, an early end) is decided for each.
     plain &= ~work.code.by_data | (neighbours_alike(work) >= OUTPUTS)
@@ -420,7 +407,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     rows = {row for one in known for row in one.rows}
     keep[list(serving(work, rows))] = needed
     # Loads of which nobody knows whose they are (look-ups) stay.
-    others = set(np.flatnonzero(work.global_loads & (work.executed > 0)).tolist()) - rows
+    others = set(np.flatnonzero(work.global_loads & work.ran).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
     for one in known:
         keep[list(one.rows)] = one.of_results(axis) / (OUTPUTS * one.thread)
@@ -519,7 +506,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     size = sum(min(one.block * one.width, TILE) for one in shared)
     if not shared:
         return
-    keep = keep_of(work)
+    keep = work.all_kept()
     for one in shared:
         keep[list(one.rows)] = min(1.0, one.block / threads / one.thread)
     rows = sorted({row for one in shared for row in one.rows})
@@ -559,7 +546,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             f"{again:.0f} times now."
         ),
         counted=L1_PASSES,
-        most=within(work, keep),
+        most=work.within(keep),
     )
 
 
@@ -589,7 +576,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     found = None
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
     loads = work.global_loads
-    wasted = max(1.0, share(float(work.global_sectors[loads].sum()), float(work.global_ideal[loads].sum())))
+    wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
     in_order = _in_order(work, flows)
     if footprint and flows.dram_read > AGAIN * footprint * wasted and 2.0 * in_order >= flows.missed:
         found = _read_again(work, flows, footprint)
@@ -620,7 +607,7 @@ def _in_order(work: Work, flows: Traffic) -> float:
             loop = work.code.loop_of(at)
             looked_up[at] |= one.form.kind == LOOK_UP or loop is None or one.form.step(loop) == 0
     sectors = work.global_sectors
-    stays = 1.0 - share(float(sectors[looked_up].sum()), float(sectors[loads].sum()))
+    stays = 1.0 - share(sectors[looked_up].sum(), sectors[loads].sum())
     return stays * (flows.missed - flows.local_read)
 
 
@@ -666,7 +653,7 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
             else f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
-        evidence=evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
+        evidence=work.evidence(metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
         attributed=_fetches(work, flows),
     )
 
@@ -679,7 +666,7 @@ def _blocks_share_nothing(work: Work) -> bool:
     """
     if work.program is None:
         return False
-    loads = work.global_loads & (work.executed > 0)
+    loads = work.global_loads & work.ran
     own = np.zeros(len(loads), dtype=bool)
     for at, one in checked_forms(work).items():
         again = any(
@@ -722,7 +709,7 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         change=f"{first}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {then}",
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", times),
-            *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
+            *work.evidence(metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
         ),
         attributed=_fetches(work, flows),
         rank=ORDER,

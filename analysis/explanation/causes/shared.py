@@ -10,17 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    LATENCY,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import gathers
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
@@ -46,6 +36,7 @@ from gemmprof.analysis.explanation.demands.work import (
     Work,
     constant_turns,
     indexed_constants,
+    share,
 )
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
@@ -86,9 +77,9 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
             "bytes need, because threads of a warp meet in one bank."
         ),
         evidence=(
-            derived(metrics.SHARED_EXCESS, float(excess.sum()), "wavefront"),
-            derived("memory_l1_wavefronts_shared", float(work.shared_wavefronts.sum()), "wavefront"),
-            *evidence(work, metrics.BUSY["l1_data"][0]),
+            derived(metrics.SHARED_EXCESS, excess.sum(), "wavefront"),
+            derived("memory_l1_wavefronts_shared", work.shared_wavefronts.sum(), "wavefront"),
+            *work.evidence(metrics.BUSY["l1_data"][0]),
         ),
         attributed=excess,
     )
@@ -100,7 +91,7 @@ def _in_fewer_passes(work: Work, passes: Array) -> Fix:
     cycles = latency.short_cycles(work)
     straight = cycles - work.practice.wavefront_cycles * gone / np.maximum(work.executed, 1.0)
     return Fix(
-        resources={"l1_data": 1.0 - share(float(gone.sum()), float(work.data_passes.sum()))},
+        resources={"l1_data": 1.0 - share(gone.sum(), work.data_passes.sum())},
         latency=np.where(gone > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
     )
 
@@ -133,7 +124,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     if _read_once(work, loads):
         return
 
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[loads | _beside(work, loads)] = STAYS
     left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
     fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
@@ -146,8 +137,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             f"{each:.1f} times now. Larger tiles in registers need fewer loads a result."
         ),
         evidence=(
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.BUSY["l1_data"][0],
                 metrics.SHARED_LOAD_WAVEFRONTS,
             ),
@@ -171,7 +161,7 @@ def _beside(work: Work, loads: Mask) -> Mask:
 def _uses(work: Work, loads: Mask) -> float:
     """How many instructions use each register that these loads fill."""
     filled = used = 0.0
-    for at in np.flatnonzero(loads & (work.executed > 0)).tolist():
+    for at in np.flatnonzero(loads & work.ran).tolist():
         registers = work.sass[at].writes
         filled += work.executed[at] * len(registers)
         for one in work.code.readers[at]:
@@ -204,7 +194,7 @@ def _own_strips(work: Work) -> Candidate | None:
             held += one.loads.block * one.loads.width
     if not rows or words > MOST_REGISTERS:
         return None
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[list(rows | serving(work, rows))] = 0.0
     gone = work.executed * (1.0 - keep)
     fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
@@ -216,8 +206,8 @@ def _own_strips(work: Work) -> Candidate | None:
             "that walk along them are unrolled, to the most rounds that there are, so that every index is a constant."
         ),
         evidence=(
-            of_the_instructions(work, "own strips of shared memory", gone[list(rows)]),
-            *evidence(work, metrics.BUSY["l1_data"][0]),
+            work.of_all("own strips of shared memory", gone[list(rows)]),
+            *work.evidence(metrics.BUSY["l1_data"][0]),
         ),
         attributed=gone,
     )
@@ -231,7 +221,7 @@ def _read_once(work: Work, loads: Mask) -> bool:
     stores = work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
     read, stored = float((widths * work.threads)[loads].sum()), float((widths * work.threads)[stores].sum())
     fragments = work.where(lambda line: line.opcode in ("LDSM", "LD"))
-    return read < READ_AGAIN * stored and not (fragments & loads & (work.executed > 0)).any()
+    return read < READ_AGAIN * stored and not (fragments & loads & work.ran).any()
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:
@@ -241,12 +231,12 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     Fixed: local loads and stores, their passes through L1 and their sectors below are gone. Where loops around an
     indexed array are as long as the code says, they are unrolled, and what finds its places is gone, too.
     """
-    local = work.where(lambda line: line.space == "local") & (work.executed > 0)
+    local = work.where(lambda line: line.space == "local") & work.ran
     if not local.any():
         return
     loads = work.global_loads
     flows = traffic(work)
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[local] = 0.0
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
     loops = [
@@ -288,18 +278,18 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         "l2_to_l1": 1.0 - share(flows.local_read + repeated, flows.missed),
         **dict.fromkeys(("l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags"), stays),
         "dram": min(1.0, 1.0 - 0.9 * share(flows.local, flows.l2)),
-        "l1_data": share(float(passes @ keep), float(passes.sum())) if passes.any() else 1.0,
+        "l1_data": share(passes @ keep, passes.sum()) if passes.any() else 1.0,
     }
     yield Candidate(
         cause="local_memory",
         variants=(
-            Variant("values in registers", Fix(keep=keep, resources=resources), most=within(work, keep)),
+            Variant("values in registers", Fix(keep=keep, resources=resources), most=work.within(keep)),
         ),
         change=what,
         evidence=(
-            of_the_instructions(work, "local loads and stores", spilled + by_index),
+            work.of_all("local loads and stores", spilled + by_index),
             derived("local sectors / sectors between L1 and L2", share(flows.local, flows.l2)),
-            *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
+            *work.evidence(metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
@@ -310,7 +300,7 @@ def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:
 
     Unless something is stored there: then it may be another value.
     """
-    keep = keep_of(work)
+    keep = work.all_kept()
     stores = work.where(lambda line: line.is_store and line.space == "global")
     straight = [loop for loop in loops if not stores[loop.first : loop.last + 1].any()]
     for one in arrays(work):
@@ -337,12 +327,10 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     if each < 1.7:
         return
     once = np.where(loads, work.executed, turns)
-    stays = share(float(once.sum()), float(turns.sum()))
+    stays = share(once.sum(), turns.sum())
     resources = {
         "idc": stays,
-        "adu": min(
-            1.0, share(float(work.executed[[name == ADU for name in work.pipes]].sum()), float(turns.sum()))
-        ),
+        "adu": min(1.0, share(work.executed[[name == ADU for name in work.pipes]].sum(), turns.sum())),
     }
     resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
     passes = random_passes(min(WARP, max(1, round(each))))
@@ -364,7 +352,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("addresses served by the constant cache / constant loads", each),
-            *evidence(work, metrics.BUSY["idc"][0], metrics.CONSTANT_REQUESTS),
+            *work.evidence(metrics.BUSY["idc"][0], metrics.CONSTANT_REQUESTS),
         ),
         attributed=np.where(loads, work.executed, 0.0),
     )

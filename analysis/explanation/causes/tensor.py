@@ -10,23 +10,14 @@ from functools import lru_cache
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    LATENCY,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    of_the_instructions,
-    share,
-)
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
 from gemmprof.analysis.opcodes import Sass, matrix_product
 from gemmprof.gpu import arch
 
@@ -79,7 +70,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """
     if not work.total_executed:
         return
-    tensor = work.where(lambda line: line.instruction_class == "tensor") & (work.executed > 0)
+    tensor = work.where(lambda line: line.instruction_class == "tensor") & work.ran
     if tensor.any():
         return
     found = _products(work)
@@ -104,8 +95,8 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             "wmma, cuBLAS with TF32): its multiply-adds are what limits."
         ),
         evidence=(
-            of_the_instructions(work, "accumulating multiply-adds", work.executed[found.rows]),
-            *evidence(work, metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
+            work.of_all("accumulating multiply-adds", work.executed[found.rows]),
+            *work.evidence(metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(found.rows, work.executed, 0.0),
         another_arithmetic=not found.sixteen_bit,
@@ -155,7 +146,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
 
     A lane takes each of some values with each of others, so that all of them are used several times.
     """
-    running = work.executed > 0
+    running = work.ran
     rows = np.zeros(len(work.sass), dtype=bool)
     pairs: dict[frozenset[_Value], float] = {}
     for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
@@ -198,8 +189,8 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
             "each is formed by itself now, and threads exchange it to be added up."
         ),
         evidence=(
-            derived("exchanges and sums / products", share(float(work.executed[sums].sum()), products)),
-            *evidence(work, metrics.BUSY["lsu"][0], metrics.BUSY["tensor"][0]),
+            derived("exchanges and sums / products", share(work.executed[sums].sum(), products)),
+            *work.evidence(metrics.BUSY["lsu"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(rows | sums, work.executed, 0.0),
     )
@@ -207,7 +198,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
 
 def _sums(work: Work, products: Mask, values: Collection[_Value]) -> Mask:
     """What adds products of several threads up: exchanges and sums, but for what their factors are made by."""
-    found = (work.executed > 0) & ~products & work.where(lambda line: line.opcode in _ADD_UP)
+    found = work.ran & ~products & work.where(lambda line: line.opcode in _ADD_UP)
     found[list(reached({one for each in values for one, _ in each}, work.code.sources))] = False
     return found
 
@@ -220,7 +211,7 @@ def _without_exchanges(work: Work, found: _Products) -> Fix:
     """
     fix, code = _by_mma(work, found), work.code
     rows = np.flatnonzero(found.rows).tolist()
-    shuffles = (work.executed > 0) & work.where(lambda line: line.opcode == "SHFL")
+    shuffles = work.ran & work.where(lambda line: line.opcode == "SHFL")
     if fix.keep is None or not any(shuffles[use] for row in rows for use in code.readers[row]):
         return fix
     factors = {row: factors_of(work, row) for row in rows}
@@ -266,7 +257,7 @@ def _bare(operand: str) -> str:
 def _accumulating(work: Work, products: Mask) -> Mask:
     """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
     found = np.zeros(len(products), dtype=bool)
-    for index in np.flatnonzero(products & (work.executed > 0)):
+    for index in np.flatnonzero(products & work.ran):
         line = work.sass[int(index)]
         registers = [_bare(operand) for operand in line.operands]
         if len(registers) < 4 or not all(_REGISTER.fullmatch(name) for name in registers[1:4]):
@@ -302,7 +293,7 @@ def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
     """
     code = work.code
     found = np.zeros(len(work.sass), dtype=bool)
-    stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & (work.executed > 0)
+    stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & work.ran
     widened = np.zeros_like(found)
     for index in np.flatnonzero(stores):
         line = work.sass[int(index)]
@@ -318,7 +309,7 @@ def _by_mma(work: Work, found: _Products) -> Fix:
     """The multiply-adds on tensor cores."""
     packed = work.where(lambda line: line.opcode == "HFMA2")
     each = MMA_MACS if found.sixteen_bit else TF32_MACS
-    keep = keep_of(work)
+    keep = work.all_kept()
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     often = float(work.executed[found.rows].max(initial=0.0))
     keep[operands & (work.executed > 0.05 * often)] = FRAGMENTS
@@ -368,7 +359,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     if not work.samples or not work.elapsed:
         return
     macs = mma_macs(work)
-    rows = (macs > 0) & (work.executed > 0)
+    rows = (macs > 0) & work.ran
     before, after = tensor_rates(work, "bf16")
     if not rows.any() or after <= before or TENSOR not in work.loads:
         return
@@ -387,7 +378,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
 
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
 
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[fragments] = 0.0
     keep[rows] = WGMMA_ISSUES
     left = float(passes[~fragments].sum()) + WGMMA_PASSES * total
@@ -395,7 +386,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
         keep=keep,
         resources={
             TENSOR: before / after,
-            "l1_data": share(left, float(passes.sum())) if passes.any() else 1.0,
+            "l1_data": share(left, passes.sum()) if passes.any() else 1.0,
             **dict.fromkeys(BELOW_L1, 1.0),
         },
     )
@@ -409,8 +400,8 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("operations a cycle and SM by mma.sync / by wgmma, at most", before / after),
-            of_the_instructions(work, "fragment loads", work.executed[fragments]),
-            *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
+            work.of_all("fragment loads", work.executed[fragments]),
+            *work.evidence(metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
         ),
         attributed=np.where(rows | fragments, work.executed, 0.0),
         least=0.05,

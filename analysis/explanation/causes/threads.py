@@ -9,18 +9,7 @@ from math import gcd, prod
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    ANY_WARPS,
-    LATENCY,
-    SPECIFIC,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    of_the_instructions,
-    share,
-    within,
-)
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.causes.grid import (
@@ -44,7 +33,7 @@ from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serv
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.base.amounts import counted
@@ -79,7 +68,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     active = np.minimum(1.0, active / _apart_anew(work))
     # Sorted work leaves some warps mixed, and sorting it costs.
     together = MIXED + (1.0 - MIXED) * active
-    keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
+    keep = np.where(work.ran & (active < 0.97), together, 1.0)
     atomics = work.where(lambda line: line.is_atomic)
     keep[atomics | retries_of(work, atomics)] = 1.0
     keep[elected(work)] = 1.0
@@ -94,11 +83,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
     packed = Fix(keep=keep, resources=resources)
-    variants = (
-        [Variant("threads of a warp on the same way", packed, most=within(work, keep))] if apart else []
-    )
+    variants = [Variant("threads of a warp on the same way", packed, most=work.within(keep))] if apart else []
     ends = _ends_of_rows(work)
-    of_rows = apart and share(float(lost[ends].sum()), float(lost.sum())) > MOST_LEAVE
+    of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
     variants += [
         one for one in (searched, _rows_in_a_warp(work, ends) if of_rows else None) if one is not None
     ]
@@ -118,14 +105,11 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("thread_inst_executed / inst_executed", mean, "thread"),
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.THREADS_PER_INSTRUCTION,
                 metrics.UNIFORM_BRANCHES,
             ),
-            derived(
-                "instructions executed for missing threads", share(float(lost.sum()), work.total_executed)
-            ),
+            derived("instructions executed for missing threads", share(lost.sum(), work.total_executed)),
         ),
         attributed=lost,
     )
@@ -179,9 +163,9 @@ def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
     """Several rows in a warp whose lanes walk along one of few elements: what it does for a row with all of its lanes
     (its length, the sum of what they found) it does for several at once. Not where other lanes do other work there.
     """
-    active = share(float(work.threads[ends].sum()), float(work.executed[ends].sum()))
+    active = share(work.threads[ends].sum(), work.executed[ends].sum())
     lanes = 2.0 ** np.ceil(np.log2(max(1.0, active)))
-    each = work.whole_warps & ~ends & work.where(lambda line: line.space == "global") & (work.executed > 0)
+    each = work.whole_warps & ~ends & work.where(lambda line: line.space == "global") & work.ran
     if 2.0 * lanes > WARP or (neighbours_alike(work)[each] < WARP).any():
         return None
     keep = np.full(len(ends), MIXED + (1.0 - MIXED) * lanes / WARP)
@@ -200,7 +184,7 @@ def _in_halves(work: Work) -> Variant | None:
     """A search in halves, or a look-up, in place of a walk along a table that all threads compare their own value with,
     entry by entry, until they leave it: in a loop, or in as many copies of its rounds.
     """
-    code, ran, by_thread = work.code, work.executed > 0, evaluations(work).by_thread
+    code, ran, by_thread = work.code, work.ran, evaluations(work).by_thread
     one_place = work.where(lambda line: line.is_load) & ~by_thread
     walks: dict[tuple[object, Loop | None], list[int]] = {}
     for at in map(
@@ -235,7 +219,7 @@ def _in_halves(work: Work) -> Variant | None:
     return Variant(
         "a search in halves",
         Fix(keep=keep),
-        most=within(work, keep),
+        most=work.within(keep),
         change=(
             "Search in halves, or look up: threads walk along one table and compare each entry with their own value "
             "until they find its place. Sort the table before, or make a table of all values, bits or hashes."
@@ -318,7 +302,7 @@ def _whole_warps(work: Work) -> Candidate | None:
             f"Fill the warps: blocks of {each} leave {100 * (1.0 - filled):.0f} % of their warps' lanes without work. "
             f"Give a block a multiple of {WARP} threads, 128 to 256 of them, and the grid fewer blocks."
         ),
-        evidence=evidence(work, metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
+        evidence=work.evidence(metrics.BLOCK_SIZE, metrics.GRID_SIZE, metrics.ACHIEVED_OCCUPANCY),
     )
 
 
@@ -329,7 +313,7 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     """
     code, found = work.code, evaluations(work)
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    ran, launched = work.executed > 0, float(work.threads[0])
+    ran, launched = work.ran, float(work.threads[0])
     effects = ran & work.where(
         lambda line: (line.is_store or line.is_atomic) and line.space not in ("shared", "local")
     )
@@ -370,7 +354,7 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     # What the bound keeps from loading, too, has been left out of the traffic.
     masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
     sectors, flows = work.global_sectors * loads, traffic(work)
-    missed = flows.missed * share(float(sectors @ np.where(masked, 1.0, keep)), float(sectors.sum()))
+    missed = flows.missed * share(sectors @ np.where(masked, 1.0, keep), sectors.sum())
     return Candidate(
         cause="idle_threads",
         variants=(
@@ -424,7 +408,7 @@ def _with_effect(work: Work) -> _Effect | None:
     """
     code, found = work.code, evaluations(work)
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    effects = (work.executed > 0) & work.where(
+    effects = work.ran & work.where(
         lambda line: (
             line.is_store
             or line.is_atomic
@@ -489,7 +473,7 @@ def _without_effect(work: Work) -> Candidate | None:
     )
     name = f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads"
     # Lanes that leave others alone hold no place of a warp's.
-    most = within(work, keep) if useful.lanes < 1.0 else 1.0
+    most = work.within(keep) if useful.lanes < 1.0 else 1.0
     return Candidate(
         cause="idle_threads",
         variants=(Variant(name, fix, most=most),),
@@ -499,7 +483,7 @@ def _without_effect(work: Work) -> Candidate | None:
         ),
         evidence=(
             derived("threads that have work / threads launched, at most", reach),
-            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
+            *work.evidence(metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
     )
@@ -511,7 +495,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
 
     What a row needs, its lanes do, several rows at a time, and warps need not meet.
     """
-    code, ran = work.code, work.executed > 0
+    code, ran = work.code, work.ran
     loads = work.global_loads & ran & evaluations(work).by_thread
     known = [one for one in arrays(work) if loads[list(one.rows)].any()]
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
@@ -559,7 +543,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("elements of a row / threads that share it", elements / threads),
-            *evidence(work, metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
+            *work.evidence(metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
         ),
         attributed=np.where(exchanges | meets, work.executed, 0.0),
     )
@@ -573,7 +557,7 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
     loaded, their work is, with what brings it to them and the shared memory that holds it.
     """
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    loads, owner = (work.executed > 0) & work.global_fetches, owner_of(work.profile).key
+    loads, owner = work.ran & work.global_fetches, owner_of(work.profile).key
     if switched is None or owner not in ("triton", "torch"):
         return
     executing = work.threads
@@ -586,12 +570,12 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         # A mask lets them write zeros, which no predicate tells, but their sectors. Behind the last round none copies.
         filled = work.global_ideal[copies] * SECTOR / (work.threads * width)[copies]
         switched = np.where(copies, work.threads * min(1.0, float(filled.max())), switched)
-    part = share(float(switched @ width), float(executing @ width))
+    part = share(switched @ width, executing @ width)
     if not 0.0 < part < 1.0:
         return
     keep = np.full(len(loads), part)
     fix = Fix(keep=keep, resources=same_traffic(work, keep))
-    tensor = (work.executed > 0) & work.where(lambda line: line.instruction_class == "tensor")
+    tensor = work.ran & work.where(lambda line: line.instruction_class == "tensor")
     if tensor.any():
         brought = loads | tensor | work.where(lambda line: line.opcode == "LDSM")
         keep = np.where(brought, part, 1.0)
@@ -620,7 +604,7 @@ def _value_by_value(work: Work) -> Candidate | None:
 
     Fixed: lanes share out the rounds, and fetch together. Not where all blocks walk over the same.
     """
-    code, ran, found = work.code, work.executed > 0, evaluations(work)
+    code, ran, found = work.code, work.ran, evaluations(work)
     stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     alike = (neighbours_alike(work) >= WARP) | stores | ~ran
     inside = np.zeros(len(ran), dtype=bool)
@@ -640,7 +624,7 @@ def _value_by_value(work: Work) -> Candidate | None:
             "same now, value by value. What a round hands on to the next one a scan over the piece makes of its "
             "values[| (tl.associative_scan)]."
         ),
-        evidence=(of_the_instructions(work, "what all lanes do alike", work.executed[inside]),),
+        evidence=(work.of_all("what all lanes do alike", work.executed[inside]),),
         attributed=np.where(inside, work.executed, 0.0),
     )
 
@@ -742,7 +726,7 @@ def _reads_a_table(work: Work) -> bool:
     inside = np.zeros(len(work.sass), dtype=bool)
     for loop in work.code.loops:
         inside[loop.first : loop.last + 1] |= loop.first in walked
-    shared = inside & (work.executed > 0) & work.where(lambda line: line.space == "shared")
+    shared = inside & work.ran & work.where(lambda line: line.space == "shared")
     return bool(shared.any()) and not (shared & ~work.where(lambda line: line.is_load)).any()
 
 
@@ -755,10 +739,9 @@ def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: in
         variants=(Variant("the limit lifted", fix),),
         change=how,
         evidence=(
-            *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
+            *work.evidence(metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
             derived(f"warps an SM with {name} lifted", resident * fix.warps, "warp"),
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.BLOCK_LIMIT_REGISTERS,
                 metrics.BLOCK_LIMIT_SHARED_MEMORY,
                 metrics.REGISTERS_PER_THREAD,
@@ -823,7 +806,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             *over_time(work),
-            *evidence(work, metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
+            *work.evidence(metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
             derived("elapsed cycles without a working SM", work.idle_start * work.elapsed, "cycle"),
         ),
         least=0.1,

@@ -8,22 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import (
-    LATENCY,
-    Candidate,
-    Variant,
-    derived,
-    evidence,
-    keep_of,
-    share,
-)
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 
@@ -61,7 +53,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         return
     # Instructions that wait for the very one before them make a chain; others wait for the pipe's turn.
     chained = _chained(work)
-    in_chains = share(float(wait[chained].sum()), waited)
+    in_chains = share(wait[chained].sum(), waited)
     if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
     shuffles = work.where(lambda line: line.opcode == "SHFL")
@@ -84,8 +76,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
             f"it sums up. Each instruction waits {cycles:.1f} cycles for the one before it."
         ),
         evidence=(
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.stalled_per_issue("wait"),
                 metrics.stalled_per_issue("short_scoreboard"),
                 metrics.CYCLES_PER_ISSUE,
@@ -130,7 +121,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
         evidence=(
             derived("waits for all wgmmas / wgmmas", share(ended, count)),
             derived("barrier samples at WARPGROUP.DEPBAR / all samples", part),
-            *evidence(work, metrics.BUSY["tensor"][0], metrics.stalled_per_issue("barrier")),
+            *work.evidence(metrics.BUSY["tensor"][0], metrics.stalled_per_issue("barrier")),
         ),
         attributed=np.where(ends, waits, 0.0),
         least=0.03,
@@ -185,10 +176,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
 
     whole = float(waits[loads].sum())
     now = latency.under_way(work, loads)
-    under_way = share(float((now * waits)[loads].sum()), whole) or 1.0
+    under_way = share((now * waits)[loads].sum(), whole) or 1.0
     # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
     then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(whole, _busy(work, loads))))
-    in_flight = share(float((then * waits)[loads].sum()), whole) or 1.0
+    in_flight = share((then * waits)[loads].sum(), whole) or 1.0
 
     fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
     executed = float(work.executed[loads].sum())
@@ -204,8 +195,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
             derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
             derived("loads of a warp under way at once, from the SASS", under_way),
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.stalled_per_issue("long_scoreboard"),
                 metrics.ACHIEVED_WARPS,
                 metrics.BUSY["dram"][0],
@@ -251,7 +241,7 @@ def _ahead(work: Work, loads: Mask) -> Array:
     most = min(REGISTERS_PER_THREAD, REGISTERS_PER_SM / held // REGISTER_UNIT * REGISTER_UNIT / WARP)
     unused = max(0.0, most - (launch.registers_per_thread or most))
     groups: dict[Loop | None, list[int]] = {}
-    for at in map(int, np.flatnonzero(loads & (work.executed > 0))):
+    for at in map(int, np.flatnonzero(loads & work.ran)):
         groups.setdefault(code.loop_of(at), []).append(at)
     found = np.zeros(len(loads))
     for loop, rows in groups.items():
@@ -277,8 +267,8 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
         ),
         evidence=(
             derived("bytes read from the host's memory", moved, "byte"),
-            derived("long_scoreboard samples attributed on loads", float(waits[loads].sum())),
-            *evidence(work, metrics.L2_READ_HIT_RATE),
+            derived("long_scoreboard samples attributed on loads", waits[loads].sum()),
+            *work.evidence(metrics.L2_READ_HIT_RATE),
         ),
         attributed=np.where(loads, waits, 0.0),
     )
@@ -293,7 +283,7 @@ def _tile_loads(work: Work, loads: Mask) -> tuple[Mask, Mask]:
     """
     code = work.code
     found, in_turn = np.zeros(len(loads), dtype=bool), np.zeros(len(loads), dtype=bool)
-    for index in np.flatnonzero(loads & (work.executed > 0)):
+    for index in np.flatnonzero(loads & work.ran):
         at = int(index)
         loop = code.loop_of(at)
         if loop is None:
@@ -332,7 +322,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
         fix = Fix(latency=waited, resources=dict.fromkeys(work.loads, 1.0), regular=apart)
         name = "two tiles in turn, the next in registers" if in_turn.any() else "the next tile in registers"
         variants.append(Variant(name, fix))
-    each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
+    each = share(part * (work.warp_cycles or 0.0), work.executed[tiles].sum())
     return Candidate(
         cause="memory_latency",
         variants=tuple(variants),
@@ -350,8 +340,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
-            *evidence(
-                work,
+            *work.evidence(
                 metrics.stalled_per_issue("long_scoreboard"),
                 metrics.stalled_per_issue("barrier"),
                 metrics.ACHIEVED_WARPS,
@@ -368,13 +357,13 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
 
     A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
     """
-    passes, keep = work.data_passes, keep_of(work)
+    passes, keep = work.data_passes, work.all_kept()
     for at in map(int, np.flatnonzero(tiles)):
         keep[[use for use in work.code.readers[at] if work.sass[use].opcode == "STS"]] = 0.0
     resources = dict.fromkeys(work.loads, 1.0)
     # Loads and stores that do something else in between (a conversion) cannot go past the registers.
     if moved := bool((keep == 0.0).any()):
-        kept = share(float(passes[~tiles].sum()), float(passes.sum()))
+        kept = share(passes[~tiles].sum(), passes.sum())
         resources |= {"l1_data": kept, "l1_writeback": kept}
     return Fix(
         keep=keep,
@@ -408,7 +397,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
             "holds. Unroll less, or call a function instead of inlining it many times."
         ),
         evidence=(
-            *evidence(work, metrics.stalled_per_issue("no_instruction")),
+            *work.evidence(metrics.stalled_per_issue("no_instruction")),
             derived("bytes of code that run often", hot, "byte"),
             derived("no_instruction samples / all samples", part),
         ),

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.distinct import stays
 from gemmprof.analysis.explanation.demands.footprint import rounds, serving
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.analysis.opcodes import Sass
 
 COUNTED = 0.1  # share of a 64-bit division's instructions that counting an index along takes
@@ -89,7 +88,7 @@ def integer_divisions(work: Work) -> Divisions:
     heavy = work.where(lambda line: line.opcode == "IMAD")
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
-    bits = 128 if by_digits else 64 if (wide & (work.executed > 0)).any() else 32
+    bits = 128 if by_digits else 64 if (wide & work.ran).any() else 32
     return Divisions(found, keep, bits)
 
 
@@ -97,7 +96,7 @@ def _leave(work: Work, rows: set[int], products: float, others: float, keep: Arr
     """Leave so many multiply-adds and other instructions of these."""
     for whole, of in ((products, True), (others, False)):
         mine = [at for at in rows if (work.sass[at].opcode == "IMAD") == of and work.executed[at]]
-        keep[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
+        keep[mine] = min(1.0, share(whole, work.executed[mine].sum()))
 
 
 def _digit_by_digit(work: Work, loop: Loop) -> bool:
@@ -240,8 +239,8 @@ def chained_remainders(work: Work) -> Array | None:
     A remainder by a number ends with the product of the quotient, which is made of the dividend alone, and that number,
     taken from the dividend.
     """
-    code, keep = work.code, keep_of(work)
-    ran = np.flatnonzero(work.executed > 0).tolist()
+    code, keep = work.code, work.all_kept()
+    ran = np.flatnonzero(work.ran).tolist()
     slices = {at: mine for at in ran if (mine := _quotient_of(work, at, work.sass[at]))}
     inside = {one for mine in slices.values() for one in mine}
     for at, mine in slices.items():

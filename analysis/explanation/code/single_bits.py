@@ -15,11 +15,10 @@ from operator import and_, or_
 
 import numpy as np
 
-from gemmprof.analysis.explanation.candidate import keep_of, share
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, UNIFORM, checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import Program, once, reached
 from gemmprof.analysis.explanation.demands.footprint import serving
-from gemmprof.analysis.explanation.demands.work import Array, Work
+from gemmprof.analysis.explanation.demands.work import Array, Work, share
 from gemmprof.analysis.opcodes import Sass
 
 BYTE = 8  # bits that a table of 256 entries, or a shift of the word, works out at once
@@ -35,7 +34,7 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     """What stays of each instruction where a byte's bits are worked out at once, how many bytes all warps work out
     then, and how many bits go into each value that is made of them; None where bits are not worked out one by one.
     """
-    code, ran = work.code, work.executed > 0
+    code, ran = work.code, work.ran
     loads = work.where(lambda line: line.is_load and bool(line.space)) & ran
     # Of a word that is looked up for each bit nothing else is there to be worked out, and what a warp's lanes take one
     # bit each of they exchange.
@@ -59,13 +58,13 @@ def one_by_one(work: Work) -> tuple[Array, float, float] | None:
     if addresses or _added_up(code, made, single):
         return None
     bits = float(work.executed[begins].sum())
-    together = share(bits, float(work.executed[list(used)].sum()))
+    together = share(bits, work.executed[list(used)].sum())
     if together < BYTE:
         return None
     # A word that is loaded for one of its bits is loaded for eight.
     uses = {at: code.readers[at] for at in np.flatnonzero(loads).tolist()}
     made |= {at for at, by in uses.items() if by and single.issuperset(by)}
-    keep = keep_of(work)
+    keep = work.all_kept()
     keep[list(made | serving(work, made))] = 1.0 / BYTE
     return keep, bits / BYTE, together
 

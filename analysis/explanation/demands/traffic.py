@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.flow import LONG, SEARCH, reached
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, tensor_copies
 
 SECTOR = 32.0
 SECTORS_OF_A_LINE = 4.0

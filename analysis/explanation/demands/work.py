@@ -22,7 +22,7 @@ from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
 from gemmprof.gpu.arch import WARP, has, practice_of
-from gemmprof.model import Instruction, KernelProfile, Practice
+from gemmprof.model import Evidence, Instruction, KernelProfile, Practice
 
 # Copies from global to shared memory that one thread starts for its block.
 TENSOR_COPIES = ("UTMALDG", "UBLKCP")
@@ -290,6 +290,32 @@ class Work:
         warps = max(1.0, self.profile.launch.threads_per_block / WARP)
         return self.practice.barrier_cycles + self.practice.barrier_warp_cycles * (warps - 1.0)
 
+    # --- What causes say ---
+
+    @cached_property
+    def ran(self) -> Mask:
+        """Instructions that were executed at all."""
+        return self.executed > 0
+
+    def all_kept(self) -> Array:
+        """A ``keep`` that takes nothing away, to be edited."""
+        return np.ones(len(self.instructions))
+
+    def within(self, keep: Array) -> float:
+        """Share of the warps' time, as sampled, that goes with what does not stay; 1 without samples."""
+        time = self.attributed_total
+        return share(time @ (1.0 - keep), time.sum()) if self.samples else 1.0
+
+    def evidence(self, *names: str) -> tuple[Evidence, ...]:
+        """These metrics of the launch with their units, those that it has."""
+        found = ((name, self.number(name)) for name in names)
+        units = self.profile.units
+        return tuple(Evidence(name, value, units.get(name, "")) for name, value in found if value is not None)
+
+    def of_all(self, what: str, executed: Array | float) -> Evidence:
+        """How many of all executed instructions these are."""
+        return Evidence(f"{what} / instructions executed", share(np.sum(executed), self.total_executed))
+
     # --- Traffic ---
 
     @cached_property
@@ -349,6 +375,11 @@ class Work:
 def _in_order(addresses: Sequence[int], values: Mapping[int, float]) -> Array:
     """A value for each instruction from values by address, 0 where there is none."""
     return np.array(list(map(values.get, addresses, repeat(0))), dtype=np.float64)
+
+
+def share(part: Array | float, whole: Array | float) -> float:
+    """``part / whole``, each one number; 0 of nothing."""
+    return float(part / whole) if whole > 0 else 0.0
 
 
 def counted(profile: KernelProfile, name: str) -> float | None:
