@@ -51,9 +51,7 @@ FULL_WORD = 4
 GAPLESS = 0.8
 """Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
-"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
-coalescing.
-"""
+"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
 APART = 1.9
 """Sectors over what the bytes fill, from which on lanes lie apart: every second word. What touches fewer are rows that
 begin off a border, as those of a tile with its rim do.
@@ -93,9 +91,8 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     if not wasteful.any():
         yield from others
         return
-    executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
-    requests = executed[wasteful].sum()
+    requests = np.maximum(work.executed, 1.0)[wasteful].sum()
     tags = np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed))
     factors = _coalesced_traffic(
         work,
@@ -108,7 +105,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
     waits = _coalesced_waits(work, wasteful)
     lost = [np.where(wasteful, excess, 0.0), *(one.attributed for one in others)]
-
+    stalled = "time that warps are stalled by these stores / time"
     yield Candidate(
         cause="uncoalesced_access",
         variants=(
@@ -127,11 +124,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
-            *(
-                (derived("time that warps are stalled by these stores / time", burst.in_time),)
-                if burst and burst.in_time >= HELD_UP
-                else ()
-            ),
+            *((derived(stalled, burst.in_time),) if burst and burst.in_time >= HELD_UP else ()),
             derived("sectors per request", work.global_sectors[wasteful].sum() / requests, "sector"),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",
@@ -151,42 +144,25 @@ def _wasteful(work: Work) -> Mask:
     none = np.zeros(len(work.instructions), dtype=bool)
     if not work.global_sectors.any():
         return none
-    executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
-    wasteful = (excess / executed > MISALIGNED_SECTORS) & (work.global_sectors >= APART * work.global_ideal)
-    wasteful &= ~work.where(lambda line: line.is_atomic)
+    wasteful = excess / np.maximum(work.executed, 1.0) > MISALIGNED_SECTORS
+    wasteful &= (work.global_sectors >= APART * work.global_ideal) & ~work.where(lambda line: line.is_atomic)
     for index, one in checked_forms(work).items():
-        sure = one.confirmed or _nearly(work, one.form)
-        if wasteful[index] and (sure or _out_of_step(work, one.form)):
-            wasteful[index] = not (_begins_off_a_border(one.form) or _shares_its_sectors(work, one.form))
+        if not wasteful[index]:
+            continue
+        form, there = one.form, touched(one.form, int(SECTOR))
+        # Hardly more sectors than lanes may touch, wherever their row begins: of some warps a few are rounds ahead.
+        most = there.most * work.executed[index] if there else 0.0
+        nearly = there is not None and GAPLESS * work.global_sectors[index] <= most
+        # Lanes that are a round of a loop apart touch other rows. That is divergence, no matter how the rows lie.
+        out_of_step = bool(form.loops) and not work.whole_warps[index]
+        if one.confirmed or nearly or out_of_step:
+            # Where lanes lie side by side, full warps touch no sector in vain if their rows begin at its border.
+            places = set() if form.offsets is None else set(form.offsets[:WARP].tolist())
+            filled = MISALIGNED_SECTORS * math.ceil(len(places) * form.width / SECTOR)
+            off_a_border = there is not None and bool(places) and there.fewest <= filled
+            wasteful[index] = not (off_a_border or _shares_its_sectors(work, form))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
-
-
-def _nearly(work: Work, form: Form) -> bool:
-    """Whether a load or store touches hardly more sectors than its lanes may, wherever their row begins: of some warps
-    a few lanes are rounds ahead.
-    """
-    most = touched(form, int(SECTOR))
-    return (
-        most is not None
-        and GAPLESS * work.global_sectors[form.index] <= most.most * work.executed[form.index]
-    )
-
-
-def _out_of_step(work: Work, form: Form) -> bool:
-    """Whether lanes may be in different rounds of their loops: of some warps not all lanes are active, and where they
-    are a round apart, they touch other rows. That is divergence, no matter how the rows lie.
-    """
-    return bool(form.loops) and not work.whole_warps[form.index]
-
-
-def _begins_off_a_border(form: Form) -> bool:
-    """Whether full warps would touch no sector in vain if their rows began at its border: lanes lie side by side."""
-    fewest = touched(form, int(SECTOR))
-    if fewest is None or form.offsets is None:
-        return False
-    filled = math.ceil(len(set(form.offsets[:WARP].tolist())) * form.width / SECTOR)
-    return fewest.fewest <= MISALIGNED_SECTORS * filled
 
 
 def _shares_its_sectors(work: Work, form: Form) -> bool:
@@ -195,20 +171,14 @@ def _shares_its_sectors(work: Work, form: Form) -> bool:
     """
     if form.width != WIDE or not work.sass[form.index].is_load:
         return False
-    place = constant(form) // SECTOR
-    others = (one.form for one in checked_forms(work).values() if one.form.base == form.base)
-    return any(
-        one.width == WIDE
-        and constant(one) != constant(form)
-        and constant(one) // SECTOR == place
-        and _lanes(one) == _lanes(form)
-        for one in others
-    )
 
+    def half(one: Form) -> tuple[object, ...]:
+        """What both have alike; lanes of a look-up lie where its base says."""
+        lanes = b"" if one.offsets is None else one.offsets.tobytes()
+        return one.base, one.width, constant(one) // SECTOR, lanes
 
-def _lanes(form: Form) -> bytes:
-    """What two accesses share whose lanes lie alike; a look-up's lie where its base says."""
-    return b"" if form.offsets is None else form.offsets.tobytes()
+    others = (one.form for one in checked_forms(work).values() if constant(one.form) != constant(form))
+    return any(half(one) == half(form) for one in others)
 
 
 @once
@@ -217,13 +187,10 @@ def as_records(work: Work) -> Candidate | None:
     all in one.
     """
     groups: dict[tuple[object, object], list[Form]] = {}
-    for form in (one.form for one in checked_forms(work).values()):
-        at = form.index
-        if form.space != "global" or form.kind != LOOK_UP or not work.sass[at].is_load or not form.parameters:
-            continue
-        if work.global_sectors[at] < SCATTERED * work.global_ideal[at]:
-            continue
-        groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
+    scattered = work.global_loads & (work.global_sectors >= SCATTERED * work.global_ideal)
+    for at, form in ((at, one.form) for at, one in checked_forms(work).items() if scattered[at]):
+        if form.kind == LOOK_UP and form.parameters:
+            groups.setdefault((_index(form), work.code.loop_of(at)), []).append(form)
     keep = work.all_kept()
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
@@ -234,13 +201,13 @@ def as_records(work: Work) -> Candidate | None:
         for form in forms:
             by_array.setdefault(form.base if planes else form.parameters, []).append(form)
         several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
-        count = len(several)
-        if count < 2:
+        if (count := len(several)) < 2:
             continue
         record = 1 << (sum(one[0].width for one in several) - 1).bit_length()
         rows = [form.index for one in several for form in one]
-        asked += float(work.global_sectors[rows].sum())
-        left += float(work.global_sectors[rows].sum()) * max(1.0, record / SECTOR) / count
+        sectors = float(work.global_sectors[rows].sum())
+        asked += sectors
+        left += sectors * max(1.0, record / SECTOR) / count
         keep[rows] = max(1.0, record / WIDE) / count
         if record > widest:
             widest, arrays_of_it = record, count
@@ -252,7 +219,7 @@ def as_records(work: Work) -> Candidate | None:
     # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
     lookups = float(work.global_sectors[looked_up].sum())
     others = max(flows.missed - lookups, float(work.global_ideal[loads & ~looked_up].sum()))
-    stays = share(left + others, asked + others)
+    stays, part = share(left + others, asked + others), share(asked, asked + others)
     factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
     passes = work.data_passes
     factors["l1_data"] = share(passes @ keep, passes.sum())
@@ -273,10 +240,7 @@ def as_records(work: Work) -> Candidate | None:
         ),
         change=change,
         evidence=(
-            derived(
-                "look-ups at the same index in several arrays / global loads' sectors",
-                share(asked, asked + others),
-            ),
+            derived("look-ups at the same index in several arrays / global loads' sectors", part),
             *work.evidence(metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
@@ -366,12 +330,12 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
         default=0.0,
     )
     for lanes in (lanes for lanes in LANES if lanes <= longest):
-        rows = WARP / lanes
         sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
         for at, step in steps.items():
             size = (lanes - 1) * abs(step) / unrolled[at] + forms[at].width
+            rows = work.executed[at] * (WARP / lanes)
             for asked, unit in ((sectors, SECTOR), (tags, LINE)):
-                asked[at] = min(asked[at], work.executed[at] * rows * min(lanes, math.ceil(size / unit)))
+                asked[at] = min(asked[at], rows * min(lanes, math.ceil(size / unit)))
         more = round(min(lanes, _resident(work, lanes) * work.sms / work.launched_warps))
         under_way = f", and {more} times as many warps are under way" if more > 1 else ""
         yield Variant(
@@ -482,12 +446,7 @@ def multiplies_on(work: Work, loop: Loop) -> bool:
 
 
 def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, float]:
-    """What stays of each memory resource's work.
-
-    Args:
-        work: the launch.
-        sectors, tags: what each instruction asks for then.
-    """
+    """What stays of each memory resource's work where instructions ask for these sectors and lines."""
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     asked = float(sectors[loads].sum())
@@ -504,19 +463,17 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
         each[rows] *= min(1.0, share(once, now) or 1.0)
         # What no other block loads is fetched once at least, whatever L1 has of the rest.
         if _blocks_differ(work, one):
-            least += max(
-                0.0, one.block * one.width / SECTOR * work.profile.launch.blocks - float(each[rows].sum())
-            )
-    left = float(each.sum()) + least
-    left = min(fetched, asked, left) if left else min(fetched, asked)
+            there = one.block * one.width / SECTOR * work.profile.launch.blocks
+            least += max(0.0, there - float(each[rows].sum()))
+    left = min(fetched, asked, (float(each.sum()) + least) or np.inf)
     factors = _below(work, sectors, tags, left + stays)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     # Values come to the registers line by line, and no faster than a word for each lane.
     back = work.loads.get("l1_writeback")
     if back is not None and back.busy:
-        from_shared = float(work.shared_wavefronts[work.where(lambda line: line.is_load)].sum())
-        least = float((work.executed * np.maximum(1.0, work.widths / FULL_WORD))[loads].sum()) + from_shared
+        from_shared = work.shared_wavefronts[work.where(lambda line: line.is_load)].sum()
+        least = (work.executed * np.maximum(1.0, work.widths / FULL_WORD))[loads].sum() + from_shared
         lines = share(
             from_shared + float(tags[loads].sum()), from_shared + float(work.global_tags[loads].sum())
         )
@@ -533,12 +490,8 @@ def _blocks_differ(work: Work, one: Reuse) -> bool:
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
-    """What stays of the work below L1 and of its lines.
-
-    Args:
-        work: the launch.
-        sectors, tags: what each instruction asks for then.
-        missed: sectors that L1 fetches then.
+    """What stays of the work below L1 and of its lines where instructions ask for these sectors and lines, of which L1
+    fetches ``missed``.
     """
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
@@ -580,7 +533,7 @@ def idle_share(work: Work, cycles: Array | float) -> Array:
     """What stays of each wait for memory if none takes longer than these cycles; 1 where that is not known."""
     unloaded = latency.unloaded(work)
     waits = None if unloaded is None else unloaded.by_reason.get(LONG)
-    return np.ones(len(work.instructions)) if waits is None else latency.idle_share(work, waits, cycles)
+    return work.all_kept() if waits is None else latency.idle_share(work, waits, cycles)
 
 
 def _left(now: Array, before: Array, rows: Mask) -> float:
@@ -607,12 +560,9 @@ def piece_by_piece(work: Work) -> bool:
     wasteful = _wasteful(work)
     groups: dict[tuple[object, ...], list[Form]] = {}
     apart: dict[int, int] = {}
-    for at, one in checked_forms(work).items():
-        form = one.form
-        if not wasteful[at]:
-            continue
-        statement = form.base, work.code.loop_of(at), work.instructions[at].line
-        groups.setdefault((*statement, form.width), []).append(form)
+    for at, form in ((at, one.form) for at, one in checked_forms(work).items() if wasteful[at]):
+        statement = form.base, work.code.loop_of(at), work.instructions[at].line, form.width
+        groups.setdefault(statement, []).append(form)
         if form.offsets is not None:
             apart[at] = int(np.median(np.abs(np.diff(form.offsets))))
         elif work.global_sectors[at] < SHARED_BY_TWO * work.executed[at]:
@@ -622,8 +572,7 @@ def piece_by_piece(work: Work) -> bool:
             apart[at] = 0
     pieces = np.zeros_like(wasteful)
     for forms in groups.values():
-        width = forms[0].width
-        step = apart[forms[0].index]
+        width, step = forms[0].width, apart[forms[0].index]
         if step > width and len({constant(form) % step for form in forms}) * width >= step:
             pieces[[form.index for form in forms]] = True
     sectors = work.global_sectors
@@ -661,14 +610,12 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
             f"memory a fragment's loads touch {each:.0f} sectors where {max(1.0, ideal):.0f} would hold the bytes."
         )
     along = work.profile.launch.block[0]
+    first = "Swap the loop order"
+    if piece_by_piece(work):
+        first = "Move what a thread takes side by side with one vector"
     # Of a narrow block a warp has threads of several rows, and touches no more sectors than they lie in.
-    by_rows = along < WARP and each <= WARP / along * (along * line.access_bytes / SECTOR + 1.0)
-    turned = f"Give blocks more threads along x ({along} now), swap" if by_rows else "Swap"
-    first = (
-        "Move what a thread takes side by side with one vector"
-        if piece_by_piece(work)
-        else f"{turned} the loop order"
-    )
+    elif along < WARP and each <= WARP / along * (along * line.access_bytes / SECTOR + 1.0):
+        first = f"Give blocks more threads along x ({along} now), swap the loop order"
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
         f"sectors where {max(1.0, ideal):.0f} would hold the bytes{_apart(work, worst)}. {first}, "
@@ -811,12 +758,10 @@ def _down_the_rows(work: Work, narrow: Mask) -> bool:
     more than a block's threads touch: wider ones take as many rounds then, of fewer threads.
     """
     down = np.zeros_like(narrow)
-    rows = Counter[tuple[Loop, object]]()
-    forms = [(work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at]]
-    rows.update((loop, form.parameters) for loop, form in forms if loop is not None)
+    found = ((work.code.loop_of(at), one.form) for at, one in checked_forms(work).items() if narrow[at])
+    forms = [(loop, form) for loop, form in found if loop is not None]
+    rows = Counter((loop, form.parameters) for loop, form in forms)
     for loop, form in forms:
-        if loop is None:
-            continue
         together = rows[loop, form.parameters] * form.width * work.profile.launch.threads_per_block
         down[form.index] = abs(form.step(loop) or 0) > BEYOND * together or any(
             any(symbol.kind == "parameter" for symbol in factors)
@@ -842,11 +787,10 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
     passes = work.data_passes
     factors["l1_data"] = share(passes @ np.where(merged, keep * cycles, 1.0), passes.sum())
     times = float(work.executed[merged].sum()) / float((keep * work.executed)[merged].sum())
+    more = float((work.executed * picked)[merged].sum())
     yield Variant(
         f"vectors of {widest} bytes",
-        Fix(
-            keep=keep, resources=factors, instructions={"alu": float((work.executed * picked)[merged].sum())}
-        ),
+        Fix(keep=keep, resources=factors, instructions={"alu": more}),
         change=(
             f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
             f"accesses become one of {widest} bytes."
@@ -863,7 +807,6 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
     fit: the size of those for which that is so, 0 for none. Last the cycles of L1's data stage for each access, over
     those of now, and the instructions that pick its bytes out of words that begin elsewhere.
     """
-    code = work.code
     keep, widest, padded, cycles, picked = work.all_kept(), 0, 0, work.all_kept(), np.zeros(len(work.sass))
     fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
     checked = checked_forms(work)
@@ -872,7 +815,7 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
         plain = form.space == "global" and not line.is_atomic and line.opcode != "LDGSTS"
         plain &= not (line.guard and line.is_store)
         if plain and 0 < form.width < WIDE and form.kind != UNKNOWN and form.parameters:
-            fields.setdefault((form.base, code.loop_of(index), line.is_store), []).append(form)
+            fields.setdefault((form.base, work.code.loop_of(index), line.is_store), []).append(form)
     for forms in fields.values():
         size = vector(aligned(forms[0]))
         apart = record(forms[0])
@@ -882,10 +825,9 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
         vectors: dict[object, list[int]] = {}
         for form in forms:
             place = constant(form)
-            in_record = divmod(place - first, apart)
-            vectors.setdefault((in_record[0], in_record[1] // size) if pads else place // size, []).append(
-                form.index
-            )
+            number, in_record = divmod(place - first, apart)
+            at_once = (number, in_record // size) if pads else place // size
+            vectors.setdefault(at_once, []).append(form.index)
         for rows in vectors.values():
             # What is loaded at one place again and again, the vector would be, too.
             times: dict[int, float] = {}
@@ -897,9 +839,8 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
                 widest = max(widest, size)
                 padded = apart if pads else padded
                 if forms[0].kind == LOOK_UP:
-                    cycles[rows] = [
-                        LOOK_UP_CYCLES[size] / LOOK_UP_CYCLES[checked[row].form.width] for row in rows
-                    ]
+                    now = [LOOK_UP_CYCLES[checked[row].form.width] for row in rows]
+                    cycles[rows] = LOOK_UP_CYCLES[size] / np.array(now)
         in_words = 1.0 if size >= FULL_WORD else _in_words(work, forms)
         if in_words < 1.0:
             rows = [form.index for form in forms]
@@ -942,7 +883,9 @@ def _narrow(work: Work) -> Mask:
     narrow &= ~work.code.in_order & ~_not_aligned(work)
     narrow &= _with_siblings(work) < WIDE
     narrow &= ~_fragments(work)
-    narrow &= ~_already_wide(work, narrow)
+    moved = work.widths * work.executed * work.where(lambda line: line.space == "global")
+    if float(moved[narrow].sum()) < 0.1 * float(moved.sum()):
+        return np.zeros_like(narrow)  # few beside wide ones: scalars at the side of a vectorised kernel
     return narrow & ~_overlapping(work, narrow)
 
 
@@ -959,8 +902,7 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
 
     Known from where they go; where that is not known, such loads ask for more than L1 fetches.
     """
-    unknown = narrow & work.where(lambda line: line.is_load)
-    found = np.zeros(len(narrow), dtype=bool)
+    unknown, found = narrow & work.where(lambda line: line.is_load), np.zeros_like(narrow)
     forms = checked_forms(work)
     for one in arrays(work):
         rows = list(one.rows)
@@ -976,8 +918,7 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
 @once
 def _side_by_side(work: Work) -> Mask:
     """Accesses whose lanes fill the sectors that they touch: neighbouring threads at neighbouring addresses."""
-    executed = np.maximum(work.executed, 1.0)
-    asked = work.widths * work.threads / executed / SECTOR
+    asked = work.widths * work.threads / np.maximum(work.executed, 1.0) / SECTOR
     found = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
     found &= (work.global_ideal >= GAPLESS * work.executed * np.ceil(asked)) & work.ran
     return found & (work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed)
@@ -1028,8 +969,8 @@ def added_up(work: Work) -> Mask:
     """What the lanes of a warp exchange to make one value of theirs, and what makes it."""
     code, running = work.code, work.ran
     shuffles = running & work.where(lambda line: line.opcode == "SHFL")
-    found = np.zeros(len(shuffles), dtype=bool)
-    for at in map(int, np.flatnonzero(shuffles)):
+    found = np.zeros_like(shuffles)
+    for at in np.flatnonzero(shuffles).tolist():
         made = [use for use in code.readers[at] if not work.sass[use].space]
         # A step of several: what is made of one exchange is exchanged again, or was.
         before = {one for source in code.sources(at) for one in code.sources(source)}
@@ -1041,13 +982,12 @@ def added_up(work: Work) -> Mask:
 def _of_sums(work: Work) -> Mask:
     """What is made of nothing but what the lanes of a warp have added up, and what they have alike."""
     code, added, alike = work.code, added_up(work), neighbours_alike(work) >= WARP
-    behind = reached(
-        map(int, np.flatnonzero(added)),
-        lambda at: (use for use in code.readers[at] if not work.sass[use].space),
+    found, sums = np.zeros_like(added), np.flatnonzero(added).tolist()
+    found[list(reached(sums, lambda at: (use for use in code.readers[at] if not work.sass[use].space)))] = (
+        True
     )
-    found = np.zeros_like(added)
-    found[[at for at in behind if work.executed[at] > 0]] = True
-    waiting = list(map(int, np.flatnonzero(found & ~added)))
+    found &= work.ran
+    waiting = np.flatnonzero(found & ~added).tolist()
     while waiting:
         at = waiting.pop()
         if found[at] and not all(
@@ -1059,22 +999,9 @@ def _of_sums(work: Work) -> Mask:
 
 
 def same_traffic(work: Work, keep: Array) -> dict[str, float]:
-    """The bytes stay; the passes through L1 are as many as lines are touched, so those of less than a line
-    shrink.
-    """
+    """The bytes stay; passes through L1 are as many as lines are touched, so those of less than a line shrink."""
     tags = work.global_tags
     lines = np.maximum(work.global_ideal / 4.0, tags * keep)
     others = work.shared_wavefronts + work.local_sectors / 4.0
-    stays = float(others @ keep) + float(np.minimum(tags, lines).sum())
-    return {
-        **dict.fromkeys(BELOW_L1, 1.0),
-        "l1_data": share(stays, others.sum() + tags.sum()) or 1.0,
-    }
-
-
-def _already_wide(work: Work, narrow: Mask) -> Mask:
-    """Narrow accesses that are few beside wide ones: scalars at the side of a vectorised kernel."""
-    moved = work.widths * work.executed * work.where(lambda line: line.space == "global")
-    total = float(moved.sum())
-    few = float(moved[narrow].sum()) < 0.1 * total
-    return np.full(len(work.sass), few)
+    stays = others @ keep + np.minimum(tags, lines).sum()
+    return {**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(stays, others.sum() + tags.sum()) or 1.0}

@@ -1,6 +1,4 @@
-"""Arithmetic that costs more than it must: FP64, divisions of integers, precise functions, products and
-sums apart.
-"""
+"""Arithmetic that costs more than it must: FP64, divisions of integers, precise functions, products and sums apart."""
 
 from __future__ import annotations
 

@@ -455,9 +455,7 @@ def _made_of(code: Program, store: int, loads: Mask) -> bool:
 
 
 def _steps(work: Work, bars: Mask) -> Mask:
-    """The steps of reductions and scans: short stretches between barriers that read and write shared memory
-    only.
-    """
+    """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
     found = np.zeros(len(bars), dtype=bool)
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
     # By their own meetings: loops within may be the reductions of each round.

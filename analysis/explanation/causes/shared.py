@@ -1,6 +1,4 @@
-"""Shared memory, local memory, constants: passes that nothing but the layout asks for, and traffic of
-spills.
-"""
+"""Shared memory, local memory, constants: passes that nothing but the layout asks for, and traffic of spills."""
 
 from __future__ import annotations
 

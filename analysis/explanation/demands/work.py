@@ -292,9 +292,9 @@ class Work:
 
     # --- What causes say ---
 
-    @cached_property
+    @property
     def ran(self) -> Mask:
-        """Instructions that were executed at all."""
+        """Instructions that were executed at all; another mask each time, to be edited."""
         return self.executed > 0
 
     def all_kept(self) -> Array:
