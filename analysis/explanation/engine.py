@@ -9,19 +9,13 @@ from functools import reduce
 import numpy as np
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation import levers
 from gemmprof.analysis.explanation.candidate import SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
-from gemmprof.analysis.explanation.levers import (
-    is_debug_build,
-    levers,
-    of_the_kernel,
-    of_the_launch,
-    offered,
-)
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.sections.by_line import Code, base_name
@@ -144,7 +138,7 @@ def explain_work(found: Work) -> Explanation:
     limit = None
     full = False
     model = TimeModel(found)
-    if is_debug_build(profile):
+    if levers.is_debug_build(profile):
         pass  # said once, and nothing of code that nobody means to run
     elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
@@ -175,8 +169,8 @@ def explain_work(found: Work) -> Explanation:
         other_arithmetic=other,
         time=time[:SHARES],
         levers=(
-            *(() if findings or full else of_the_launch(found)),
-            *levers(profile, {one.cause for one in (*findings, *other)}),
+            *(() if findings or full else levers.of_the_launch(found)),
+            *levers.levers(profile, {one.cause for one in (*findings, *other)}),
         ),
     )
 
@@ -240,7 +234,7 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     same, as another way to it.
     """
     worth = []
-    for candidate in offered(found, detect(found)):
+    for candidate in levers.offered(found, detect(found)):
         saving = [
             one
             for one in candidate.variants
@@ -286,7 +280,9 @@ def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
 
 def _said(found: Work, weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
     """Of what was weighed, what its owner can do and what can be told from nothing, each loss with its ways."""
-    worth = [one for one in weighed if one.prediction.saves > FLOOR and of_the_kernel(found, one.candidate)]
+    worth = [
+        one for one in weighed if one.prediction.saves > FLOOR and levers.of_the_kernel(found, one.candidate)
+    ]
     told = [(one.prediction.saves, one.candidate) for one in worth]
     saves = {candidate.cause: saved for saved, candidate in told}
     # What a name is another way to may not be said, or, as it is told, save too little to be the same.
@@ -389,7 +385,7 @@ def _measured(found: Work) -> list[Weighed]:
         Weighed(
             one, tuple((variant, Prediction(*variant.known)) for variant in one.variants if variant.known)
         )
-        for one in offered(found, detect(found))
+        for one in levers.offered(found, detect(found))
     ]
     return sorted((one for one in told if one.variants), key=lambda one: -one.prediction.saves)
 

@@ -203,14 +203,14 @@ def as_records(work: Work) -> Candidate | None:
         several = [one for one in by_array.values() if len(one) == len(next(iter(by_array.values())))]
         if (count := len(several)) < 2:
             continue
-        record = 1 << (sum(one[0].width for one in several) - 1).bit_length()
+        size = 1 << (sum(one[0].width for one in several) - 1).bit_length()
         rows = [form.index for one in several for form in one]
         sectors = float(work.global_sectors[rows].sum())
         asked += sectors
-        left += sectors * max(1.0, record / SECTOR) / count
-        keep[rows] = max(1.0, record / WIDE) / count
-        if record > widest:
-            widest, arrays_of_it = record, count
+        left += sectors * max(1.0, size / SECTOR) / count
+        keep[rows] = max(1.0, size / WIDE) / count
+        if size > widest:
+            widest, arrays_of_it = size, count
     if not asked:
         return None
     flows = traffic(work)

@@ -18,28 +18,12 @@ from gemmprof.analysis.explanation.code import divisions, flow, latency, sequenc
 from gemmprof.analysis.explanation.code.address_forms import checked_forms
 from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
-from gemmprof.analysis.explanation.demands.distinct import (
-    WHOLE_NUMBERS,
-    alone,
-    computed_again,
-    evaluations,
-    exchanged_in_rounds,
-    neighbours_alike,
-    same_along,
-)
-from gemmprof.analysis.explanation.demands.footprint import (
-    MOST_REGISTERS,
-    OUTPUTS,
-    UNROLLED,
-    computing,
-    rounds,
-)
+from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, is_float, pipe
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
-from gemmprof.analysis.opcodes import Sass
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
@@ -70,8 +54,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     between the two are gone, a division takes as much as one of FP32, what moves the halves of FP64 values is gone or
     half, they take half the registers, and where the loads feed FP64 half their bytes are gone, too.
     """
-    doubles = work.where(lambda line: line.opcode in FLOATS)
-    doubles &= work.ran
+    doubles = work.where(lambda line: line.opcode in FLOATS) & work.ran
     if not doubles.any():
         return
     conversions = work.where(lambda line: line.opcode in ("F2F", "I2F", "F2I") and "F64" in line.full)
@@ -133,29 +116,24 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
 
 def _halves(work: Work, doubles: Mask) -> Mask:
     """What moves, picks or exchanges half of an FP64 value: it comes from FP64 arithmetic, or goes there."""
-    code = work.code
-    moves = (
-        work.where(lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant))
-        & work.ran
+    moves = work.where(
+        lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant)
     )
-    found = np.zeros(len(moves), dtype=bool)
-    places = [int(at) for at in np.flatnonzero(moves)]
-    near = {at: code.sources(at).union(code.consumers(at)) for at in places}
-    new = True
+    places = np.flatnonzero(moves & work.ran).tolist()
+    near = {at: work.code.sources(at).union(work.code.consumers(at)) for at in places}
+    found, new = doubles.copy(), True
     while new:
         new = False
         for at in places:
-            if not found[at] and any(doubles[other] or found[other] for other in near[at]):
+            if not found[at] and any(found[other] for other in near[at]):
                 found[at] = new = True
-    return found
+    return found & ~doubles
 
 
 def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str, float], dict[str, float]]:
     """What stays of each resource's work, and what the FP32 instructions add to the FMA pipe."""
     count = float((work.executed * keep)[doubles].sum())
-    resources = {"fp64": 0.0}
-    if "tensor" in work.loads:
-        resources["tensor"] = 1.0
+    resources = {"fp64": 0.0, **({"tensor": 1.0} if "tensor" in work.loads else {})}
     special = np.where(work.pipes == XU, work.executed, 0.0)
     if special.any():
         # Whole numbers become FP32 on other pipes; what becomes a whole number does so at the other rate.
@@ -163,28 +141,22 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
         stays[work.where(lambda line: line.opcode == "I2F" and "F64" in line.full)] = 0.0
         stays[work.where(lambda line: line.opcode == "F2I" and "F64" in line.full)] = 1.0 / WIDE_CONVERSIONS
         resources["xu"] = float(special @ stays) / float(special.sum())
-    wide = _wide_data(work, doubles)
-    if wide > IN_DOUBLES:
-        half = 1.0 - 0.5 * wide
-        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
+    if (wide := _wide_data(work, doubles)) > IN_DOUBLES:
+        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), 1.0 - 0.5 * wide)
     slots = work.sms * 4.0 * work.elapsed
     return resources, {"fma": share(count, slots), "fma_heavy": share(0.5 * count, slots)}
 
 
 def _wide_data(work: Work, doubles: Mask) -> float:
     """Share of the global sectors that are loads of FP64 values feeding FP64, and stores of such results."""
-    loads = work.where(
-        lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers)
-    )
+    feeding = work.where(lambda line: line.space == "global" and not {"64", "128"}.isdisjoint(line.modifiers))
     doubles = doubles | _halves(work, doubles)  # a sign, or the larger of two, is picked half by half
-    feeding = np.zeros(len(loads), dtype=bool)
-    for index in np.flatnonzero(loads):
-        line = work.sass[int(index)]
+    for at in np.flatnonzero(feeding).tolist():
+        line, others = work.sass[at], work.code.consumers(at)
         if line.is_store:
             data = [name for name in line.reads if name[0] == "R"][-2:]
-            feeding[index] = any(doubles[at] for name in data for at in work.code.producers(int(index), name))
-        else:
-            feeding[index] = any(doubles[at] for at in work.code.consumers(int(index)))
+            others = tuple(one for name in data for one in work.code.producers(at, name))
+        feeding[at] = doubles[list(others)].any()
     return share(work.global_sectors[feeding].sum(), work.global_sectors.sum())
 
 
@@ -203,28 +175,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     digits = divided.bits
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(gone.sum(), work.total_executed)
-    variants: list[Variant] = []
-    if part >= LITTLE:
-        variants.append(
-            Variant(
-                "counted indices",
-                Fix(keep=divided.keep),
-                change=(
-                    "Avoid the 128-bit remainder: multiply by the divisor's reciprocal (Barrett, Montgomery), fold the "
-                    "upper half by the divisor's form (2^64 - 2^32 + 1), or add products up and reduce their sum once."
-                    if digits == 128
-                    else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
-                    + ("use 32-bit indices, " if digits == 64 else "")
-                    + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
-                    "by its reciprocal."
-                ),
-            )
-        )
-    for cause, shared in filter(None, (repeated(work), *alike_in_blocks(work), turned_loops(work))):
-        if cause == "integer_arithmetic" and shared.fix.keep is not None:
-            variants.append(shared)
-            gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
-    again = computed_again(work, WHOLE_NUMBERS)
+    ways = filter(None, (repeated(work), *alike_in_blocks(work), turned_loops(work)))
+    variants = [shared for cause, shared in ways if cause == "integer_arithmetic"]
+    again = distinct.computed_again(work, distinct.WHOLE_NUMBERS)
     # A number of the code that goes to a register is nothing that is worked out.
     numbers = work.where(lambda line: not line.reads and not line.space)
     again = replace(again, keep=np.where(numbers, 1.0, again.keep))
@@ -238,7 +191,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 "the same again.",
             )
         )
-        gone = np.maximum(gone, work.executed * (1.0 - again.keep))
     if (single := single_bits.one_by_one(work)) is not None:
         at_once, looked_up, count = single
         variants.append(
@@ -252,7 +204,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
-        gone = np.maximum(gone, work.executed * (1.0 - at_once))
     if (less := divisions.chained_remainders(work)) is not None:
         variants.append(
             Variant(
@@ -264,7 +215,23 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 ),
             )
         )
-        gone = np.maximum(gone, work.executed * (1.0 - less))
+    keeps = (way.fix.keep for way in variants)
+    gone = np.maximum.reduce([gone, *(work.executed * (1.0 - keep) for keep in keeps if keep is not None)])
+    if part >= LITTLE:
+        counting = Variant(
+            "counted indices",
+            Fix(keep=divided.keep),
+            change=(
+                "Avoid the 128-bit remainder: multiply by the divisor's reciprocal (Barrett, Montgomery), fold the "
+                "upper half by the divisor's form (2^64 - 2^32 + 1), or add products up and reduce their sum once."
+                if digits == 128
+                else f"Avoid the {digits}-bit division (/ or %) by a value that the compiler does not know: "
+                + ("use 32-bit indices, " if digits == 64 else "")
+                + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
+                "by its reciprocal."
+            ),
+        )
+        variants.insert(0, counting)
     if not variants:
         return
     yield Candidate(
@@ -295,20 +262,24 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     at a time.
     """
     code, ran = work.code, work.ran
-    stores = work.where(lambda line: line.is_store and line.space == "global") & (
-        work.threads > work.executed
-    )
+    stores = work.where(lambda line: line.is_store and line.space == "global")
+    stores &= work.threads > work.executed
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
     # Threads that meet or exchange work with one another's values: what they have alike they execute once.
-    if not stores.any() or work.barriers.any() or exchanges.any() or exchanged_in_rounds(work).any():
+    if not stores.any() or work.barriers.any() or exchanges.any() or distinct.exchanged_in_rounds(work).any():
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    times = np.maximum(1.0, np.minimum(neighbours_alike(work), widest))
+    times = np.maximum(1.0, np.minimum(distinct.neighbours_alike(work), widest))
     loads = work.global_loads & ran & (times > 1.0) & ~code.chased
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
-    values = ran & computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
-    rows = {int(at) for at in np.flatnonzero((times > 1.0) & (loads | (values & ~evaluations(work).alike)))}
-    gone, left = alone(work, rows, 1.0 / times)
+    values = (
+        ran & footprint.computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
+    )
+    rows = {
+        int(at)
+        for at in np.flatnonzero((times > 1.0) & (loads | (values & ~distinct.evaluations(work).alike)))
+    }
+    gone, left = distinct.alone(work, rows, 1.0 / times)
     keep = work.all_kept()
     keep[list(gone)] = left[list(gone)]
     less = work.executed * (1.0 - keep)
@@ -348,9 +319,11 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
         lambda line: line.instruction_class == "tensor" or (line.is_atomic and line.space == "shared")
     )
     for number, axis in enumerate(AXES):
-        several = min(float(launch.grid[number]), launch.blocks / (work.sms * fits) if launched else OUTPUTS)
-        alike = same_along(work, number) & work.ran
-        values = alike & computing(work) & work.where(lambda line: not line.space)
+        several = min(
+            float(launch.grid[number]), launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
+        )
+        alike = distinct.same_along(work, number) & work.ran
+        values = alike & footprint.computing(work) & work.where(lambda line: not line.space)
         less = work.executed * values * (1.0 - 1.0 / max(1.0, several))
         little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
         if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):
@@ -384,9 +357,9 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
 
     Where both are unrolled, what their counters alone decide is known: as many executions stay as threads take part in.
     """
-    code, found, ran = work.code, evaluations(work), work.ran
+    code, found, ran = work.code, distinct.evaluations(work), work.ran
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
-    values, best = computing(work) & work.where(lambda line: not line.space), None
+    values, best = footprint.computing(work) & work.where(lambda line: not line.space), None
     bound = work.where(lambda line: line.is_store or line.is_atomic)
     for number, outer in enumerate(code.loops):
         inners = [one for one in code.loops if one != outer and code.loop_bits[one.first] >> number & 1]
@@ -397,16 +370,16 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
             inside[inner.first : inner.last + 1] = ran[inner.first : inner.last + 1]
             if (inside & bound).any() or _handed_on(work, inside, outer):
                 continue
-            again, several = inside & apart, rounds(work, outer)
+            again, several = inside & apart, footprint.rounds(work, outer)
             less = float(work.executed[again & values].sum()) * (1.0 - 1.0 / several)
             own = {name for at in code.carried(inner) if not apart[at] for name in work.sass[at].writes}
             sums = round((several - 1.0) * sum(name[0] == "R" for name in own))
             little = less < LITTLE * work.total_executed or (best is not None and less <= best[0])
-            if little or sums > MOST_REGISTERS:
+            if little or sums > footprint.MOST_REGISTERS:
                 continue
             keep = np.where(again, 1.0 / several, 1.0)
-            often = several * rounds(work, inner) * float((inside * keep).sum())
-            if switched is not None and often <= UNROLLED:
+            often = several * footprint.rounds(work, inner) * float((inside * keep).sum())
+            if switched is not None and often <= footprint.UNROLLED:
                 _decided(work, inside & ~apart, switched, keep)
             best = less, again & values, keep, several, sums
     if best is None:
@@ -426,7 +399,7 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
 
 def _kind(work: Work, gone: Array) -> str:
     """The cause that these executions, which go away, are told under: integers where they are most of them."""
-    integers = work.where(lambda line: line.instruction_class in WHOLE_NUMBERS)
+    integers = work.where(lambda line: line.instruction_class in distinct.WHOLE_NUMBERS)
     return "integer_arithmetic" if 2.0 * float(gone[integers].sum()) > float(gone.sum()) else "expensive_math"
 
 
@@ -442,7 +415,7 @@ def _handed_on(work: Work, inside: Mask, outer: flow.Loop) -> bool:
 
 def _decided(work: Work, rows: Mask, switched: Array, keep: Array) -> None:
     """Leave out what is known of these where the rounds of their loops are numbers in the code."""
-    code, by_thread = work.code, evaluations(work).by_thread
+    code, by_thread = work.code, distinct.evaluations(work).by_thread
     predicates = work.where(lambda line: any(name[0] == "P" for name in line.writes))
     tests = rows & predicates & ~code.by_data & ~by_thread
     for at in np.flatnonzero(rows).tolist():
@@ -471,19 +444,15 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     found = sequences.precise_functions(work)
     cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
-    fewer = (
-        "evaluated once",
-        "Evaluate what does not change once (before the loop, in a table or on the host)",
-    )
+    fewer = "evaluated once"
+    how = "Evaluate what does not change once (before the loop, in a table or on the host)"
     if any("division" in name for name in found.names):
-        fewer = (
-            f"{fewer[0]}, products with reciprocals",
-            f"{fewer[1]}, and multiply by the reciprocal of what is divided by again and again",
-        )
+        fewer = f"{fewer}, products with reciprocals"
+        how = f"{how}, and multiply by the reciprocal of what is divided by again and again"
     if cause == "expensive_math" and shared is not None and shared.fix.keep is not None:
         alike = shared.fix.keep
         if float(work.executed @ (found.once - alike)) > 0.0:
-            fewer = shared.name, shared.change.partition(":")[0]
+            fewer, how = shared.name, shared.change.partition(":")[0]
         found = replace(found, once=np.minimum(found.once, alike))
         if not found.instructions.any():
             variants.append(shared)
@@ -507,13 +476,11 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     fast = f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices"
     if float((work.executed * (1.0 - found.fast)).sum()) > LITTLE * work.total_executed:
         variants.append(variant("fast functions", found.fast, fast, exact=False))
-    if (
-        found.instructions.any()
-        and float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed
-    ):
-        variants.append(variant(fewer[0], found.once, fewer[1], exact=True))
+    less = float((work.executed * (1.0 - found.once)).sum())
+    if found.instructions.any() and less > LITTLE * work.total_executed:
+        variants.append(variant(fewer, found.once, how, exact=True))
         if float(work.executed @ (found.once - found.both)) > 0.0:
-            both = f"{fewer[1]}. {fast} for the rest"
+            both = f"{how}. {fast} for the rest"
             variants.append(variant("the same, and fast functions", found.both, both, exact=False))
     ways = filter(None, (*alike_in_blocks(work), turned_loops(work)))
     variants += [shared for cause, shared in ways if cause == "expensive_math"]
@@ -542,15 +509,10 @@ def _counted_divisions(work: Work) -> Iterator[Candidate]:
         return
     left = max(0.0, 1.0 - gone)
     floats = sum(count for opcode, count in counts.items() if opcode.partition(".")[0] in FLOATS)
-    fix = Fix(
-        keep=left * work.all_kept(),
-        # What loads wait for stays; it lies in instructions that nothing tells from the others.
-        reasons={flow.LONG: 1.0 / max(LITTLE, left)},
-        resources={
-            "fp64": max(0.0, 1.0 - share((DIVISION_FLOATS - 1) * reciprocals, floats)),
-            **dict.fromkeys((*BELOW_L1, "l1_data"), 1.0),
-        },
-    )
+    resources = dict.fromkeys((*BELOW_L1, "l1_data"), 1.0)
+    resources["fp64"] = max(0.0, 1.0 - share((DIVISION_FLOATS - 1) * reciprocals, floats))
+    # What loads wait for stays; it lies in instructions that nothing tells from the others.
+    fix = Fix(left * work.all_kept(), reasons={flow.LONG: 1.0 / max(LITTLE, left)}, resources=resources)
     yield Candidate(
         cause="expensive_math",
         variants=(Variant("products with reciprocals", fix, up_to=True),),
@@ -609,11 +571,11 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         if len(used) != 1:
             continue
         other = work.sass[used[0]]
-        alike = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
-        if other.opcode in sums and alike and _is_one_summand(line, other):
-            gone[used[0]] = True
-    keep = work.all_kept()
-    keep[gone] = 0.0
+        if other.opcode in sums and 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4:
+            # Of a product added to itself no multiply-add is left to fuse.
+            product = re.compile(rf"\b{line.writes[0]}\b")
+            gone[used[0]] |= sum(product.search(operand) is not None for operand in other.operands[1:]) == 1
+    keep = np.where(gone, 0.0, 1.0)
     part = share(work.executed[gone].sum(), work.total_executed)
     if part < 0.03:
         return
@@ -628,16 +590,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("sums of a single product / instructions executed", part),
-            *work.evidence(
-                metrics.executed_per_cycle("fmul"),
-                metrics.executed_per_cycle("fadd"),
-            ),
+            *work.evidence(metrics.executed_per_cycle("fmul"), metrics.executed_per_cycle("fadd")),
         ),
         attributed=np.where(gone, work.executed, 0.0),
     )
-
-
-def _is_one_summand(product: Sass, total: Sass) -> bool:
-    """Whether a sum takes the product once: of a product added to itself no multiply-add is left to fuse."""
-    name = re.compile(rf"\b{product.writes[0]}\b")
-    return sum(name.search(operand) is not None for operand in total.operands[1:]) == 1

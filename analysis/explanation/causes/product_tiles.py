@@ -11,19 +11,9 @@ from math import prod
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import Variant
+from gemmprof.analysis.explanation.causes import tensor
 from gemmprof.analysis.explanation.causes.access import added_up
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
-from gemmprof.analysis.explanation.causes.tensor import (
-    FEWEST,
-    MMA_ROWS,
-    WGMMA_PASSES,
-    factors_of,
-    mma_macs,
-    tensor_macs,
-    tensor_rates,
-    warp_level_mma,
-    widens,
-)
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
@@ -58,7 +48,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
     meetings, exchanges between warps. What is computed of each element of the products stays, but padding does not.
     With rows for a warp group the products are wgmma's, which reads its operands from shared memory.
     """
-    macs = work.executed * mma_macs(work)
+    macs = work.executed * tensor.mma_macs(work)
     # Beyond Triton tensor cores are another kernel, not another call.
     forms = checked_forms(work) if macs.any() or owner_of(work.profile).key == "triton" else {}
     for axis, blocks in enumerate(work.profile.launch.grid if forms else ()):
@@ -70,7 +60,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         if tile is None:
             continue
         rows, filled, own = tile
-        wanted = rows // filled if filled < rows else int(MMA_ROWS) * work.warps_of_block // rows
+        wanted = rows // filled if filled < rows else int(tensor.MMA_ROWS) * work.warps_of_block // rows
         # As many blocks are left as there are SMs.
         several = max(1, min(wanted, blocks, int(work.profile.launch.blocks / work.sms)))
         while any(distinct_along(work, one, axis, several) > 1 / several for one in alike.values()):
@@ -78,7 +68,7 @@ def taller_tiles(work: Work, flows: Traffic) -> Iterator[Variant]:
         if several < 2:
             continue
         tall = filled == rows and several * rows >= WGMMA_ROWS
-        by_group = next((one.fix for one in warp_level_mma(work, taller=True)), None) if tall else None
+        by_group = next((one.fix for one in tensor.warp_level_mma(work, taller=True)), None) if tall else None
         computed = work.where(lambda line: line.instruction_class in COMPUTING or line.opcode == "LDSM")
         keep = np.maximum(own, np.where(computed & (filled == rows), 1.0, 1.0 / several))
         yield Variant(
@@ -217,24 +207,24 @@ def _one_row(work: Work, alike: Collection[int]) -> tuple[int, int, Array] | Non
     """
     code, ran, often = work.code, work.ran, work.executed
     rows = ran & work.where(lambda line: line.opcode in ("FMUL", "FFMA", "HMUL2", "HFMA2"))
-    halves = ran & work.where(lambda line: line.opcode in ("HMUL2", "HFMA2") or widens(line))
+    halves = ran & work.where(lambda line: line.opcode in ("HMUL2", "HFMA2") or tensor.widens(line))
     products = 0.0
     for at in np.flatnonzero(rows).tolist():
-        made = [code.made_of(one for one, _ in each) for each in factors_of(work, at)]
+        made = [code.made_of(one for one, _ in each) for each in tensor.factors_of(work, at)]
         read = [[one in alike for one in each if work.sass[one].is_load] for each in made]
         products += often[at] if len(read) == 2 and all(read) and all(read[0]) != all(read[1]) else 0.0
     few = (
-        (work.executed @ tensor_macs(work)) > 0.0
-        or products < FEWEST * work.total_executed
-        or float(often[halves].sum()) < FEWEST * products
+        (work.executed @ tensor.tensor_macs(work)) > 0.0
+        or products < tensor.FEWEST * work.total_executed
+        or float(often[halves].sum()) < tensor.FEWEST * products
     )
-    if few or not added_up(work).any() or not tensor_rates(work, "bf16")[0]:
+    if few or not added_up(work).any() or not tensor.tensor_rates(work, "bf16")[0]:
         return None
     own = np.where(ran & work.where(lambda line: line.space == "global"), 1.0, 0.0)
     for one in arrays(work):
         own[list(one.rows)] = min(1.0, one.thread / one.asked)
     own[list(alike)] = 0.0
-    return int(MMA_ROWS) * work.warps_of_block, 1, own
+    return int(tensor.MMA_ROWS) * work.warps_of_block, 1, own
 
 
 def _joined(
@@ -250,8 +240,8 @@ def _joined(
     part = larger / several
     if by_group is not None and by_group.keep is not None:
         keep = np.where(by_group.keep < 1.0, by_group.keep, keep)
-    passes, macs = work.data_passes, float(work.executed @ mma_macs(work))
-    left = float(passes @ keep) + (WGMMA_PASSES * macs if by_group else 0.0)
+    passes, macs = work.data_passes, float(work.executed @ tensor.mma_macs(work))
+    left = float(passes @ keep) + (tensor.WGMMA_PASSES * macs if by_group else 0.0)
     missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
     most = work.launched_warps * part / work.sms
     return Fix(

@@ -13,31 +13,10 @@ from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Ca
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
 from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
-from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import (
-    LOOK_UP,
-    checked_forms,
-    constant,
-)
+from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.demands.distinct import (
-    evaluations,
-    neighbours_alike,
-    same_along,
-    walked_again,
-)
-from gemmprof.analysis.explanation.demands.footprint import (
-    BLOCKS,
-    MOST_REGISTERS,
-    OUTPUTS,
-    Reuse,
-    arrays,
-    computing,
-    own_places,
-    rounds,
-    serving,
-)
+from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.resources import L1_PASSES
@@ -79,19 +58,17 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     one after the other.
     """
     flows = traffic(work)
-    loads = work.global_loads & work.ran
-    loads &= ~work.code.chased  # a list's next place is nowhere else
+    loads = work.global_loads & work.ran & ~work.code.chased  # a list's next place is nowhere else
     if not flows.missed:
         return
-    keep = np.where(loads, evaluations(work).hoisted, 1.0)
+    keep = np.where(loads, distinct.evaluations(work).hoisted, 1.0)
     invariant = keep <= 0.5
-    known = [*arrays(work), *walked_again(work)]
+    known = [*footprint.arrays(work), *distinct.walked_again(work)]
     counted = np.zeros(len(work.sass), dtype=bool)
     counted[[row for one in known for row in one.rows]] = True
     known = [one for one in known if not invariant[list(one.rows)].all()]
     told = share(work.executed[counted].sum(), work.executed[loads].sum()) >= MOST_LOADS
-    variants: list[Variant] = []
-    passes: list[Variant] = []
+    variants, passes = list[Variant](), list[Variant]()
     if invariant.any():
         # Of what L1 had to fetch as often, no more stays than what is still asked for.
         left = min(flows.missed, float((work.global_sectors * keep)[loads].sum()))
@@ -120,12 +97,10 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     for one in known:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
-    if not attributed.any():
+    fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
+    if fewest and not attributed.any():
         # Shared with other blocks' threads, or computed again rather than loaded.
-        fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
-        attributed = (
-            np.where(loads, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0) if fewest else attributed
-        )
+        attributed = np.where(loads, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
     asked = float(work.global_sectors[loads | copies].sum())
     yield Candidate(
@@ -156,18 +131,13 @@ def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
     if stays > LOADED_AGAIN:
         return
     bytes_left = share(work.global_ideal * loads @ left.sectors, work.global_ideal @ loads)
-    passes = work.data_passes
-    kept = float(passes @ np.where(loads, left.sectors, left.executed))
+    resources = flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read)
+    kept, passes = np.where(loads, left.sectors, left.executed), work.data_passes
+    resources["l1_data"] = share(passes @ kept, passes.sum())
+    waits = np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0)
     yield Variant(
         "loaded behind the tests",
-        Fix(
-            keep=left.executed,
-            latency=np.where(loads, 1.0 / np.maximum(left.executed, NO_LOADS), 1.0),
-            resources={
-                **flows.factors(stays * flows.missed, flows.written, dram_read=bytes_left * flows.dram_read),
-                "l1_data": share(kept, passes.sum()),
-            },
-        ),
+        Fix(keep=left.executed, latency=waits, resources=resources),
         change=(
             f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
             "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
@@ -179,21 +149,18 @@ def _again(words: float, stays: float) -> str:
     """What a thread does to load so many words again; ``stays``: the share of its loads that are of new ones."""
     if NO_LOADS < stays < 0.6:
         return f"a thread loads the same {amounts.counted(round(words), 'word')} {1.0 / stays:.0f} times over"
-    return (
-        f"{100.0 * (1.0 - stays):.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
-    )
+    gone = 100.0 * (1.0 - stays)
+    return f"{gone:.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
 
 
-def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
+def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> Iterator[Variant]:
     """What a thread loads several times, it keeps: passes over one row."""
-    forms = checked_forms(work)
-    own = [
-        own_places(work).get(forms[row].form.parameters) if (row := one.rows[0]) in forms else None
-        for one in known
-    ]
+    forms = address_forms.checked_forms(work)
     keep, values, asked, again = work.all_kept(), 0.0, 0.0, 0.0
-    mine, rows = list[Reuse](), set[int]()
-    for one, written in zip(known, own, strict=True):
+    mine, rows = list[footprint.Reuse](), set[int]()
+    for one in known:
+        place = forms[one.rows[0]].form.parameters if one.rows[0] in forms else None
+        written = footprint.own_places(work).get(place) if place is not None else None
         # What it stored itself before, it need not load.
         first = NO_LOADS * one.thread if written and written.filled else one.thread
         if first >= LOADED_AGAIN * one.asked:
@@ -205,11 +172,13 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         asked, again = asked + one.asked, again + first
         if written:
             stores = written.stores
-            keep[list({*stores.rows, *serving(work, {*stores.rows})})] = stores.thread / stores.asked
+            keep[list({*stores.rows, *footprint.serving(work, {*stores.rows})})] = (
+                stores.thread / stores.asked
+            )
     if not mine:
         return
     stays = again / asked
-    keep[list(serving(work, rows))] = stays
+    keep[list(footprint.serving(work, rows))] = stays
     loads = work.global_loads
     gone = work.global_sectors * (1.0 - keep)
     again, stored = float(gone[loads].sum()), max(0.0, flows.written - float(gone[~loads].sum()))
@@ -230,11 +199,11 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     room = REGISTERS_PER_SM / max(1, launch.threads_per_block) - values
     while (
         shared_out
-        and values > wider * MOST_REGISTERS
+        and values > wider * footprint.MOST_REGISTERS
         and 2 * wider * (launch.registers_per_thread or 0) <= room
     ):
         wider *= 2
-    if values <= wider * MOST_REGISTERS:
+    if values <= wider * footprint.MOST_REGISTERS:
         threads = f" of {wider * work.warps_of_block} warps" if wider > 1 else ""
         yield Variant(
             f"kept in registers, {values / wider:.0f} a thread{threads}",
@@ -251,11 +220,10 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             counted=L1_PASSES,
         )
     size = sum(one.block * one.width for one in mine)
-    if values > wider * MOST_REGISTERS and size > MOST_SHARED:
-        scan = work.ran & work.code.in_order
+    if values > wider * footprint.MOST_REGISTERS and size > MOST_SHARED:
         at_once = (
             "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
-            if any(scan[at] for at in rows)
+            if (work.ran & work.code.in_order)[list(rows)].any()
             else "Sums and largest values can be had in one pass (online)."
         )
         yield Variant(
@@ -274,13 +242,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
         waits[list(rows)] += (1.0 - stays) / stays * idle_share(work, work.practice.shared_cycles)[list(rows)]
         yield Variant(
             f"kept in shared memory, {amounts.capacity(size)} a block",
-            Fix(
-                keep=keep,
-                latency=waits,
-                resources=fewer,
-                shared=read,
-                shared_bytes=round(size),
-            ),
+            Fix(keep=keep, latency=waits, resources=fewer, shared=read, shared_bytes=round(size)),
             change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
             counted=L1_PASSES,
         )
@@ -288,25 +250,20 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
 
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
     """Registers a thread that it takes beyond those that it has, to hold so many values from one pass to the last."""
-    code = work.code
-    live = live_registers(code)
-    first, last = min(rows), max(rows)
+    live = live_registers(work.code)
     # Where they are loaded now, those of a round are among what is live.
-    within = {at for row in rows if (loop := code.loop_of(row)) for at in range(loop.first, loop.last + 1)}
+    loops = {loop for row in rows if (loop := work.code.loop_of(row))}
     most = max(
-        live[at] + (values - min(values, len(rows)) if at in within else values)
-        for at in range(first, last + 1)
+        live[at] + values - (min(values, len(rows)) if any(at in loop for loop in loops) else 0)
+        for at in range(min(rows), max(rows) + 1)
         if work.executed[at]
     )
     return max(0, most - (work.profile.launch.registers_per_thread or most))
 
 
 def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
-    """Factor on the wait of each load that stays: those that L1 had are gone, those that fetch wait as long as ever.
-
-    Args:
-        keep: share of each load that stays.
-        missed: sectors that L1 fetches then, as many as now if None.
+    """Factor on the wait of each load, of which ``keep`` stays: those that L1 had are gone, those that fetch wait as
+    long as ever. L1 fetches ``missed`` sectors then, as many as now if None.
     """
     loads = work.global_loads
     asked = float((work.global_sectors * keep)[loads].sum())
@@ -315,46 +272,40 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
     return np.where(loads & (keep < 1.0), then / np.maximum(latency.load_cycles(work), 1.0), 1.0)
 
 
-def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array, wider: int) -> Array:
+def _all_at_once(work: Work, mine: Sequence[footprint.Reuse], waits: Array, wider: int) -> Array:
     """The same where registers of so many times the threads hold the values: their loop is unrolled then, and its loads
     are under way together.
     """
-    code = work.code
-    found = waits.copy()
-    loads = [int(at) for at in np.flatnonzero(work.global_loads)]
+    found, loads = waits.copy(), work.global_loads
     for one in mine:
-        for row in one.rows:
-            loop = code.loop_of(row)
-            if loop is not None:
-                together = sum(1 for other in one.rows if other in loop)
-                for at in (at for at in loads if at in loop):
-                    found[at] = min(found[at], waits[at] * min(1.0, together * wider / one.thread))
+        for loop in {loop for row in one.rows if (loop := work.code.loop_of(row))}:
+            inside = np.flatnonzero(loads[: loop.last + 1] & (np.arange(loop.last + 1) >= loop.first))
+            together = sum(1 for other in one.rows if other in loop)
+            factor = min(1.0, together * wider / one.thread)
+            found[inside] = np.minimum(found[inside], waits[inside] * factor)
     return found
 
 
-def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: str) -> float:
+def _of_larger_tiles(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, axis: str) -> float:
     """Sectors that L1 fetches when a block's tile is `OUTPUTS` times as long: blocks fetch the rim of each apart.
 
     What is not known to be fetched by these loads stays.
     """
     blocks = float(work.profile.launch.blocks)
-    mine = min(flows.missed, blocks * sum(one.sectors for one in known))
-    stays = share(
-        sum(one.sectors * one.fetched.get(axis, 1.0) for one in known), sum(one.sectors for one in known)
-    )
-    return flows.missed - mine * (1.0 - stays)
+    sectors = sum(one.sectors for one in known)
+    stays = share(sum(one.sectors * one.fetched.get(axis, 1.0) for one in known), sectors)
+    return flows.missed - min(flows.missed, blocks * sectors) * (1.0 - stays)
 
 
-def _from_memory(work: Work, known: Sequence[Reuse], flows: Traffic, missed: float) -> float:
+def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, missed: float) -> float:
     """Sectors read from DRAM when L1 fetches so many: of what it delivers again, as much as of what L1 does."""
-    launch = work.profile.launch
     once = 0.0
     for one in known:
         all_blocks = one.sectors
-        for number, axis in enumerate(AXES):
-            several = one.fetched.get(BLOCKS + axis, 1.0)
-            apart = max(0.0, (several * OUTPUTS - 1.0) / (OUTPUTS - 1.0))
-            all_blocks *= 1.0 + (launch.grid[number] - 1.0) * apart
+        for blocks, axis in zip(work.profile.launch.grid, AXES, strict=True):
+            several = one.fetched.get(footprint.BLOCKS + axis, 1.0)
+            apart = max(0.0, (several * footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS - 1.0))
+            all_blocks *= 1.0 + (blocks - 1.0) * apart
         once += all_blocks
     loads = work.global_loads
     rows = [row for one in known for row in one.rows]
@@ -363,7 +314,7 @@ def _from_memory(work: Work, known: Sequence[Reuse], flows: Traffic, missed: flo
     return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
 
 
-def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
+def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     if flows.dram_read > LOADED_AGAIN * flows.asked:
         return  # each sector that is asked for comes from DRAM: nobody else had it
@@ -373,7 +324,7 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     if (work.executed[tensor] > 0).any() or counters[used].any():
         return  # results lie in the fragments of a warp, or in what threads count together
     launch = work.profile.launch
-    distinct = sum(one.thread for one in known)
+    different = sum(one.thread for one in known)
     # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
     sectors = [
         share(work.global_ideal[list(one.rows)].sum(), work.executed[list(one.rows)].sum()) for one in known
@@ -385,10 +336,10 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     for number, axis in enumerate(AXES):
         if together and launch.block[number] > 1 and prod(launch.block[:number]) < WARP:
             continue
-        if launch.grid[number] * launch.block[number] < 2 * OUTPUTS:
+        if launch.grid[number] * launch.block[number] < 2 * footprint.OUTPUTS:
             continue
         left = sum(each * one.of_results(axis) for each, one in zip(sectors, known, strict=True))
-        stays = share(left, OUTPUTS * moved)
+        stays = share(left, footprint.OUTPUTS * moved)
         # Of axes along which as much is loaded again, one along which sums are shared, too.
         walked = [loop for loop in work.code.loops if _sums_what_neighbours_do(work, loop, known, axis)]
         if best is None or (stays, -len(walked)) < (best[0], -len(best[2])):
@@ -396,72 +347,68 @@ def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterato
     if best is None or best[0] > LOADED_AGAIN:
         return
     _, axis, walked = best
-    needed = share(sum(one.of_results(axis) for one in known), OUTPUTS * distinct)
-
-    keep = work.all_kept()
-    plain = work.ran
-    plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
+    needed = share(sum(one.of_results(axis) for one in known), footprint.OUTPUTS * different)
+    keep, plain = work.all_kept(), work.ran & ~footprint.computing(work)
+    plain &= ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
     # What each result's own values decide (a slow way, an early end) is decided for each.
-    plain &= ~work.code.by_data | (neighbours_alike(work) >= OUTPUTS)
-    keep[plain] = 1.0 / OUTPUTS
+    plain &= ~work.code.by_data | (distinct.neighbours_alike(work) >= footprint.OUTPUTS)
+    keep[plain] = 1.0 / footprint.OUTPUTS
     rows = {row for one in known for row in one.rows}
-    keep[list(serving(work, rows))] = needed
+    keep[list(footprint.serving(work, rows))] = needed
     # Loads of which nobody knows whose they are (look-ups) stay.
     others = set(np.flatnonzero(work.global_loads & work.ran).tolist()) - rows
     there, more = (float(work.executed[list(some)].sum()) for some in (rows, others))
     for one in known:
-        keep[list(one.rows)] = one.of_results(axis) / (OUTPUTS * one.thread)
-    warps = launch.blocks * launch.threads_per_block / 32.0 / OUTPUTS / work.sms
+        keep[list(one.rows)] = one.of_results(axis) / (footprint.OUTPUTS * one.thread)
+    warps = launch.blocks * launch.threads_per_block / 32.0 / footprint.OUTPUTS / work.sms
     resident = work.resident_warps or warps
     # The results are independent: their loads are under way together, and waited for once.
     waits = _first_waits(work, keep)
     loads = work.global_loads
-    waits[loads] *= np.minimum(1.0, 1.0 / (OUTPUTS * keep[loads]))
+    waits[loads] *= np.minimum(1.0, 1.0 / (footprint.OUTPUTS * keep[loads]))
     missed = _of_larger_tiles(work, known, flows, axis)
     read = _from_memory(work, known, flows, missed)
-    missed = max(missed, read)
-
+    resources = flows.factors(max(missed, read), flows.written, dram_read=read)
     fix = Fix(
         keep=keep,
         latency=waits,
-        resources={
-            **flows.factors(missed, flows.written, dram_read=read),
-            "block_launch": 1.0 / OUTPUTS,
-        },
-        registers=(OUTPUTS - 1) * _carried_values(work, known),
+        resources={**resources, "block_launch": 1.0 / footprint.OUTPUTS},
+        registers=(footprint.OUTPUTS - 1) * _carried_values(work, known),
         warps=min(1.0, warps / resident),
     )
     # Where a block is one wide along the axis, neighbours are other blocks', which Triton's programs are.
     of_blocks = launch.block[AXES.index(axis)] == 1
     yield Variant(
-        f"registers, {OUTPUTS} outputs a thread",
+        f"registers, {footprint.OUTPUTS} outputs a thread",
         fix,
         change=(
-            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {OUTPUTS} neighbouring results along "
-            f"{axis}: they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as many "
-            f"{'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
+            f"Let a {'[thread|program]' if of_blocks else 'thread'} compute {footprint.OUTPUTS} neighbouring results "
+            f"along {axis}: they need {100 * share(needed * there + more, there + more):.0f} % of the loads that as "
+            f"many {'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
         ),
         plain=of_blocks,
     )
     for loop in walked:
-        often = rounds(work, loop)
+        often = footprint.rounds(work, loop)
         of_rows = keep.copy()
         inside = slice(loop.first, loop.last + 1)
-        of_rows[inside] = np.minimum(of_rows[inside], (often + OUTPUTS - 1.0) / (OUTPUTS * often))
+        of_rows[inside] = np.minimum(
+            of_rows[inside], (often + footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS * often)
+        )
         # Each round's sums are added to those of each result that they belong to.
         added = _carried_values(work, known) * float(work.executed[loop.first])
         yield Variant(
-            f"rounds' sums shared by {OUTPUTS} results",
+            f"rounds' sums shared by {footprint.OUTPUTS} results",
             replace(fix, keep=of_rows, instructions={"fma": added}),
             change=(
                 f"Sum along {axis} last: what a round of the loop sums up here, the threads of {often:.0f} results sum "
-                f"up each for itself. Let a thread compute {OUTPUTS} results along {axis}, and add a round's sums, "
-                "weighted, to each of them; or keep such sums in shared memory."
+                f"up each for itself. Let a thread compute {footprint.OUTPUTS} results along {axis}, and add a round's "
+                "sums, weighted, to each of them; or keep such sums in shared memory."
             ),
         )
 
 
-def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[Reuse], axis: str) -> bool:
+def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[footprint.Reuse], axis: str) -> bool:
     """Whether a loop's round sums up what a neighbour along an axis does in its next one: all it loads moves along."""
     code = work.code
     inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
@@ -473,12 +420,12 @@ def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[Reuse], axi
     return not of_data.isdisjoint(code.carried(loop))
 
 
-def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
+def _carried_values(work: Work, known: Sequence[footprint.Reuse]) -> int:
     """Registers that a thread holds for its result from one round of these loads' loops to the next: its sums, which
     every further result needs for itself, too.
     """
     code = work.code
-    own = computing(work)
+    own = footprint.computing(work)
     loops = {loop for one in known for row in one.rows for loop in code.loops_around[row][:1]}
     carried = [
         {
@@ -492,7 +439,7 @@ def _carried_values(work: Work, known: Sequence[Reuse]) -> int:
     return max([1, *map(len, carried)])
 
 
-def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
+def _tile(work: Work, known: Sequence[footprint.Reuse]) -> Iterator[Variant]:
     """What a block's threads share, they load together and read from shared memory."""
     threads = work.profile.launch.threads_per_block
     # What all lanes of a warp load at once is one sector of L1's: shared memory serves it no better, unless by vectors.
@@ -503,16 +450,16 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         and one.block > 1
         and (one.thread < LOADED_AGAIN * one.warp or _side_by_side(work, one) > 1.0)
     ]
-    size = sum(min(one.block * one.width, TILE) for one in shared)
     if not shared:
         return
+    size = sum(min(one.block * one.width, TILE) for one in shared)
     keep = work.all_kept()
     for one in shared:
         keep[list(one.rows)] = min(1.0, one.block / threads / one.thread)
     rows = sorted({row for one in shared for row in one.rows})
     count = float(work.executed[rows].sum())
     first = float((keep * work.executed)[rows].sum())
-    keep[list(serving(work, set(rows)))] = share(first, count)
+    keep[list(footprint.serving(work, set(rows)))] = share(first, count)
     # Each load reads shared memory, several by a vector where they walk along; those that stay store there, too.
     read, passes = np.zeros(len(keep)), np.zeros(len(keep))
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
@@ -550,11 +497,11 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     )
 
 
-def _side_by_side(work: Work, one: Reuse) -> float:
+def _side_by_side(work: Work, one: footprint.Reuse) -> float:
     """Loads of a thread that one vector does where all of them lie side by side as their loop walks on."""
-    forms = checked_forms(work)
+    forms = address_forms.checked_forms(work)
     loop = work.code.loop_of(one.rows[0])
-    places = {constant(forms[row].form) for row in one.rows}
+    places = {address_forms.constant(forms[row].form) for row in one.rows}
     step = forms[one.rows[0]].form.step(loop) if loop is not None else None
     filled = len(places) * one.width
     along = step is not None and abs(step) == filled == max(places) - min(places) + one.width
@@ -572,20 +519,17 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     flows = traffic(work)
     records = as_records(work)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
-    footprint = accessible / SECTOR if accessible else None
+    allocated = accessible / SECTOR if accessible else None
     found = None
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
     loads = work.global_loads
     wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
     in_order = _in_order(work, flows)
-    if footprint and flows.dram_read > AGAIN * footprint * wasted and 2.0 * in_order >= flows.missed:
-        found = _read_again(work, flows, footprint)
+    if allocated and flows.dram_read > AGAIN * allocated * wasted and 2.0 * in_order >= flows.missed:
+        found = _read_again(work, flows, allocated)
     elif flows.dram_read and in_order >= SHARED_SECTORS * flows.dram_read:
-        busy = max(
-            (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
-            default=0.0,
-        )
-        if busy >= FULL_L2:
+        keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
+        if any(work.loads[key].share >= FULL_L2 for key in keys):
             found = _fetched_again(work, flows)
     if found is not None and records is not None:
         yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
@@ -601,11 +545,13 @@ def _in_order(work: Work, flows: Traffic) -> float:
         return flows.missed
     loads = work.global_loads
     looked_up = work.code.chased & loads
-    for at, one in checked_forms(work).items():
+    for at, one in address_forms.checked_forms(work).items():
         if loads[at] and any(symbol.looked_up for symbol in one.form.address.symbols):
             # A row that begins where a loaded value says is walked on in order, where it is walked.
             loop = work.code.loop_of(at)
-            looked_up[at] |= one.form.kind == LOOK_UP or loop is None or one.form.step(loop) == 0
+            looked_up[at] |= (
+                one.form.kind == address_forms.LOOK_UP or loop is None or one.form.step(loop) == 0
+            )
     sectors = work.global_sectors
     stays = 1.0 - share(sectors[looked_up].sum(), sectors[loads].sum())
     return stays * (flows.missed - flows.local_read)
@@ -615,41 +561,34 @@ def _fetches(work: Work, flows: Traffic) -> Array | None:
     """The loads by their sectors; tensor copies, where they bring most."""
     if work.program is None:
         return None
-    if _by_copies(flows):
-        return tensor_copies(work) * work.executed
-    return np.where(work.global_loads, work.global_sectors, 0.0)
+    copies = tensor_copies(work) * work.executed
+    return copies if _by_copies(flows) else np.where(work.global_loads, work.global_sectors, 0.0)
 
 
 def _by_copies(flows: Traffic) -> bool:
     return flows.copied > 0.5 * flows.missed
 
 
-def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
+def _read_again(work: Work, flows: Traffic, allocated: float) -> Candidate:
     """More was read from DRAM than there is: what is allocated suffices."""
-    again = flows.dram_read / footprint
-    loads = work.global_loads
+    again = flows.dram_read / allocated
+    loads, sectors = work.global_loads, work.global_sectors
+    # Threads that load the same words again explain most of what is read so many times over.
+    arrays = footprint.arrays(work)
+    own = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays)
+    most = 2.0 * own > (1.0 - 1.0 / again) * float(sectors[loads].sum())
     # What DRAM delivers L2 takes in, beside what L1 asks of it.
-    filled = share(flows.l2 + footprint, flows.l2 + flows.dram_read)
-    factors = {
-        "dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written),
-        **dict.fromkeys(("l2", "l2_tags"), filled),
-    }
+    factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + allocated, flows.l2 + flows.dram_read))
+    factors["dram"] = share(allocated + flows.dram_written, flows.dram_read + flows.dram_written)
+    waits = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
     return Candidate(
         cause="cache_locality",
-        variants=(
-            Variant(
-                "an order of work that stays in L2",
-                Fix(
-                    resources=factors,
-                    latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
-                ),
-            ),
-        ),
+        variants=(Variant("an order of work that stays in L2", Fix(resources=factors, latency=waits)),),
         change=(
             f"Read it once: {again:.1f} times all allocated memory was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
             "it a smaller part at a time."
-            if _blocks_share_nothing(work) or _threads_read_again(work, again)
+            if most or _blocks_share_nothing(work)
             else f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
@@ -668,44 +607,29 @@ def _blocks_share_nothing(work: Work) -> bool:
         return False
     loads = work.global_loads & work.ran
     own = np.zeros(len(loads), dtype=bool)
-    for at, one in checked_forms(work).items():
-        again = any(
-            loop.first not in one.form.loops
-            for loop in work.code.loops_around[at]
-            if work.executed[loop.first]
-        )
+    for at, one in address_forms.checked_forms(work).items():
+        around = (loop.first for loop in work.code.loops_around[at])
+        again = any(first not in one.form.loops for first in around if work.executed[first])
         own[at] = loads[at] and again and any(symbol.blocks for symbol in one.form.address.symbols)
     for axis, blocks in enumerate(work.profile.launch.grid):
         if blocks > 1:
-            own &= ~same_along(work, axis)
+            own &= ~distinct.same_along(work, axis)
     sectors = work.global_sectors
     return 2.0 * float(sectors[own].sum()) > float(sectors[loads].sum())
 
 
-def _threads_read_again(work: Work, times: float) -> bool:
-    """Whether threads that load the same words again explain most of what is read so many times over."""
-    sectors = work.global_sectors
-    again = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays(work))
-    return 2.0 * again > (1.0 - 1.0 / times) * float(sectors[work.global_loads].sum())
-
-
 def _fetched_again(work: Work, flows: Traffic) -> Candidate:
     """L2 is full of what DRAM delivers once: half of what L1 fetches again is found there instead."""
-    times = flows.missed / flows.dram_read
+    times, by_copies = flows.missed / flows.dram_read, _by_copies(flows)
     first, then = "Let a block use more of what it fetches", "Larger or square tiles share more of it."
-    if _by_copies(flows):
+    if by_copies:
         first = "Fetch once what neighbouring blocks share"
         then = "Launch clusters whose blocks multicast their tensor copies, or use larger tiles."
     missed = flows.missed - 0.5 * (_in_order(work, flows) - flows.dram_read)
+    fix = Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
     return Candidate(
         cause="cache_locality",
-        variants=(
-            Variant(
-                "less fetched from L2",
-                Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read)),
-                plain=not _by_copies(flows),
-            ),
-        ),
+        variants=(Variant("less fetched from L2", fix, plain=not by_copies),),
         change=f"{first}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {then}",
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", times),

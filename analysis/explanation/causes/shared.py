@@ -10,20 +10,9 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import gathers
-from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import (
-    LOOK_UP,
-    checked_forms,
-    random_passes,
-)
+from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.demands.footprint import (
-    MOST_REGISTERS,
-    arrays,
-    of_known_length,
-    own_places,
-    serving,
-)
+from gemmprof.analysis.explanation.demands import footprint
 from gemmprof.analysis.explanation.demands.resources import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -56,8 +45,10 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     atomic = work.where(lambda line: line.is_atomic)
     # Where each lane has its own part of what it looks up in, a layout does help.
     random = np.zeros(len(atomic), dtype=bool)
-    for index, one in checked_forms(work).items():
-        random[index] = one.form.kind == LOOK_UP and isinstance(one.form.address.terms.get((), 0), int)
+    for index, one in address_forms.checked_forms(work).items():
+        random[index] = one.form.kind == address_forms.LOOK_UP and isinstance(
+            one.form.address.terms.get((), 0), int
+        )
     wasted = np.where(atomic, 0.0, work.shared_wavefronts - work.shared_ideal)
     excess = np.where(random, 0.0, wasted)
     if float(excess.sum()) < 0.02 * float(work.shared_wavefronts.sum()):
@@ -169,7 +160,7 @@ def _uses(work: Work, loads: Mask) -> float:
 
 def _led_to(work: Work) -> Mask:
     """Accesses whose places go back to loaded values, and of which what is known without these tells no passes."""
-    code, forms = work.code, checked_forms(work)
+    code, forms = work.code, address_forms.checked_forms(work)
     found = np.zeros(len(code.sass), dtype=bool)
     for at in np.flatnonzero(code.by_loads).tolist():
         confirmed = at in forms and forms[at].confirmed
@@ -179,9 +170,9 @@ def _led_to(work: Work) -> Mask:
 
 def _own_strips(work: Work) -> Candidate | None:
     """Strips of shared memory that each thread has for itself, as long as its registers hold them."""
-    forms = checked_forms(work)
+    forms = address_forms.checked_forms(work)
     rows, words, held = set[int](), 0.0, 0.0
-    for key, one in own_places(work).items():
+    for key, one in footprint.own_places(work).items():
         mine = {*one.stores.rows, *one.loads.rows}
         # No register is chosen by a loaded number.
         if isinstance(key, int) and not any(
@@ -190,10 +181,10 @@ def _own_strips(work: Work) -> Candidate | None:
             rows |= mine
             words += max(one.stores.thread, one.loads.thread) * max(1.0, one.loads.width / 4.0)
             held += one.loads.block * one.loads.width
-    if not rows or words > MOST_REGISTERS:
+    if not rows or words > footprint.MOST_REGISTERS:
         return None
     keep = work.all_kept()
-    keep[list(rows | serving(work, rows))] = 0.0
+    keep[list(rows | footprint.serving(work, rows))] = 0.0
     gone = work.executed * (1.0 - keep)
     fix = Fix(keep=keep, registers=round(words), shared_bytes=-round(min(held, work.shared_bytes)))
     return Candidate(
@@ -240,11 +231,13 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     loops = [
         loop
         for loop in work.code.loops
-        if any(int(at) in loop for at in np.flatnonzero(indexed)) and of_known_length(work, loop)
+        if any(int(at) in loop for at in np.flatnonzero(indexed)) and footprint.of_known_length(work, loop)
     ]
     # What finds the places of the array's accesses goes, and what counts the rounds of these loops.
     inside = {at for at in map(int, np.flatnonzero(indexed)) if any(at in loop for loop in loops)}
-    keep[list(serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))] = 0.0
+    keep[list(footprint.serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))] = (
+        0.0
+    )
     again = _loaded_again(work, loops)
     keep = np.minimum(keep, again)
     spilled = float(work.executed[local & ~indexed].sum())
@@ -301,7 +294,7 @@ def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:
     keep = work.all_kept()
     stores = work.where(lambda line: line.is_store and line.space == "global")
     straight = [loop for loop in loops if not stores[loop.first : loop.last + 1].any()]
-    for one in arrays(work):
+    for one in footprint.arrays(work):
         if one.asked and all(any(row in loop for loop in straight) for row in one.rows):
             keep[list(one.rows)] = min(1.0, one.thread / one.asked)
     return keep
@@ -331,7 +324,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         "adu": min(1.0, share(work.executed[[name == ADU for name in work.pipes]].sum(), turns.sum())),
     }
     resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
-    passes = random_passes(min(WARP, max(1, round(each))))
+    passes = address_forms.random_passes(min(WARP, max(1, round(each))))
     yield Candidate(
         cause="constant_divergence",
         variants=(

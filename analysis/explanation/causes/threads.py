@@ -10,22 +10,10 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC, Candidate, Variant, derived
+from gemmprof.analysis.explanation.causes import grid
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
-from gemmprof.analysis.explanation.causes.grid import (
-    ALMOST,
-    cut_finer,
-    divisible,
-    handed_round,
-    occupancy_of,
-    over_time,
-)
-from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import (
-    Form,
-    checked_forms,
-    row_granule,
-)
+from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
@@ -266,7 +254,7 @@ def filled_lanes(work: Work) -> float:
 
 def _whole_warps(work: Work) -> Candidate | None:
     """Blocks whose number of threads leaves lanes of their warps empty, put together."""
-    filled, occupancy, launch = filled_lanes(work), occupancy_of(work), work.profile.launch
+    filled, occupancy, launch = filled_lanes(work), grid.occupancy_of(work), work.profile.launch
     resident = work.resident_warps
     if filled >= FILLED or occupancy is None or not resident:
         return None
@@ -463,7 +451,7 @@ def _without_effect(work: Work) -> Candidate | None:
     come = np.maximum(1.0, work.executed / often)
     keep = np.clip(reach * np.maximum(1.0, work.executed[0] / come), 0.0, 1.0)
     # The places that the others hold on an SM go to these.
-    occupancy = occupancy_of(work)
+    occupancy = grid.occupancy_of(work)
     possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
     held = min(possible, work.launched_warps * reach / work.sms)
     fix = Fix(
@@ -511,7 +499,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     threads = work.warps_of_block * WARP if meets.any() else WARP
     lengths = [one.block if meets.any() else one.warp for one in known]
     elements = max(lengths)
-    forms = {row: one.form for row, one in checked_forms(work).items()}
+    forms = {row: one.form for row, one in address_forms.checked_forms(work).items()}
     wanted = [
         length * one.width / max(one.width, min(_vector_of_a_row(forms[row], threads) for row in one.rows))
         for one, length in zip(known, lengths, strict=True)
@@ -629,11 +617,11 @@ def _value_by_value(work: Work) -> Candidate | None:
     )
 
 
-def _vector_of_a_row(form: Form, threads: int) -> int:
+def _vector_of_a_row(form: address_forms.Form, threads: int) -> int:
     """Bytes of the widest access that rows of so many threads begin at a multiple of."""
     first = form.address.terms.get((), 0)
     apart = 0 if isinstance(first, int) else int(np.gcd.reduce(first[::threads] - first[0]))
-    return vector(gcd(row_granule(form), apart))
+    return vector(gcd(address_forms.row_granule(form), apart))
 
 
 def low_occupancy(work: Work) -> Iterator[Candidate]:
@@ -644,7 +632,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     Registers are no fewer than are alive at once. What blocks that walk over the work only read in shared memory, the
     largest blocks share.
     """
-    occupancy = occupancy_of(work)
+    occupancy = grid.occupancy_of(work)
     launch = work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return
@@ -652,21 +640,21 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     now = float(occupancy.blocks_per_sm * each)
     on_each = launch.blocks / work.sms
     resident = min(now, on_each * each)
-    if on_each < ALMOST:
+    if on_each < grid.ALMOST:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
         # Fewer blocks than would fit.
-        if handed_round(work):
+        if grid.handed_round(work):
             return
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {each} warp{'s' * (each > 1)} give an SM "
             f"{resident:.0f} warps, where {now:.0f} would fit. "
         ) + (
             "Cut the work finer."
-            if divisible(work)
+            if grid.divisible(work)
             else "Its rounds wait for one another: cut them into pieces whose ends a second step joins (a scan)."
         )
-        finer = cut_finer(work, Fix(warps=now / resident))
+        finer = grid.cut_finer(work, Fix(warps=now / resident))
         yield from _lifted(work, "the grid", resident, finer, how, ANY_WARPS)
         return
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
@@ -683,7 +671,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     larger = "blocks" in binding and "registers" not in binding
     here = work.resident_warps or now
     launching = work.loads.get("block_launch")
-    if launching is not None and launching.share >= FULL and here < ALMOST * now:
+    if launching is not None and launching.share >= FULL and here < grid.ALMOST * now:
         # Blocks end sooner than new ones come: what loops over the work in one wave is launched once.
         fits = then if larger else now
         how = (
@@ -717,7 +705,7 @@ def _reads_a_table(work: Work) -> bool:
         return False
     walked = {
         symbol.name
-        for one in checked_forms(work).values()
+        for one in address_forms.checked_forms(work).values()
         for factors in one.form.address.terms
         if any(size.kind == "grid" for size in factors)
         for symbol in factors
@@ -805,7 +793,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
         ),
         evidence=(
-            *over_time(work),
+            *grid.over_time(work),
             *work.evidence(metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
             derived("elapsed cycles without a working SM", work.idle_start * work.elapsed, "cycle"),
         ),
