@@ -12,7 +12,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
-from gemmprof.analysis.explanation.code.flow import Program, reached
+from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
@@ -40,8 +40,7 @@ HOT = 3.0  # the busiest slice of L2 over the average one, from which on its ato
 
 def retries_of(work: Work, atomics: Mask) -> Mask:
     """Instructions of the loops in which these retry a compare-and-swap because others were first."""
-    code = work.code
-    return code.loops_of(at for at in map(int, np.flatnonzero(atomics)) if _swaps(code.sass[at]))
+    return work.code.loops_of(np.flatnonzero(atomics & work.where(_swaps)).tolist())
 
 
 def _swaps(line: Sass) -> bool:
@@ -53,12 +52,10 @@ def _claims(work: Work, atomics: Mask) -> Mask:
     """Compare-and-swaps that put a key where nothing stands (a table of hashes): what they compare with was not read
     before, so that nothing is added up, and a loop around them looks for a free place.
     """
-    found = np.zeros_like(atomics)
-    for at in map(int, np.flatnonzero(atomics)):
-        line = work.sass[at]
-        if _swaps(line) and len(line.operands) > 2:
-            made = work.code.made_of(work.code.producers(at, line.operands[-2]))
-            found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)
+    found = atomics & work.where(lambda line: _swaps(line) and len(line.operands) > 2)
+    for at in np.flatnonzero(found).tolist():
+        made = work.code.made_of(work.code.producers(at, work.sass[at].operands[-2]))
+        found[at] = not any(work.sass[one].space not in ("", "constant") for one in made)
     return found
 
 
@@ -97,7 +94,8 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     executed = float(work.executed[atomics].sum())
     inside = work.where(lambda line: line.is_atomic and line.space == "shared")
     # One that takes its value from shared memory adds up what a block has counted there.
-    sums = [at for at in map(int, np.flatnonzero(atomics)) if _from_shared(work.code, at)]
+    sources = (work.code.producers(at, work.sass[at].operands[-1]) for at in np.flatnonzero(atomics).tolist())
+    sums = any(work.sass[one].opcode == "LDS" for made in sources for one in made)
     generic = work.where(lambda line: line.opcode == "ATOM") & atomics
     if float(work.executed[inside].sum()) > BEFORE * executed or (sums and (generic | inside).any()):
         return  # the block has combined them in shared memory already
@@ -119,15 +117,12 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     if stays > ALL_RANDOM and not copies:
         return
     a_table = 2.0 * float(work.executed[_claims(work, atomics)].sum()) > executed
-    variants = [*copies]
-    if stays <= ALL_RANDOM:
-        combined = _combined(work, atomics, retries, stays)
-        # A table that is kept in shared memory takes its look-ups along.
-        beside = () if a_table else BESIDE
-        variants = [Variant("combined in the warp or block first", combined, counted=beside), *copies]
+    # A table that is kept in shared memory takes its look-ups along.
+    combined, beside = _combined(work, atomics, retries, stays), () if a_table else BESIDE
+    first = Variant("combined in the warp or block first", combined, counted=beside)
     yield Candidate(
         cause="global_atomics",
-        variants=tuple(variants),
+        variants=(first, *copies) if stays <= ALL_RANDOM else copies,
         change=(
             "Keep the table that a warp or block fills in shared memory, and write it out once: each compare-and-swap "
             "in global memory waits for L2."
@@ -140,28 +135,24 @@ def _fewer(work: Work) -> Iterator[Candidate]:
             *((derived("updates of a block at each word, at least", 1.0 / met),) if met == stays else ()),
             *work.evidence(metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
-        attributed=np.where(atomics, work.threads, 0.0)
-        + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+        attributed=np.where(atomics, 1.0, np.where(retries, 0.1, 0.0)) * work.threads,
     )
 
 
 def _how_to_combine(work: Work, atomics: Mask) -> str:
-    kinds = {
-        word for at in np.flatnonzero(atomics) for word in work.sass[at].modifiers if word in ("MIN", "MAX")
-    }
-    sums = bool((atomics & work.where(lambda line: kinds.isdisjoint(line.modifiers))).any())
-    kind = "add" if sums else "_".join(kinds).lower()
-    in_warp = (
-        f"shuffles, __reduce_{kind}_sync" if work.has("warp reductions") and len(kinds) < 2 else "shuffles"
-    )
-    skipped = (
-        ""
-        if sums
-        else " Skip those that a plain load shows to change nothing: values there move one way only."
-    )
+    extremes = [
+        {"MIN", "MAX"}.intersection(work.sass[at].modifiers) for at in np.flatnonzero(atomics).tolist()
+    ]
+    kinds = set[str]().union(*extremes)
+    how, kind, skipped = "sum", "add", ""
+    if all(extremes):
+        how, kind = "reduce", "_".join(kinds).lower()
+        skipped = " Skip those that a plain load shows to change nothing: values there move one way only."
+    one_kind = work.has("warp reductions") and len(kinds) < 2
+    in_warp = f"shuffles, __reduce_{kind}_sync" if one_kind else "shuffles"
     return (
-        f"Combine before updating global memory: {'sum' if sums else 'reduce'} in the warp ({in_warp}) or in shared "
-        f"memory, then let one thread of the block do the atomic.{skipped}"
+        f"Combine before updating global memory: {how} in the warp ({in_warp}) or in shared memory, then let one "
+        f"thread of the block do the atomic.{skipped}"
     )
 
 
@@ -184,21 +175,15 @@ def _ordering(work: Work) -> Mask:
 
 def _relaxed(work: Work, fences: Mask) -> Variant:
     """Atomics in relaxed order: no warp waits until all that it stored before can be seen."""
-    keep = work.all_kept()
-    keep[fences] = 0.0
     return Variant(
         "relaxed order",
-        Fix(keep=keep, reasons={FENCE: 0.0}),
+        Fix(keep=np.where(fences, 0.0, 1.0), reasons={FENCE: 0.0}),
         change=(
             'Give atomics the relaxed order ([cuda::memory_order_relaxed|sem="relaxed"]), unless another block '
             "reads in this launch what was stored before them: each waits now until all of its warp's stores are seen."
         ),
         plain=True,
     )
-
-
-def _from_shared(code: Program, at: int) -> bool:
-    return any(code.sass[one].opcode == "LDS" for one in code.producers(at, code.sass[at].operands[-1]))
 
 
 def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
@@ -298,42 +283,29 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
     if not 0 < stays <= ALL_RANDOM or not once:
         return
-    values = (
-        source
-        for at in np.flatnonzero(atomics)
-        for source in work.code.producers(int(at), work.sass[at].operands[-1])
-    )
-    made = reached(values, work.code.sources)
+    values = ((at, work.sass[at].operands[-1]) for at in np.flatnonzero(atomics).tolist())
+    sources = (source for at, value in values for source in work.code.producers(at, value))
+    made = reached(sources, work.code.sources)
     through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
     made |= set(np.flatnonzero(through & work.ran).tolist())
-    fix = _combined(work, atomics, np.zeros_like(atomics), stays)
     keep = stays * work.all_kept()
     keep[list(made)] = 1.0
     keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
     keep[_ordering(work)] = 0.0
     # A store of what is whole fetches nothing before it.
-    moved = flows.factors(
-        flows.missed,
-        flows.written + stays * flows.atomics,
-        atomics=0.0,
-        dram_read=min(flows.dram_read, of_loads or flows.dram_read),
-    )
+    read = min(flows.dram_read, of_loads or flows.dram_read)
+    moved = flows.factors(flows.missed, flows.written + stays * flows.atomics, atomics=0.0, dram_read=read)
     most = stays * work.launched_warps / work.sms
+    fix = Fix(
+        keep=keep,
+        resources={**moved, "l2_atomics": 0.0, "block_launch": stays},
+        warps=min(1.0, most / (work.resident_warps or most)),
+        idle=_combined(work, atomics, np.zeros_like(atomics), stays).idle,
+    )
+    name = f"a {'warp' if rows else 'thread'} that owns the target adds in registers"
     yield Candidate(
         cause="global_atomics",
-        variants=(
-            Variant(
-                f"a {'warp' if rows else 'thread'} that owns the target adds in registers",
-                replace(
-                    fix,
-                    keep=keep,
-                    added={},
-                    reasons={},
-                    resources={**moved, "l2_atomics": 0.0, "block_launch": stays},
-                    warps=min(1.0, most / (work.resident_warps or most)),
-                ),
-            ),
-        ),
+        variants=(Variant(name, fix),),
         change=(
             "Let a warp own each target: it walks the rows that go there (sorted, or by a list of offsets), adds them "
             "up in registers and stores once."
@@ -351,24 +323,15 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
 
 def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:
     """Blocks that meet at a word, each once: as many as the GPU holds at a time suffice, if they loop."""
-    occupancy = occupancy_of(work)
-    blocks = float(work.profile.launch.blocks)
-    if occupancy is None or not occupancy.blocks_per_sm:
+    occupancy, blocks = occupancy_of(work), float(work.profile.launch.blocks)
+    fewest = work.sms * (occupancy.blocks_per_sm or 0) if occupancy is not None else 0.0
+    if not 0.0 < fewest <= FEWER * blocks:
         return
-    fewest = work.sms * occupancy.blocks_per_sm
-    if fewest > FEWER * blocks:
-        return
-    stays = fewest / blocks
-    fix = _combined(work, atomics, atomics, stays)
-    fewer = {"block_launch": stays}
+    fix = _combined(work, atomics, atomics, fewest / blocks)
+    fix = replace(fix, resources={**fix.resources, "block_launch": fewest / blocks})
     yield Candidate(
         cause="global_atomics",
-        variants=(
-            Variant(
-                f"{fewest:,.0f} blocks in a loop over the grid",
-                replace(fix, resources={**fix.resources, **fewer}),
-            ),
-        ),
+        variants=(Variant(f"{fewest:,.0f} blocks in a loop over the grid", fix),),
         change=(
             f"Launch as many blocks as the GPU holds ({fewest:,.0f}) and let them loop over the work: each of "
             f"{blocks:,.0f} blocks updates a word that others update, too."
@@ -397,10 +360,9 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:
     issued = float(work.executed[atomics].sum()) / 32.0 * 10.0
     added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
     flows = traffic(work)
-    fewer = flows.factors(
-        flows.missed, flows.written, atomics=stays * flows.atomics, dram_read=flows.dram_read
-    )
-    resources = {**fewer, "l2_atomics": stays}
+    left = stays * flows.atomics
+    resources = flows.factors(flows.missed, flows.written, atomics=left, dram_read=flows.dram_read)
+    resources["l2_atomics"] = stays
     # Nobody waits for atomics without a result: behind the last instruction L2 still works them off.
     duration = work.duration or 0.0
     drained = max(0.0, work.idle_start * duration - LAUNCHING) * share(flows.atomics, flows.l2)
@@ -419,10 +381,8 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         return
     executed = float(work.executed[atomics].sum())
     retries = retries_of(work, atomics)
-    passes = work.shared_wavefronts
-    hardware = work.number(metrics.SHARED_ATOMIC_WAVEFRONTS) or 0.0
-    counted = float(passes[atomics].sum())
-    total = max(hardware, counted)
+    counted = float(work.shared_wavefronts[atomics].sum())
+    total = max(work.number(metrics.SHARED_ATOMIC_WAVEFRONTS) or 0.0, counted)
     threads = float(work.threads[atomics].sum()) / executed
     if threads < 1.5 and not retries.any():
         return
@@ -438,23 +398,16 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     # Retries load and compare in shared memory as well: all of the loop's passes go.
     counted_all = work.data_passes
     weights = np.where(atomics, counted_all * share(total, counted or 1.0), counted_all)
-    resources = {"l1_data": share(weights @ keep, weights.sum())}
+    fix = Fix(keep=keep, resources={"l1_data": share(weights @ keep, weights.sum())})
     yield Candidate(
         cause="shared_atomics",
-        variants=(
-            Variant(
-                "combined in the warp first",
-                Fix(keep=keep, resources=resources),
-                most=work.within(keep),
-            ),
-        ),
+        variants=(Variant("combined in the warp first", fix, most=work.within(keep)),),
         change=(
             "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
             "every thread has had its turn."
             if retries.any()
-            else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet "
-            "at the same words of "
-            "shared memory and are served one by one."
+            else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet at the same "
+            "words of shared memory and are served one by one."
         ),
         evidence=(
             derived("passes per shared atomic", share(total, executed), "wavefront"),

@@ -13,7 +13,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
-from gemmprof.analysis.explanation.code.flow import Loop, Program
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.distinct import evaluations
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
@@ -88,9 +88,21 @@ def barriers(work: Work) -> Iterator[Candidate]:
     if found is None:
         return
     if found.each > LONG_WAIT:
-        # Warps with roles of their own wait for one another's turn.
+        # The meeting is not the cause, some warps have far more to do than the others; but those with roles of their
+        # own wait for one another's turn.
         if not specialised(work):
-            yield _late_warps(work, found)
+            while_others_wait = np.maximum(work.attributed_total - work.samples[flow.BARRIER], 0.0)
+            yield Candidate(
+                cause="workload_imbalance",
+                variants=(Variant("even warps", Fix(reasons={flow.BARRIER: found.leaving(0.05)})),),
+                change=(
+                    f"Share the work out among the warps of a block: the others wait {found.each:,.0f} cycles at each "
+                    "barrier for the one with the most to do."
+                ),
+                evidence=found.evidence,
+                attributed=np.where(found.bars, 0.0, while_others_wait),
+                least=0.03,
+            )
         return
     if (after := _after_loop(work, found)) is not None:
         yield after
@@ -113,16 +125,13 @@ def barriers(work: Work) -> Iterator[Candidate]:
 
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
-    waits = work.samples.get(flow.BARRIER)
-    if waits is None or float(waits.sum()) < 0.03:
+    waits, bars = work.samples.get(flow.BARRIER), work.barriers
+    if waits is None or (whole := float(waits.sum())) < 0.03:
         return None
-    bars = work.barriers
     # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
     others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
-    whole = float(waits.sum())
     waits = np.where(others, 0.0, waits)
-    part = float(waits.sum())
-    count = float(work.executed[bars].sum())
+    part, count = float(waits.sum()), float(work.executed[bars].sum())
     if part < max(0.03, 0.5 * whole) or not count:
         return None
     each = share(part * (work.warp_cycles or 0.0), count)
@@ -135,29 +144,10 @@ def _waits(work: Work) -> _Waits | None:
     return _Waits(bars, count, waits, part, whole, each, numbers)
 
 
-def _late_warps(work: Work, waits: _Waits) -> Candidate:
-    """The barrier is not the cause: some warps of the block have far more to do than the others."""
-    return Candidate(
-        cause="workload_imbalance",
-        variants=(Variant("even warps", Fix(reasons={flow.BARRIER: waits.leaving(0.05)})),),
-        change=(
-            f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
-            "barrier for the one with the most to do."
-        ),
-        evidence=waits.evidence,
-        # What the late warps do while the others wait.
-        attributed=np.where(
-            waits.bars, 0.0, np.maximum(work.attributed_total - work.samples[flow.BARRIER], 0.0)
-        ),
-        least=0.03,
-    )
-
-
 def _meetings(work: Work, waits: _Waits) -> Candidate:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
-    steps = _steps(work, waits.bars)
-    of_steps = share(work.executed[steps & waits.bars].sum(), waits.count)
-    warps = work.warps_of_block
+    steps, warps = _steps(work, waits.bars), work.warps_of_block
+    reduces = share(work.executed[steps & waits.bars].sum(), waits.count) > 0.5
     # As many steps as the block's threads can be halved; the meeting before the first of them stays.
     halvings = np.log2(max(2.0, warps * WARP))
     # A warp shuffles its own lanes' values and stores one; a warp reads those, and shuffles them.
@@ -180,31 +170,23 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     latency = np.where(steps & ~waits.bars, answered / np.maximum(keep, 1e-9), 1.0)
     at_steps = share(waits.at[steps].sum(), waits.part)
     stays = met * at_steps + one_of_two * (1.0 - at_steps)
-    alone = _warp_for_block(work) if of_steps <= 0.5 else None
+    fix = Fix(
+        keep=keep,
+        latency=latency,
+        reasons={flow.BARRIER: waits.leaving(stays), "membar": met if reduces else 1.0},
+        resources=dict.fromkeys(BELOW_L1, 1.0),
+        instructions={LSU: shuffled * rounds},
+    )
+    name = "shuffles within the warp" if reduces else "one barrier a step"
+    alone = _warp_for_row(work, waits, steps) if reduces else filter(None, [_warp_for_block(work)])
     return Candidate(
         cause="barriers",
-        variants=(
-            Variant(
-                "shuffles within the warp" if of_steps > 0.5 else "one barrier a step",
-                Fix(
-                    keep=keep,
-                    latency=latency,
-                    reasons={
-                        flow.BARRIER: waits.leaving(stays),
-                        "membar": met if of_steps > 0.5 else 1.0,
-                    },
-                    resources=dict.fromkeys(BELOW_L1, 1.0),
-                    instructions={LSU: shuffled * rounds},
-                ),
-            ),
-            *(() if alone is None else (alone,)),
-            *_warp_for_row(work, waits, steps if of_steps > 0.5 else None),
-        ),
+        variants=(Variant(name, fix), *alone),
         change=(
             f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
             + (
                 "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
-                if of_steps > 0.5
+                if reduces
                 else "Double buffer so that one barrier a step suffices, or use smaller blocks."
             )
         ),
@@ -218,29 +200,18 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     """Sums or extremes over a block in every round of a loop that only the next rounds' are added to: each lane keeps
     its own, and the block puts them together once, behind the loop.
     """
-    code = work.code
-    keep = work.all_kept()
-    exchanges = np.zeros(len(keep), dtype=bool)
-    for loop in code.loops:
-        inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-        exchange = _only_summed(work, loop, inside)
-        if exchange:
-            mine = sorted(exchange - set(code.carried(loop)))
-            exchanges[mine] = True
-            keep[mine] = min(1.0, 1.0 / rounds(work, loop))
+    keep, exchanges = work.all_kept(), np.zeros_like(waits.bars)
+    for loop in work.code.loops:
+        mine = list(_only_summed(work, loop).difference(work.code.carried(loop)))
+        exchanges[mine] = True
+        keep[mine] = min(1.0, 1.0 / rounds(work, loop)) if mine else 1.0
     if not (exchanges & waits.bars).any():
         return None
     met = share((work.executed * keep)[waits.bars].sum(), waits.count)
-    stays = share((waits.at * keep).sum(), waits.part)
+    fix = Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(share((waits.at * keep).sum(), waits.part))})
     return Candidate(
         cause="barriers",
-        variants=(
-            Variant(
-                "one sum behind the loop",
-                Fix(keep=keep, reasons={flow.BARRIER: waits.leaving(stays)}),
-                plain=True,
-            ),
-        ),
+        variants=(Variant("one sum behind the loop", fix, plain=True),),
         change=(
             "Let each lane add up its own values in the loop, and put the block's together once, behind it: "
             f"rounds meet at barriers now, {share(1.0, met):.0f} times as often."
@@ -251,11 +222,12 @@ def _after_loop(work: Work, waits: _Waits) -> Candidate | None:
     )
 
 
-def _only_summed(work: Work, loop: Loop, inside: Sequence[int]) -> set[int]:
+def _only_summed(work: Work, loop: Loop) -> set[int]:
     """What a loop's lanes exchange, with the barriers between, where all that comes of it is a sum, an extreme or its
     place that is carried on; empty where anything else needs it, or what is carried on is exchanged itself.
     """
-    code, lines = work.code, {at: work.sass[at] for at in inside}
+    code = work.code
+    lines = {at: work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]}
     meetings = {at for at, line in lines.items() if line.opcode == "BAR"}
     among_lanes = {at for at, line in lines.items() if line.opcode in EXCHANGES}
     stores = {at for at, line in lines.items() if _writes_shared(line)}
@@ -289,32 +261,27 @@ def _puts_together(work: Work, at: int, found: set[int], given: set[int]) -> boo
     made = {name: set(code.producers(at, name)) for name in line.reads}
     if line.opcode in PRODUCTS:
         factors = [
-            [made[name] for name in made if re.search(rf"\b{name}\b", operand)]
+            set[int]().union(*(made[name] for name in made if re.search(rf"\b{name}\b", operand)))
             for operand in line.operands[1:3]
         ]
-        others = [one for one in factors if not any(found & each for each in one)]
-        alike = all(
-            not evaluations(work).by_thread[source] for one in others for each in one for source in each
-        )
+        others = [one for one in factors if not found & one]
+        alike = not any(evaluations(work).by_thread[list(one)].any() for one in others)
         return len(others) == 2 or (len(others) == 1 and alike)
     compared = [sources for name, sources in made.items() if name[0] == "R"]
     compares = line.opcode in ("FSETP", "ISETP", "DSETP", "HSETP2") and len(compared) > 1
     return compares and all((found | given) & sources for sources in compared)
 
 
-def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Variant]:
+def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
     """A warp for the row of values that a block reduces now.
 
     What is done for each value stays, in full warps; what all threads do alike is done by one warp in place of all,
     the steps become shuffles, and nobody meets. Loads that stand in no loop are under way together then.
     """
-    code, launch = work.code, work.profile.launch
-    warps = work.warps_of_block
-    if steps is None or warps == 1:
+    code, launch, warps = work.code, work.profile.launch, work.warps_of_block
+    if warps == 1:
         return
-    ran = work.ran
-    lanes = work.switched_on
-    stores = work.where(_writes_shared)
+    ran, lanes, stores = work.ran, work.switched_on, work.where(_writes_shared)
     shuffles = steps & work.where(lambda line: line.opcode == "SHFL")
     met = WARP * float(work.executed[steps & waits.bars].sum())
     if shuffles.any():
@@ -328,16 +295,9 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     loads = work.global_loads & ran & evaluations(work).by_thread
     if not loads.any():
         return
-    others = ran & ~steps
-    of_values = np.zeros_like(loads)
-    of_values[
-        list(
-            flow.reached(
-                np.flatnonzero(loads).tolist(),
-                lambda at: [use for use in code.readers[at] if others[use]],
-            )
-        )
-    ] = True
+    others, of_values = ran & ~steps, np.zeros_like(loads)
+    places = np.flatnonzero(loads).tolist()
+    of_values[list(flow.reached(places, lambda at: [use for use in code.readers[at] if others[use]]))] = True
     for loop in code.loops:
         if of_values[loop.first : loop.last + 1].any():
             of_values[loop.first : loop.last + 1] = True
@@ -354,9 +314,8 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask | None) -> Iterator[Var
     keep[waits.bars | (of_values & stores)] = 0.0
     alone = loads & np.array([code.loop_of(at) is None for at in range(len(loads))])
     together = np.where(alone, np.maximum(1.0, keep * warps), 1.0)
-    words = sum(work.sass[at].access_bytes for at in map(int, np.flatnonzero(alone))) // 4
-    resident = _resident(work, (warps - 1) * words)
-    if resident is None:
+    words = int(work.widths[alone].sum()) // 4
+    if (resident := _resident(work, (warps - 1) * words)) is None:
         return
     yield Variant(
         "a warp a row",
@@ -393,10 +352,7 @@ def exchanged(work: Work) -> Variant | None:
         Fix(
             keep=keep,
             reasons={flow.BARRIER: 0.0},
-            resources={
-                **dict.fromkeys(BELOW_L1, 1.0),
-                "l1_data": share(then.sum(), passes.sum()),
-            },
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "l1_data": share(then.sum(), passes.sum())},
         ),
     )
 
@@ -407,18 +363,17 @@ def _warp_for_block(work: Work) -> Variant | None:
     Each lane has as many values as the block has warps. Barriers and stores are gone, what others have comes by a
     shuffle each, and what depends on no thread is done once for all values.
     """
-    code, ran = work.code, work.ran
-    bars = work.barriers
-    stores = work.where(_writes_shared) & ran
-    loads = work.where(_reads_shared) & ran
+    code, bars, warps = work.code, work.barriers, work.warps_of_block
+    stores, loads = work.where(_writes_shared) & work.ran, work.where(_reads_shared) & work.ran
     values = work.shared_bytes / 4.0 / WARP
     if not bars.any() or not stores.any() or not 0 < int(values) <= MOST_VALUES:
         return None
+    # What is worked out of another thread's, with nothing else read from memory in between.
+    data = {at: code.producers(at, code.sass[at].operands[-1]) for at in np.flatnonzero(stores).tolist()}
+    state = [at for at, made in data.items() if loads[list(code.made_of(made))].any()]
     resident = _resident(work, int(values))
-    state = [at for at in map(int, np.flatnonzero(stores)) if _made_of(code, at, loads)]
     if resident is None or float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()):
         return None
-    warps = work.warps_of_block
     keep = np.where(evaluations(work).by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
     overlap = dict.fromkeys((flow.WAIT, flow.SHORT, flow.LONG), 1.0 / warps)
@@ -448,16 +403,9 @@ def _resident(work: Work, more: int) -> float | None:
     return most / max(1.0, work.resident_warps or 1.0)
 
 
-def _made_of(code: Program, store: int, loads: Mask) -> bool:
-    """Whether what is stored was worked out of one of these loads, with nothing else read from memory in between."""
-    data = code.producers(store, code.sass[store].operands[-1])
-    return any(loads[at] for at in code.made_of(data))
-
-
 def _steps(work: Work, bars: Mask) -> Mask:
     """The steps of reductions and scans: short stretches between barriers that read and write shared memory only."""
-    found = np.zeros(len(bars), dtype=bool)
-    places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
+    found, places = np.zeros_like(bars), np.flatnonzero(bars).tolist()
     # By their own meetings: loops within may be the reductions of each round.
     loop_of = work.code.loop_of
     going = {

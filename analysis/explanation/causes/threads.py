@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
 import numpy as np
@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.demands.footprint import arrays, rounds, serv
 from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix, held
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, once, share, tensor_copies
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, elected, share, tensor_copies
 from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.base.amounts import counted
@@ -49,14 +49,12 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     if not work.total_executed:
         return
     executed = np.maximum(work.executed, 1.0)
-    entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
-    entry = entry if entry > 0 else 32.0
+    entry = float(work.threads[0] / executed[0]) or 32.0
     active = np.clip(work.threads / executed / entry, 0.0, 1.0)
     # What parts threads anew in each round, no order of them brings together.
     active = np.minimum(1.0, active / _apart_anew(work))
     # Sorted work leaves some warps mixed, and sorting it costs.
-    together = MIXED + (1.0 - MIXED) * active
-    keep = np.where(work.ran & (active < 0.97), together, 1.0)
+    keep = np.where(work.ran & (active < 0.97), MIXED + (1.0 - MIXED) * active, 1.0)
     atomics = work.where(lambda line: line.is_atomic)
     keep[atomics | retries_of(work, atomics)] = 1.0
     keep[elected(work)] = 1.0
@@ -68,35 +66,28 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     elif not apart:
         return
     mean = float(work.threads.sum()) / work.total_executed
-    resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
-    worst = int(np.argmax(lost))
-    packed = Fix(keep=keep, resources=resources)
-    variants = [Variant("threads of a warp on the same way", packed, most=work.within(keep))] if apart else []
+    packed = Fix(keep=keep, resources=dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0))
+    together = Variant("threads of a warp on the same way", packed, most=work.within(keep)) if apart else None
     ends = _ends_of_rows(work)
     of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
-    variants += [
-        one for one in (searched, _rows_in_a_warp(work, ends) if of_rows else None) if one is not None
-    ]
+    ways = together, searched, _rows_in_a_warp(work, ends) if of_rows else None
+    most = float(active[np.argmax(lost)]) * entry
     yield Candidate(
         cause="branch_divergence",
-        variants=tuple(variants),
+        variants=tuple(way for way in ways if way is not None),
         change=(
-            f"Share out among the threads what one of them does alone: {active[worst] * entry:.1f} of {entry:.0f} are "
-            "active where it costs most."
-            if active[worst] * entry < ALMOST_ALONE
-            else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): {active[worst] * entry:.1f} of "
-            f"{entry:.0f} are active where it costs most, for its last elements."
+            f"Share out among the threads what one of them does alone: {most:.1f} of {entry:.0f} are active where it "
+            "costs most."
+            if most < ALMOST_ALONE
+            else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): {most:.1f} of {entry:.0f} are active "
+            "where it costs most, for its last elements."
             if of_rows
-            else f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
-            "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
-            "computation."
+            else f"Let the threads of a warp take the same way: {most:.1f} of {entry:.0f} are active where it costs "
+            "most. Sort or regroup the work by its branch, or make both sides one computation."
         ),
         evidence=(
             derived("thread_inst_executed / inst_executed", mean, "thread"),
-            *work.evidence(
-                metrics.THREADS_PER_INSTRUCTION,
-                metrics.UNIFORM_BRANCHES,
-            ),
+            *work.evidence(metrics.THREADS_PER_INSTRUCTION, metrics.UNIFORM_BRANCHES),
             derived("instructions executed for missing threads", share(lost.sum(), work.total_executed)),
         ),
         attributed=lost,
@@ -117,9 +108,8 @@ def _apart_anew(work: Work) -> Array:
         around = sum(1 << number for number, loop in enumerate(code.loops) if turn in loop and last in loop)
         told = code.producers(turn, code.sass[turn].guard)
         anew = any(found.by_thread[one] and found.loops[one] & around for one in told)
-        lengths = code.by_data[list(told)].any() and any(
-            first <= loop.first and loop.last <= last for loop in walks
-        )
+        within = any(first <= loop.first and loop.last <= last for loop in walks)
+        lengths = within and code.by_data[list(told)].any()
         if anew and not lengths and active[first] > 0.0:
             left[first : last + 1] *= min(1.0, active[first] / active[turn])
     return left
@@ -157,13 +147,11 @@ def _rows_in_a_warp(work: Work, ends: Mask) -> Variant | None:
     if 2.0 * lanes > WARP or (neighbours_alike(work)[each] < WARP).any():
         return None
     keep = np.full(len(ends), MIXED + (1.0 - MIXED) * lanes / WARP)
+    resources = {**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), "block_launch": lanes / WARP}
     rows = f"{WARP / lanes:.0f} rows"
     return Variant(
         f"{rows} a warp",
-        Fix(
-            keep=keep,
-            resources={**dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0), "block_launch": lanes / WARP},
-        ),
+        Fix(keep=keep, resources=resources),
         change=f"Give a warp {rows}, {lanes:.0f} lanes each: of {WARP} along one row {active:.1f} have an element.",
     )
 
@@ -175,9 +163,8 @@ def _in_halves(work: Work) -> Variant | None:
     code, ran, by_thread = work.code, work.ran, evaluations(work).by_thread
     one_place = work.where(lambda line: line.is_load) & ~by_thread
     walks: dict[tuple[object, Loop | None], list[int]] = {}
-    for at in map(
-        int, np.flatnonzero(ran & work.where(lambda line: line.opcode in ("ISETP", "FSETP", "DSETP")))
-    ):
+    compares = work.where(lambda line: line.opcode in ("ISETP", "FSETP", "DSETP"))
+    for at in np.flatnonzero(ran & compares).tolist():
         sources = [code.producers(at, name) for name in work.sass[at].reads if name[0] == "R"]
         entries = [found for found in sources if found and all(one_place[one] for one in found)]
         keys = [found for found in sources if found and all(by_thread[one] for one in found)]
@@ -270,22 +257,18 @@ def _whole_warps(work: Work) -> Candidate | None:
     warps = fit / WARP / resident
     code = work.program is not None
     each = counted(launch.threads_per_block, "thread")
+    fix = Fix(
+        keep=np.full(len(work.instructions), filled) if code else None,
+        resources={
+            **dict.fromkeys(ONCE_A_WARP, filled),
+            **dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback", "l2_atomics"), 1.0),
+            "block_launch": min(1.0, launch.threads_per_block / WARP),
+        },
+        warps=warps if code else warps / filled,
+    )
     return Candidate(
         cause="idle_threads",
-        variants=(
-            Variant(
-                "blocks of whole warps",
-                Fix(
-                    keep=np.full(len(work.instructions), filled) if code else None,
-                    resources={
-                        **dict.fromkeys(ONCE_A_WARP, filled),
-                        **dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback", "l2_atomics"), 1.0),
-                        "block_launch": min(1.0, launch.threads_per_block / WARP),
-                    },
-                    warps=warps if code else warps / filled,
-                ),
-            ),
-        ),
+        variants=(Variant("blocks of whole warps", fix),),
         change=(
             f"Fill the warps: blocks of {each} leave {100 * (1.0 - filled):.0f} % of their warps' lanes without work. "
             f"Give a block a multiple of {WARP} threads, 128 to 256 of them, and the grid fewer blocks."
@@ -302,9 +285,8 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     code, found = work.code, evaluations(work)
     switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
     ran, launched = work.ran, float(work.threads[0])
-    effects = ran & work.where(
-        lambda line: (line.is_store or line.is_atomic) and line.space not in ("shared", "local")
-    )
+    effects = ran & work.where(lambda line: line.is_store or line.is_atomic)
+    effects &= ~work.where(lambda line: line.space in ("shared", "local"))
     if switched is None or not effects.any() or not launched or tensor_copies(work).any():
         return None
     told = dict[tuple[int, int], frozenset[int]]()
@@ -343,18 +325,11 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
     masked = np.array([bool(loads[at]) and _below(work, at, bound) for at in range(len(ran))])
     sectors, flows = work.global_sectors * loads, traffic(work)
     missed = flows.missed * share(sectors @ np.where(masked, 1.0, keep), sectors.sum())
+    resources = flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed))
+    name = f"blocks that have work: {100 * part:.0f} %"
     return Candidate(
         cause="idle_threads",
-        variants=(
-            Variant(
-                f"blocks that have work: {100 * part:.0f} %",
-                Fix(
-                    keep=keep,
-                    resources=flows.factors(missed, flows.written, dram_read=min(flows.dram_read, missed)),
-                ),
-                plain=True,
-            ),
-        ),
+        variants=(Variant(name, Fix(keep=keep, resources=resources), plain=True),),
         change=(
             f"End a [block|program] at once where the bound that it loads lets nothing be stored: "
             f"{100 * (1.0 - part):.0f} % of what is computed is thrown away. Or launch a list of those that have work."
@@ -366,9 +341,8 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
 
 def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
     """What was loaded, from wherever, that these are made of."""
-    code = work.code
     loaded = work.where(lambda line: line.is_load and line.space != "constant")
-    made = reached(sources, lambda at: () if loaded[at] else code.sources(at))
+    made = reached(sources, lambda at: () if loaded[at] else work.code.sources(at))
     return frozenset(at for at in made if loaded[at])
 
 
@@ -378,19 +352,9 @@ def _below(work: Work, at: int, bound: frozenset[int]) -> bool:
     return any(bound & _loaded_for(work, work.code.producers(at, name)) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes."""
-
-    least: float
-    most: float
-    lanes: float
-
-
-@once
-def _with_effect(work: Work) -> _Effect | None:
-    """Which of the launched threads store anything; None where it is nearly all lanes or half of the warps, or where it
-    is the data that tell which.
+def _with_effect(work: Work) -> tuple[float, float, float] | None:
+    """Threads that store anything, as shares of those launched: at least, at most, and of a warp's lanes. None where it
+    is nearly all lanes or half of the warps, or where it is the data that tell which.
 
     A thread whose number alone keeps it from every store, atomic and exchange need not be launched.
     """
@@ -412,16 +376,12 @@ def _with_effect(work: Work) -> _Effect | None:
     for at, line in enumerate(code.sass):
         if not line.guard or not work.executed[at]:
             continue
-        to = (
-            (code.target(at) or at)
-            if line.opcode == "BRA"
-            else len(code.sass)
-            if line.opcode == "EXIT"
-            else at
-        )
+        to = len(code.sass) if line.opcode == "EXIT" else at
+        if line.opcode == "BRA":
+            to = code.target(at) or at
         if effects[at] or effects[min(at + 1, to) : max(at, to)].any():
-            sources = code.producers(at, line.guard)
-            if any(code.by_data[source] for source in sources):
+            sources = list(code.producers(at, line.guard))
+            if code.by_data[sources].any():
                 return None
             in_turn |= any(found.loops[source] for source in sources)
     rounds_of_all = 1.0 if in_turn else np.maximum(1.0, work.executed / work.executed[0])
@@ -436,16 +396,17 @@ def _with_effect(work: Work) -> _Effect | None:
     of_a_warp = float((switched / np.maximum(1.0, work.executed))[effects].max())
     lanes = min(1.0, of_a_warp * float(work.executed[0]) / launched)
     too_many = most > MOST_LEAVE if lanes == 1.0 else most >= ALL_WORK
-    return None if too_many else _Effect(max(groups.values()), most, lanes)
+    return None if too_many else (max(groups.values()), most, lanes)
 
 
 def _without_effect(work: Work) -> Candidate | None:
     """Threads that compute what nobody gets to see."""
     if (useful := _with_effect(work)) is None:
         return None
+    least, at_most, lanes = useful
     together = bool(work.barriers.any())
     # The threads of one store may or may not be those of another.
-    reach = useful.least if together else useful.most
+    reach = least if together else at_most
     # What fewer warps come to than have an effect stays, however often their loops take them there.
     often = np.array([prod(rounds(work, loop) for loop in around) for around in work.code.loops_around])
     come = np.maximum(1.0, work.executed / often)
@@ -461,12 +422,12 @@ def _without_effect(work: Work) -> Candidate | None:
     )
     name = f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads"
     # Lanes that leave others alone hold no place of a warp's.
-    most = work.within(keep) if useful.lanes < 1.0 else 1.0
+    most = work.within(keep) if lanes < 1.0 else 1.0
     return Candidate(
         cause="idle_threads",
         variants=(Variant(name, fix, most=most),),
         change=(
-            f"Launch the threads that have something to store: {100 * (1.0 - useful.most):.0f} % never do, whatever "
+            f"Launch the threads that have something to store: {100 * (1.0 - at_most):.0f} % never do, whatever "
             f"the data are. {'Use smaller blocks.' if together else 'Count only those in the grid.'}"
         ),
         evidence=(
@@ -483,17 +444,13 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
 
     What a row needs, its lanes do, several rows at a time, and warps need not meet.
     """
-    code, ran = work.code, work.ran
+    ran = work.ran
     loads = work.global_loads & ran & evaluations(work).by_thread
     known = [one for one in arrays(work) if loads[list(one.rows)].any()]
     exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    looping = any(ran[loop.first] for loop in code.loops)
-    if (
-        looping
-        or not known
-        or not exchanges.any()
-        or loads.sum() > loads[[row for one in known for row in one.rows]].sum()
-    ):
+    looping = any(ran[loop.first] for loop in work.code.loops)
+    unknown = loads.sum() > loads[[row for one in known for row in one.rows]].sum()
+    if looping or unknown or not known or not exchanges.any():
         return
     meets = ran & work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
     threads = work.warps_of_block * WARP if meets.any() else WARP
@@ -512,19 +469,15 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
     met = set(np.flatnonzero(meets).tolist())
     keep[list(met | serving(work, met))] = 0.0
     launched = work.launched_warps * part / work.sms
+    fix = Fix(
+        keep=keep,
+        resources={**same_traffic(work, keep), "block_launch": part},
+        reasons={BARRIER: 0.0} if meets.any() else {},
+        warps=min(1.0, launched / (work.resident_warps or launched)),
+    )
     yield Candidate(
         cause="idle_threads",
-        variants=(
-            Variant(
-                f"{lanes:.0f} lanes a row",
-                Fix(
-                    keep=keep,
-                    resources={**same_traffic(work, keep), "block_launch": part},
-                    reasons={BARRIER: 0.0} if meets.any() else {},
-                    warps=min(1.0, launched / (work.resident_warps or launched)),
-                ),
-            ),
-        ),
+        variants=(Variant(f"{lanes:.0f} lanes a row", fix),),
         change=(
             f"Give a row to {lanes:.0f} lanes, each of which takes a vector of it at once, and {1.0 / part:.0f} rows "
             f"to {'a block' if meets.any() else 'a warp'}: {threads} threads share one of {elements:.0f} elements now."
@@ -632,8 +585,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     Registers are no fewer than are alive at once. What blocks that walk over the work only read in shared memory, the
     largest blocks share.
     """
-    occupancy = grid.occupancy_of(work)
-    launch = work.profile.launch
+    occupancy, launch = grid.occupancy_of(work), work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return
     each, most = work.warps_of_block, work.most_warps
@@ -660,14 +612,13 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
     if not work.shared_bytes and limits.get("blocks") == limits.get("shared_memory"):
         del limits["shared_memory"]  # as many blocks as an SM holds anyway
-    binding = [
-        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
-    ]
+    fit = occupancy.blocks_per_sm
+    binding = [name for name, blocks in limits.items() if blocks <= fit and name != "warps"]
     others = [blocks for resource, blocks in limits.items() if resource not in binding]
     # Of a grid that walks over its work and only reads its shared memory meanwhile, the largest blocks would do.
     limit = LIMITS.get(work.profile.device.compute_capability)
     largest = limit.max_threads_per_block / WARP if limit is not None and _reads_a_table(work) else each
-    then = min(min(others, default=occupancy.blocks_per_sm) * each, most, on_each * largest)
+    then = min(min(others, default=fit) * each, most, on_each * largest)
     larger = "blocks" in binding and "registers" not in binding
     here = work.resident_warps or now
     launching = work.loads.get("block_launch")
@@ -678,8 +629,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             f"Let one wave of blocks loop over the work: {launch.blocks:,} are launched, each so short that an SM "
             f"works on {here:.0f} warps, where {fits:.0f} would fit."
         )
-        fewer = {"block_launch": min(1.0, fits / each / on_each)}
-        fix = Fix(warps=fits / here, resources=fewer)
+        fix = Fix(warps=fits / here, resources={"block_launch": min(1.0, fits / each / on_each)})
         yield from _lifted(work, "the launching of blocks", here, fix, how, LATENCY)
     elif binding and now < most:
         # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
@@ -715,7 +665,7 @@ def _reads_a_table(work: Work) -> bool:
     for loop in work.code.loops:
         inside[loop.first : loop.last + 1] |= loop.first in walked
     shared = inside & work.ran & work.where(lambda line: line.space == "shared")
-    return bool(shared.any()) and not (shared & ~work.where(lambda line: line.is_load)).any()
+    return bool(shared.any()) and bool(work.where(lambda line: line.is_load)[shared].all())
 
 
 def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: int) -> Iterator[Candidate]:
@@ -729,12 +679,8 @@ def _lifted(work: Work, name: str, resident: float, fix: Fix, how: str, rank: in
         evidence=(
             *work.evidence(metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
             derived(f"warps an SM with {name} lifted", resident * fix.warps, "warp"),
-            *work.evidence(
-                metrics.BLOCK_LIMIT_REGISTERS,
-                metrics.BLOCK_LIMIT_SHARED_MEMORY,
-                metrics.REGISTERS_PER_THREAD,
-                metrics.SHARED_MEMORY_PER_BLOCK,
-            ),
+            *work.evidence(metrics.BLOCK_LIMIT_REGISTERS, metrics.BLOCK_LIMIT_SHARED_MEMORY),
+            *work.evidence(metrics.REGISTERS_PER_THREAD, metrics.SHARED_MEMORY_PER_BLOCK),
         ),
         rank=rank,
     )
@@ -768,26 +714,22 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
     Fixed: the share of the time in which no SM works is gone, and so are the waits of a cold start: first
     instructions and constants, and loads that later blocks of the same launch would hide.
     """
-    duration = work.duration
-    if duration is None or work.profile.workload != "kernel":
+    duration, code = work.duration, work.program is not None
+    if duration is None or duration > SHORT_LAUNCH or work.profile.workload != "kernel":
         return
-    if duration > SHORT_LAUNCH or work.idle_start < MOSTLY_IDLE:
+    if work.idle_start < MOSTLY_IDLE:
         return
     if work.number(metrics.ACTIVE_CYCLES_MAX) is None and work.profile.launch.blocks > 1:
         return  # the average SM's cycles do not tell when the busiest one works
+    fix = Fix(
+        idle=0.02,
+        imbalance=1.0 if code else None,
+        latency=np.full(len(work.instructions), 0.1) if code else None,
+        reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
+    )
     yield Candidate(
         cause="launch_overhead",
-        variants=(
-            Variant(
-                "one launch for many",
-                Fix(
-                    idle=0.02,
-                    imbalance=1.0 if work.program is not None else None,
-                    latency=np.full(len(work.instructions), 0.1) if work.program is not None else None,
-                    reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
-                ),
-            ),
-        ),
+        variants=(Variant("one launch for many", fix),),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
