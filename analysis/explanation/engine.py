@@ -25,7 +25,6 @@ from gemmprof.model import (
     CodePlace,
     Explanation,
     Finding,
-    Instruction,
     KernelProfile,
     Rewrite,
 )
@@ -50,15 +49,11 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     total = float(weights.sum())
     if total <= 0:
         return ()
-    code = Code(work.profile)
-    owned = work.own_lines
-    weights = _at_the_calls(work, weights)
+    code, weights = Code(work.profile), _at_the_calls(work, weights)
     groups: dict[tuple[str, int] | int, list[int]] = {}
     stretch = last = -STRETCH - 1
-    for index in np.flatnonzero(weights):
-        at = int(index)
-        own = owned[at]
-        if own is None:
+    for at in np.flatnonzero(weights).tolist():
+        if (own := work.own_lines[at]) is None:
             # Code without lines: what lies close together is one place.
             stretch = stretch if at - last <= STRETCH and stretch >= 0 else at
             last = at
@@ -70,18 +65,12 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         if found and part < LEAST:
             break
         worst = work.instructions[max(indices, key=lambda at: weights[at])]
+        place = CodePlace(None, None, part, "", worst.address, worst.sass.strip())
         if isinstance(key, tuple):
-            file, line = key
-            inlined = (
-                (f"{base_name(worst.file or '')}:{worst.line}",) if _elsewhere(worst, file, line) else ()
-            )
-            found.append(
-                CodePlace(
-                    file, line, part, code.line_text(file, line), worst.address, worst.sass.strip(), inlined
-                )
-            )
-        else:
-            found.append(CodePlace(None, None, part, "", worst.address, worst.sass.strip()))
+            place = replace(place, file=key[0], line=key[1], text=code.line_text(*key))
+            if worst.file is not None and (worst.file, worst.line) != key:
+                place = replace(place, inlined=(f"{base_name(worst.file)}:{worst.line}",))
+        found.append(place)
     return tuple(found)
 
 
@@ -89,20 +78,15 @@ def _at_the_calls(work: Work, weights: Array) -> Array:
     """The same with what weighs in a function of the toolkit's (a division) where it is called: its own code bears the
     kernel's last line.
     """
-    code, found = work.code, weights.copy()
-    for first, last in code.functions:
-        calls = [
-            at for at in code.callers((first, last)) if work.executed[at] > 0 and not first <= at <= last
-        ]
+    found = weights.copy()
+    for first, last in work.code.functions:
+        callers = (at for at in work.code.callers((first, last)) if work.executed[at] > 0)
+        calls = [at for at in callers if not first <= at <= last]
         often = work.executed[calls]
         if calls and all(work.own_lines[at] is not None for at in calls):
             found[calls] += float(found[first : last + 1].sum()) * often / float(often.sum())
             found[first : last + 1] = 0.0
     return found
-
-
-def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
-    return instruction.file is not None and (instruction.file, instruction.line) != (file, line)
 
 
 # --- `explain` --------------------------------------------------------------------------------------------------------
@@ -129,15 +113,11 @@ def explain(profile: KernelProfile) -> Explanation:
 
 def explain_work(found: Work) -> Explanation:
     """The same, of what was already made out of the launch."""
-    profile = found.profile
-    trust = tuple(doubts(found))
+    profile, model, full = found.profile, TimeModel(found), False
     findings: tuple[Finding, ...] = ()
     other: tuple[Finding, ...] = ()
     time: tuple[AtLimit, ...] = ()
-    together = None
-    limit = None
-    full = False
-    model = TimeModel(found)
+    together = limit = None
     if levers.is_debug_build(profile):
         pass  # said once, and nothing of code that nobody means to run
     elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
@@ -160,7 +140,7 @@ def explain_work(found: Work) -> Explanation:
         name=profile.name,
         nvtx=profile.nvtx,
         duration_ns=profile.number(metrics.DURATION),
-        trust=trust,
+        trust=tuple(doubts(found)),
         at_limit=limit if full and not findings else None,
         findings=findings,
         together=together,
@@ -178,11 +158,9 @@ def explain_work(found: Work) -> Explanation:
 def _told(found: Work, weighed: Sequence[Weighed]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """The findings that keep the arithmetic, and those of another one: a list of its own."""
     by_cause = {one.candidate.cause: one for one in weighed}
-    told = [
-        (one.candidate.another_arithmetic, _finding(found, one, by_cause.get(one.another_way_to)))
-        for one in weighed
-    ]
-    return tuple(one for other, one in told if not other), tuple(one for other, one in told if other)
+    told = [(one, _finding(found, one, by_cause.get(one.another_way_to))) for one in weighed]
+    other = tuple(said for one, said in told if one.candidate.another_arithmetic)
+    return tuple(said for one, said in told if not one.candidate.another_arithmetic), other
 
 
 def _traffic(found: Work) -> AtLimit | None:
@@ -224,9 +202,8 @@ class Weighed:
 @once
 def detect(found: Work) -> tuple[Candidate, ...]:
     """What each cause says of a launch, not yet weighed."""
-    return tuple(
-        candidate for detector in detectors(code=found.program is not None) for candidate in detector(found)
-    )
+    known = detectors(code=found.program is not None)
+    return tuple(candidate for detector in known for candidate in detector(found))
 
 
 def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
@@ -235,20 +212,23 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     """
     worth = []
     for candidate in levers.offered(found, detect(found)):
-        saving = [
-            one
+        variants = [
+            (one, predictor.predict(one))
             for one in candidate.variants
             if one.known is not None or predictor.quick(one.fix) >= candidate.least
         ]
-        if saving:
-            variants = sorted(
-                ((one, predictor.predict(one)) for one in saving), key=lambda one: -one[1].saves
-            )
-            worth.append(Weighed(candidate, tuple(variants)))
+        if variants:
+            worth.append(Weighed(candidate, tuple(sorted(variants, key=lambda one: -one[1].saves))))
     worth.sort(key=lambda one: -one.prediction.saves)
-    kept: list[Weighed] = []
     # Time in which warps are stalled together is a loss of its own, which no general name tells.
-    told = [(_without_stalls(one, predictor), one.candidate) for one in worth]
+    alone = (
+        predictor.quick(replace(fix, stalled=0.0))
+        if (fix := one.variant.fix).stalled
+        else one.prediction.saves
+        for one in worth
+    )
+    told = list(zip(alone, (one.candidate for one in worth), strict=True))
+    kept: list[Weighed] = []
     ways: list[Weighed] = []
     for one in worth:
         leader = _led_by(one, told)
@@ -328,8 +308,12 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
     least, cause = SAME * one.prediction.saves, ""
     for each in leaders:
         told = each.prediction.saves
+        # Whether the model knows of the time that both save (not measured elsewhere), with the same arithmetic.
+        known = all(
+            both.variant.known is None and not both.candidate.another_arithmetic for both in (one, each)
+        )
         # What saves half as much is another loss, however little is left of the second.
-        if told >= SAME * one.prediction.saves and _of_the_model(one) and _of_the_model(each):
+        if known and told >= SAME * one.prediction.saves:
             # Once it is done in one of the ways that save nearly as much, for nobody knows which is written.
             ways = [way for way in each.variants if way[1].saves >= NEARLY * told]
             then = min(
@@ -340,11 +324,6 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
             if then < least:
                 least, cause = then, each.candidate.cause
     return cause
-
-
-def _of_the_model(one: Weighed) -> bool:
-    """Whether the model knows of the time that it saves (not what was measured elsewhere), with the same arithmetic."""
-    return one.variant.known is None and not one.candidate.another_arithmetic
 
 
 def at_once(several: Sequence[Weighed], predictor: Predictor) -> Prediction:
@@ -372,27 +351,17 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     asked = float(work.global_sectors.sum()) if busiest in BELOW_L1 and busiest != "dram" else 0.0
     if asked - float(work.global_ideal.sum()) > (1.0 - FULL) * asked > 0.0:
         return False
-    return all(
-        model.factor(busiest, one.variant.fix) > FULL
-        for one in weighed
-        if not one.candidate.another_arithmetic
-    )
+    same = [one for one in weighed if not one.candidate.another_arithmetic]
+    return all(model.factor(busiest, one.variant.fix) > FULL for one in same)
 
 
 def _measured(found: Work) -> list[Weighed]:
     """Of a report too sparse for the time model: the candidates whose saving was measured elsewhere."""
-    told = [
-        Weighed(
-            one, tuple((variant, Prediction(*variant.known)) for variant in one.variants if variant.known)
-        )
-        for one in levers.offered(found, detect(found))
-    ]
-    return sorted((one for one in told if one.variants), key=lambda one: -one.prediction.saves)
-
-
-def _without_stalls(one: Weighed, predictor: Predictor) -> float:
-    fix = one.variant.fix
-    return predictor.quick(replace(fix, stalled=0.0)) if fix.stalled else one.prediction.saves
+    told = []
+    for one in levers.offered(found, detect(found)):
+        if known := tuple((way, Prediction(*way.known)) for way in one.variants if way.known):
+            told.append(Weighed(one, known))
+    return sorted(told, key=lambda one: -one.prediction.saves)
 
 
 def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
@@ -408,10 +377,7 @@ def _finding(found: Work, one: Weighed, leader: Weighed | None) -> Finding:
         places=places(found, candidate.attributed),
         evidence=candidate.evidence,
         change=one.change,
-        variants=tuple(
-            Rewrite(variant.name, saved.saves, saved.low, saved.high, variant.exact)
-            for variant, saved in one.variants
-        ),
+        variants=tuple(Rewrite(way.name, to.saves, to.low, to.high, way.exact) for way, to in one.variants),
         another_way_to=one.another_way_to,
         minor=bool(one.another_way_to) and (again or best.saves < max(NOTABLE, enough)),
     )

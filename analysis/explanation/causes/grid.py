@@ -21,8 +21,7 @@ from gemmprof.analysis.sections import timeline
 from gemmprof.gpu.arch import WARP
 from gemmprof.model import Evidence
 
-# Share of the executions from which on what holds of them holds of the kernel: the rest guards the last
-# block.
+# Share of the executions from which on what holds of them holds of the kernel: the rest guards the last block.
 NEARLY_ALL = 0.95
 # How much longer than the average the busiest SM takes although all blocks do the same: they wait for one
 # memory in turn. The recorded kernels of equal blocks (tests/cuda) reach 1.18.
@@ -30,9 +29,9 @@ SPREAD_OF_EQUALS = 1.2
 # Share of the warps' time in loops whose rounds cannot change places, from which on they decide.
 IN_ORDER = 0.5
 ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
-# Cycles of the longest block of a small grid over those of the average one, from which on its blocks are
-# uneven.
-UNEVEN_BLOCKS = 1.4
+UNEVEN_BLOCKS = (
+    1.4  # cycles of the longest block of a small grid over the average one's, from which on it is uneven
+)
 UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
 MOSTLY = 0.5  # share of the executions in loops, from which on they decide how long a block works
 LOST = 1.0  # per cent of the time from which on a beginning or an end of the launch is told of
@@ -70,26 +69,20 @@ class _Dealt:
 
 
 def _dealt(work: Work) -> _Dealt | None:
-    occupancy = occupancy_of(work)
-    blocks = float(work.profile.launch.blocks)
+    occupancy, blocks = occupancy_of(work), float(work.profile.launch.blocks)
     if work.profile.workload != "kernel" or not blocks or work.elapsed <= 0:
         return None
-    per_sm = occupancy.blocks_per_sm if occupancy is not None else 0
-    waves = (
-        blocks / (work.sms * per_sm)
-        if per_sm
-        else (occupancy.waves if occupancy is not None else None) or 0.0
-    )
-    rounds = float(np.ceil(blocks / (work.sms * per_sm))) if per_sm else 1.0
-    return _Dealt(
-        occupancy,
-        blocks,
-        per_sm,
-        waves,
-        rounds / waves if waves > 1 else 1.0,
-        _gap(work, occupancy),
-        work.evidence(metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
-    )
+    per_sm, waves, rounds, gap = 0, 0.0, 1.0, 1.0
+    if occupancy is not None:
+        per_sm, waves = occupancy.blocks_per_sm, occupancy.waves or 0.0
+        # Nothing is read from warps that leave early where they have a role of their own.
+        if occupancy.even_percent is not None and occupancy.achieved_percent and not specialised(work):
+            gap = max(1.0, 0.97 * occupancy.even_percent / occupancy.achieved_percent)
+    if per_sm:
+        waves = blocks / (work.sms * per_sm)
+        rounds = float(np.ceil(waves))
+    cycles = work.evidence(metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN)
+    return _Dealt(occupancy, blocks, per_sm, waves, rounds / waves if waves > 1 else 1.0, gap, cycles)
 
 
 @once
@@ -116,28 +109,12 @@ def over_time(work: Work) -> tuple[Evidence, ...]:
     found = _sampled(work)
     if found is None:
         return ()
+    lost = "lost in the {} {:.0f} % ({})"
     return tuple(
-        derived(
-            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} % ({phase.what})",
-            phase.costs_percent,
-            "%",
-        )
-        for phase in found.phases
-        if phase.costs_percent is not None and phase.costs_percent >= LOST
+        derived(lost.format("first" if one.begin == 0 else "last", 100 * one.share, one.what), costs, "%")
+        for one in found.phases
+        if (costs := one.costs_percent) is not None and costs >= LOST
     )
-
-
-def _equal_shares(work: Work) -> bool:
-    """Whether all blocks do the same: each instruction was executed a whole number of times by each of them.
-
-    Loops whose length differs from block to block, or depends on data, leave sums that seldom divide by the blocks;
-    those of lengths that grow by steps (a triangle) may, so that only SMs which are nearly even confirm it.
-    """
-    counted = work.executed[work.executed > 0]
-    if not counted.size or work.imbalance >= SPREAD_OF_EQUALS:
-        return False
-    blocks = max(1, work.profile.launch.blocks)
-    return float(counted[counted % blocks == 0].sum()) >= NEARLY_ALL * float(counted.sum())
 
 
 def _lengths_loaded(work: Work) -> bool:
@@ -149,10 +126,8 @@ def _lengths_loaded(work: Work) -> bool:
     code, found = work.code, evaluations(work)
     inside = np.zeros(len(work.sass), dtype=bool)
     for loop in code.loops:
-        leaving = (
-            at for at in range(loop.first, loop.last + 1) if at == loop.last or _leaves(code, at, loop)
-        )
-        ends = (one for at in leaving for one in code.sources(at))
+        leaving = (at for at in range(loop.first, loop.last) if _leaves(code, at, loop))
+        ends = (one for at in (*leaving, loop.last) for one in code.sources(at))
         told = reached(ends, lambda at: () if code.sass[at].is_load else code.sources(at))
         loaded = [at for at in told if code.sass[at].is_load and code.sass[at].space == "global"]
         if loaded and not any(at in loop or found.by_thread[at] or found.alike[at] for at in loaded):
@@ -184,11 +159,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     schedulers = work.sms * WARPS_A_CYCLE["issue"]
     if work.launched_warps < schedulers and dealt.per_sm and divisible(work):
         # Schedulers without a warp issue nothing, as SMs without a block do.
-        possible = float(dealt.per_sm * work.warps_of_block)
-        fix = Fix(warps=_times_the_warps(work, possible))
-        yield _too_few(
-            work, dealt, ("warps", work.launched_warps), ("schedulers", schedulers), cut_finer(work, fix)
-        )
+        fix = Fix(warps=_times_the_warps(work, float(dealt.per_sm * work.warps_of_block)))
+        yield _too_few(work, dealt, "warps", work.launched_warps, "schedulers", schedulers, fix)
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
     steps = float(np.ceil(even)) / even
@@ -207,12 +179,8 @@ def divisible(work: Work) -> bool:
     if work.program is None:
         return True
     accesses = work.where(lambda line: line.space == "global") & work.ran
-    # One thread's tensor copy moves a tile.
-    if (
-        accesses.any()
-        and not tensor_copies(work).any()
-        and float(work.threads[accesses].max()) < WARP * work.sms
-    ):
+    few = accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms
+    if few and not tensor_copies(work).any():  # one thread's tensor copy moves a tile
         return False
     return not _mostly(work, work.code.in_order | work.code.one_after_another)
 
@@ -253,28 +221,27 @@ def handed_round(work: Work) -> bool:
             taken |= shared - stores
         alone = not any(one != loop and loop.first in one for one in code.loops)
         meets = alone and bool(stores) and any(work.barriers[at] for at in inside)
-        if (in_order and not carried.isdisjoint(onward(taken))) or (
-            meets and stores <= onward(shared - stores)
-        ):
+        if in_order and not carried.isdisjoint(onward(taken)):
+            return True
+        if meets and stores <= onward(shared - stores):
             return True
     return False
 
 
 def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     """Fewer blocks than SMs."""
-    blocks, imbalance = dealt.blocks, work.imbalance
+    blocks = dealt.blocks
     # What is uneven beyond the missing blocks is the blocks' own.
-    of_blocks = max(1.0, imbalance * blocks / work.sms)
+    of_blocks = max(1.0, work.imbalance * blocks / work.sms)
     possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
     warps = _times_the_warps(work, possible or 1.0)
     fix = Fix(imbalance=of_blocks, warps=1.0 if blocks > ALMOST * work.sms else warps)
-    yield _too_few(work, dealt, ("blocks", blocks), ("SMs", work.sms), cut_finer(work, fix))
+    yield _too_few(work, dealt, "blocks", blocks, "SMs", work.sms, fix)
     if of_blocks <= UNEVEN_BLOCKS:
         return
-    at_best = work.sms / blocks
     yield Candidate(
         cause="workload_imbalance",
-        variants=(Variant("equal shares", Fix(imbalance=at_best)),),
+        variants=(Variant("equal shares", Fix(imbalance=work.sms / blocks)),),
         change=(
             f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
             "as long as the average one."
@@ -292,13 +259,12 @@ def cut_finer(work: Work, fix: Fix) -> Fix:
 
 
 def _too_few(
-    work: Work, dealt: _Dealt, launched: tuple[str, float], units: tuple[str, float], fix: Fix
+    work: Work, dealt: _Dealt, things: str, have: float, places: str, there_are: float, fix: Fix
 ) -> Candidate:
     """Fewer blocks or warps than there is room for: the names and numbers of what is launched and of what waits."""
-    (things, have), (places, there_are) = launched, units
     return Candidate(
         cause="small_grid",
-        variants=(Variant(f"{things} for all {places}", fix),),
+        variants=(Variant(f"{things} for all {places}", cut_finer(work, fix)),),
         change=(
             f"Launch more {things}: {have:,.0f} leave{'s' if have == 1 else ''} {there_are - have:,.0f} of "
             f"{there_are:,.0f} {places} without work. Cut the work finer, or split the longest dimension over several "
@@ -345,8 +311,12 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
 
 def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     """Blocks, or the warps within them, that take longer than others."""
-    if _equal_shares(work):
-        return  # nobody has more to do: memory answers some later than others
+    # Each instruction was executed a whole number of times by each block: nobody has more to do, memory answers some
+    # later than others. Loops whose length differs from block to block, or depends on data, leave sums that seldom
+    # divide by the blocks; those of lengths that grow by steps (a triangle) may, so only SMs that are nearly even tell.
+    equal = float(work.executed[work.executed % dealt.blocks == 0].sum()) >= NEARLY_ALL * work.total_executed
+    if equal and work.total_executed and work.imbalance < SPREAD_OF_EQUALS:
+        return
     imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
     lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
     warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
@@ -354,8 +324,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         warps = max(1.0, warps / tail)
     # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
     even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
-    seen = _even_end(work)
-    if seen is not None:
+    if (seen := _even_end(work)) is not None:
         even = seen
     if even > imbalance / UNEVEN and warps <= 1.0:
         return
@@ -392,19 +361,3 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         ),
         least=0.03,
     )
-
-
-def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
-    """Warps that equal blocks would keep resident, over those that were.
-
-    Nothing is read from warps that leave early where they have a role of their own.
-    """
-    if (
-        specialised(work)
-        or occupancy is None
-        or occupancy.even_percent is None
-        or not occupancy.achieved_percent
-    ):
-        return 1.0
-    possible = 0.97 * occupancy.even_percent
-    return max(1.0, possible / occupancy.achieved_percent)

@@ -17,12 +17,7 @@ from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import checked_forms, values_of
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.demands.distinct import evaluations, same_along
-from gemmprof.analysis.explanation.demands.footprint import (
-    arrays,
-    computed_places,
-    distinct_along,
-    rounds,
-)
+from gemmprof.analysis.explanation.demands.footprint import arrays, computed_places, distinct_along, rounds
 from gemmprof.analysis.explanation.demands.places import AXES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import SECTOR, Traffic
@@ -135,11 +130,10 @@ def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]]
     forms, grid = checked_forms(work), work.profile.launch.grid
     loads = np.flatnonzero(_loads(work)).tolist()
     powers = product(*([1 << one for one in range(size.bit_length())] for size in grid))
+    ways = [way for way in powers if 1 < prod(way) <= most]
     # The last tile along an axis may be empty in part.
-    even = (
-        way for way in powers if all(b % a == 0 or b >= OVERHANG * a for a, b in zip(way, grid, strict=True))
-    )
-    ways = [way for way in even if 1 < prod(way) <= most]
+    for axis, size in enumerate(grid):
+        ways = [way for way in ways if size % way[axis] == 0 or size >= OVERHANG * way[axis]]
     differ = {
         each: np.array([distinct_along(work, forms[at].form, *each) if at in forms else 1.0 for at in loads])
         for each in {each for way in ways for each in enumerate(way)}
@@ -155,9 +149,8 @@ def _merged(work: Work, most: float) -> tuple[tuple[int, ...], dict[int, float]]
 def _registers_of_sums(work: Work) -> int:
     """Registers of a thread that hold the sums of its products on tensor cores."""
     lines = (work.sass[at] for at in np.flatnonzero(work.ran).tolist())
-    return sum(
-        {line.operands[0]: one.registers for line in lines if (one := matrix_product(line.full))}.values()
-    )
+    sums = {line.operands[0]: one.registers for line in lines if (one := matrix_product(line.full))}
+    return sum(sums.values())
 
 
 def _loads(work: Work) -> Mask:
@@ -193,9 +186,7 @@ def _tile(work: Work, macs: float, alike: Collection[int]) -> tuple[int, int, Ma
     if not shared:
         return None
     # Codes that are copied as they are have a byte each: those who read them widen them.
-    codes = work.where(
-        lambda line: line.opcode == "LDS" and ("U8" in line.modifiers or "S8" in line.modifiers)
-    )
+    codes = work.where(lambda line: line.opcode == "LDS" and not {"U8", "S8"}.isdisjoint(line.modifiers))
     each = 1.0 if (codes & work.ran).any() and not by_stores else OPERAND_BYTES
     rows = 1 << max(0, round(np.log2(macs * each / shared)))
     return rows, max(1, min(rows, int(np.ceil(rows * mine_loaded / mine if mine else rows)))), own
@@ -214,11 +205,12 @@ def _one_row(work: Work, alike: Collection[int]) -> tuple[int, int, Array] | Non
         read = [[one in alike for one in each if work.sass[one].is_load] for each in made]
         products += often[at] if len(read) == 2 and all(read) and all(read[0]) != all(read[1]) else 0.0
     few = (
-        (work.executed @ tensor.tensor_macs(work)) > 0.0
-        or products < tensor.FEWEST * work.total_executed
+        products < tensor.FEWEST * work.total_executed
         or float(often[halves].sum()) < tensor.FEWEST * products
     )
-    if few or not added_up(work).any() or not tensor.tensor_rates(work, "bf16")[0]:
+    if few or (often @ tensor.tensor_macs(work)) > 0.0 or not added_up(work).any():
+        return None
+    if not tensor.tensor_rates(work, "bf16")[0]:
         return None
     own = np.where(ran & work.where(lambda line: line.space == "global"), 1.0, 0.0)
     for one in arrays(work):
@@ -244,15 +236,12 @@ def _joined(
     left = float(passes @ keep) + (tensor.WGMMA_PASSES * macs if by_group else 0.0)
     missed = min(flows.missed, float((work.global_sectors * keep)[_loads(work)].sum()))
     most = work.launched_warps * part / work.sms
+    resources = {**(by_group.resources if by_group else {}), **flows.factors(missed, flows.written)}
+    resources |= {"l1_data": share(left, passes.sum()), "block_launch": 1.0 / several}
     return Fix(
         keep=keep,
         reasons={BARRIER: part},
-        resources={
-            **(by_group.resources if by_group else {}),
-            **flows.factors(missed, flows.written),
-            "l1_data": share(left, passes.sum()),
-            "block_launch": 1.0 / several,
-        },
+        resources=resources,
         registers=0 if padded else (several // larger - 1) * _registers_of_sums(work),
         warps=min(1.0, most / max(1.0, work.resident_warps or most)),
     )
@@ -296,11 +285,8 @@ def _passing(work: Work, loop: Loop, axis: int) -> Array | None:
     """
     code, values, found = work.code, values_of(work), evaluations(work)
     mine = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-    masks: dict[int, str] = {}
-    for at in (at for at in mine if work.sass[at].opcode == "FSEL"):
-        *_, other, predicate = work.sass[at].operands
-        if _NUMBER.match(other):
-            masks[at] = predicate
+    picked = {at: work.sass[at].operands[-2:] for at in mine if work.sass[at].opcode == "FSEL"}
+    masks = {at: predicate for at, (other, predicate) in picked.items() if _NUMBER.match(other)}
     conditions = [known for at, one in masks.items() if (known := values.condition(at, one)) is not None]
     sums = {at for at in code.carried(loop) if work.sass[at].instruction_class in ("fp32", "tensor")}
     ends = code.sources(loop.last)

@@ -44,23 +44,26 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
         return
     atomic = work.where(lambda line: line.is_atomic)
     # Where each lane has its own part of what it looks up in, a layout does help.
-    random = np.zeros(len(atomic), dtype=bool)
+    random = atomic.copy()
     for index, one in address_forms.checked_forms(work).items():
-        random[index] = one.form.kind == address_forms.LOOK_UP and isinstance(
-            one.form.address.terms.get((), 0), int
-        )
-    wasted = np.where(atomic, 0.0, work.shared_wavefronts - work.shared_ideal)
-    excess = np.where(random, 0.0, wasted)
+        at_one_place = isinstance(one.form.address.terms.get((), 0), int)
+        random[index] |= one.form.kind == address_forms.LOOK_UP and at_one_place
+    excess = np.where(random, 0.0, work.shared_wavefronts - work.shared_ideal)
     if float(excess.sum()) < 0.02 * float(work.shared_wavefronts.sum()):
         return
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])
     what = "store" if work.sass[worst].is_store else "load"
+    # What shared accesses take in so many passes each instead of what was counted.
+    cycles = latency.short_cycles(work)
+    straight = cycles - work.practice.wavefront_cycles * excess / np.maximum(work.executed, 1.0)
+    fix = Fix(
+        resources={"l1_data": 1.0 - share(excess.sum(), work.data_passes.sum())},
+        latency=np.where(excess > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+    )
     yield Candidate(
         cause="shared_bank_conflicts",
-        variants=(
-            Variant("another layout of the tile", _in_fewer_passes(work, work.shared_wavefronts - excess)),
-        ),
+        variants=(Variant("another layout of the tile", fix),),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
             "bytes need, because threads of a warp meet in one bank."
@@ -71,17 +74,6 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
             *work.evidence(metrics.BUSY["l1_data"][0]),
         ),
         attributed=excess,
-    )
-
-
-def _in_fewer_passes(work: Work, passes: Array) -> Fix:
-    """What shared accesses take in so many passes each instead of what was counted."""
-    gone = work.shared_wavefronts - passes
-    cycles = latency.short_cycles(work)
-    straight = cycles - work.practice.wavefront_cycles * gone / np.maximum(work.executed, 1.0)
-    return Fix(
-        resources={"l1_data": 1.0 - share(gone.sum(), work.data_passes.sum())},
-        latency=np.where(gone > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
     )
 
 
@@ -101,8 +93,13 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
     # Generic loads that touched no sector read shared memory: WMMA's do.
     loads |= work.where(lambda line: line.opcode == "LD") & (work.global_sectors == 0)
-    # What is looked up in a table is another word for each result, as is what a comparison of loaded values leads to.
-    loads &= ~(gathers(work, loads) | _led_to(work))
+    # What is looked up in a table is another word for each result, as is what a comparison of loaded values leads to,
+    # where what is known without these tells no passes.
+    loads &= ~gathers(work, loads)
+    code, forms = work.code, address_forms.checked_forms(work)
+    for at in np.flatnonzero(loads & code.by_loads).tolist():
+        confirmed = at in forms and forms[at].confirmed
+        loads[at] = confirmed or not code.by_loads[list(code.sources(at))].any()
     passes = float(work.shared_ideal[loads].sum())
     everything = float(work.data_passes.sum())
     busy = max(work.loads[key].share for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
@@ -112,9 +109,12 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         return  # larger tiles are fewer blocks, too few for the SMs
     if _read_once(work, loads):
         return
-
-    keep = work.all_kept()
-    keep[loads | _beside(work, loads)] = STAYS
+    # With what is loaded from constant memory to be used together with what these loads bring.
+    readers, beside = work.code.readers, indexed_constants(work)
+    used = {one for at in np.flatnonzero(loads).tolist() for one in readers[at]}
+    for at in np.flatnonzero(beside).tolist():
+        beside[at] = not used.isdisjoint(readers[at])
+    keep = np.where(loads | beside, STAYS, 1.0)
     left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
     fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
     each = _uses(work, loads)
@@ -126,25 +126,12 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             f"{each:.1f} times now. Larger tiles in registers need fewer loads a result."
         ),
         evidence=(
-            *work.evidence(
-                metrics.BUSY["l1_data"][0],
-                metrics.SHARED_LOAD_WAVEFRONTS,
-            ),
+            *work.evidence(metrics.BUSY["l1_data"][0], metrics.SHARED_LOAD_WAVEFRONTS),
             derived("uses of a value / its shared load", each),
         ),
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
-
-
-def _beside(work: Work, loads: Mask) -> Mask:
-    """Loads from constant memory whose values are used together with what these loads bring."""
-    readers = work.code.readers
-    used = {one for at in np.flatnonzero(loads) for one in readers[at]}
-    found = indexed_constants(work)
-    for at in np.flatnonzero(found):
-        found[at] = not used.isdisjoint(readers[at])
-    return found
 
 
 def _uses(work: Work, loads: Mask) -> float:
@@ -158,26 +145,14 @@ def _uses(work: Work, loads: Mask) -> float:
     return share(used, filled)
 
 
-def _led_to(work: Work) -> Mask:
-    """Accesses whose places go back to loaded values, and of which what is known without these tells no passes."""
-    code, forms = work.code, address_forms.checked_forms(work)
-    found = np.zeros(len(code.sass), dtype=bool)
-    for at in np.flatnonzero(code.by_loads).tolist():
-        confirmed = at in forms and forms[at].confirmed
-        found[at] = not confirmed and bool(code.by_loads[list(code.sources(at))].any())
-    return found
-
-
 def _own_strips(work: Work) -> Candidate | None:
     """Strips of shared memory that each thread has for itself, as long as its registers hold them."""
     forms = address_forms.checked_forms(work)
     rows, words, held = set[int](), 0.0, 0.0
     for key, one in footprint.own_places(work).items():
         mine = {*one.stores.rows, *one.loads.rows}
-        # No register is chosen by a loaded number.
-        if isinstance(key, int) and not any(
-            symbol.looked_up for at in mine for symbol in forms[at].form.address.symbols
-        ):
+        chosen = (symbol.looked_up for at in mine for symbol in forms[at].form.address.symbols)
+        if isinstance(key, int) and not any(chosen):  # no register is chosen by a loaded number
             rows |= mine
             words += max(one.stores.thread, one.loads.thread) * max(1.0, one.loads.width / 4.0)
             held += one.loads.block * one.loads.width
@@ -206,9 +181,8 @@ def _read_once(work: Work, loads: Mask) -> bool:
     """Whether what is stored in shared memory is hardly read more often than by one thread, as where values are halved
     or exchanged: no tile in registers reads it fewer times. Fragments for tensor cores are many lanes' values at once.
     """
-    widths = work.widths
-    stores = work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
-    read, stored = float((widths * work.threads)[loads].sum()), float((widths * work.threads)[stores].sum())
+    moved, stores = work.widths * work.threads, work.where(lambda line: line.opcode in ("STS", "LDGSTS"))
+    read, stored = float(moved[loads].sum()), float(moved[stores].sum())
     fragments = work.where(lambda line: line.opcode in ("LDSM", "LD"))
     return read < READ_AGAIN * stored and not (fragments & loads & work.ran).any()
 
@@ -223,25 +197,18 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     local = work.where(lambda line: line.space == "local") & work.ran
     if not local.any():
         return
-    loads = work.global_loads
-    flows = traffic(work)
-    keep = work.all_kept()
-    keep[local] = 0.0
+    loads, flows = work.global_loads, traffic(work)
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
-    loops = [
-        loop
-        for loop in work.code.loops
-        if any(int(at) in loop for at in np.flatnonzero(indexed)) and footprint.of_known_length(work, loop)
-    ]
+    loops = [loop for loop in work.code.loops if indexed[loop.first : loop.last + 1].any()]
+    loops = [loop for loop in loops if footprint.of_known_length(work, loop)]
     # What finds the places of the array's accesses goes, and what counts the rounds of these loops.
-    inside = {at for at in map(int, np.flatnonzero(indexed)) if any(at in loop for loop in loops)}
-    keep[list(footprint.serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))] = (
-        0.0
-    )
+    gone = {at for at in np.flatnonzero(indexed).tolist() if any(at in loop for loop in loops)}
+    gone |= {loop.last for loop in loops}
+    keep = np.where(local, 0.0, 1.0)
+    keep[list(footprint.serving(work, gone, through=("", "constant")))] = 0.0
     again = _loaded_again(work, loops)
     keep = np.minimum(keep, again)
-    spilled = float(work.executed[local & ~indexed].sum())
-    by_index = float(work.executed[indexed].sum())
+    spilled, by_index = (float(work.executed[rows].sum()) for rows in (local & ~indexed, indexed))
     # A block gets all of its threads' registers at once.
     most = int(REGISTERS_PER_SM / work.warps_of_block // REGISTER_UNIT * REGISTER_UNIT / WARP)
     at_most = (work.profile.launch.registers_per_thread or 0) >= min(REGISTERS_PER_THREAD, most)
@@ -254,16 +221,14 @@ def local_memory(work: Work) -> Iterator[Candidate]:
             "or keep fewer values alive at once."
         )
         if spilled > by_index and (at_most or not by_index)
-        else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
-        "a constant, or put "
-        "it in shared memory."
+        else "An array indexed at run time lies in local memory: unroll its loops so that every index is a constant, "
+        "or put it in shared memory."
     )
     # What is loaded again was fetched again, too, as far as more was fetched than the loads that stay ask for.
     fetched = flows.missed - flows.local_read
     asked = float((work.global_ideal * again)[loads].sum())
     repeated = min(float((work.global_sectors * (1.0 - again))[loads].sum()), max(0.0, fetched - asked))
-    part = share(flows.local + repeated, flows.l2)
-    stays = 1.0 - part
+    stays = 1.0 - share(flows.local + repeated, flows.l2)
     passes = work.data_passes
     resources = {
         "l2_to_l1": 1.0 - share(flows.local_read + repeated, flows.missed),
@@ -271,11 +236,10 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         "dram": min(1.0, 1.0 - 0.9 * share(flows.local, flows.l2)),
         "l1_data": share(passes @ keep, passes.sum()) if passes.any() else 1.0,
     }
+    way = Variant("values in registers", Fix(keep=keep, resources=resources), most=work.within(keep))
     yield Candidate(
         cause="local_memory",
-        variants=(
-            Variant("values in registers", Fix(keep=keep, resources=resources), most=work.within(keep)),
-        ),
+        variants=(way,),
         change=what,
         evidence=(
             work.of_all("local loads and stores", spilled + by_index),
@@ -317,26 +281,16 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     each = min(float(WARP), float(turns[loads].sum()) / count / TURN)
     if each < 1.7:
         return
-    once = np.where(loads, work.executed, turns)
-    stays = share(once.sum(), turns.sum())
-    resources = {
-        "idc": stays,
-        "adu": min(1.0, share(work.executed[[name == ADU for name in work.pipes]].sum(), turns.sum())),
-    }
-    resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
-    passes = address_forms.random_passes(min(WARP, max(1, round(each))))
+    stays = share(np.where(loads, work.executed, turns).sum(), turns.sum())
+    adu = min(1.0, share(work.executed[work.pipe_names == ADU].sum(), turns.sum()))
+    fix = Fix(
+        resources={"idc": stays, "adu": adu, **dict.fromkeys(("mio", "mio_data"), max(stays, adu))},
+        added={"lsu": share(count, work.sms * work.elapsed)},
+        passes=address_forms.random_passes(min(WARP, max(1, round(each)))) * count,
+    )
     yield Candidate(
         cause="constant_divergence",
-        variants=(
-            Variant(
-                "a table in shared memory",
-                Fix(
-                    resources=resources,
-                    added={"lsu": share(count, work.sms * work.elapsed)},
-                    passes=passes * count,
-                ),
-            ),
-        ),
+        variants=(Variant("a table in shared memory", fix),),
         change=(
             "Read this table from shared memory (or through L1) instead of constant memory: the threads of "
             f"a warp want {each:.1f} addresses at once, and the constant cache serves one at a time."

@@ -27,13 +27,11 @@ MMA_ROWS = 16.0  # rows of an ``mma.sync``
 # Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results; of values
 # that were widened on their way to shared memory both.
 FRAGMENTS = 0.5
-# Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
-# again.
+# Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used again.
 REUSED = 4.0
 FEWEST = 0.15  # share of the instructions below which products are no matrix product's
 BUSY_PIPE = 0.7  # share of the time from which on the FMA pipe limits a product
-# Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an
-# ``m64n256k16``.
+# Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an ``m64n256k16``.
 WGMMA_PASSES = 48.0 / 131072.0
 # Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
@@ -70,11 +68,9 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """
     if not work.total_executed:
         return
-    tensor = work.where(lambda line: line.instruction_class == "tensor") & work.ran
-    if tensor.any():
+    if (work.where(lambda line: line.instruction_class == "tensor") & work.ran).any():
         return
-    found = _products(work)
-    device = work.profile.device
+    found, device = _products(work), work.profile.device
     if found is None:
         yield from _summed_over_lanes(work)
         return
@@ -122,11 +118,8 @@ def _products(work: Work) -> _Products | None:
         return None
     converts = work.where(_converts_half)
     staged, stores = _widened_for_shared(work)
-    narrow = work.where(
-        lambda line: (
-            line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full))
-        )
-    )
+    narrow = work.where(lambda line: line.is_load and bool(_HALF_LOADS.search(line.full)))
+    narrow &= work.where(lambda line: line.space in ("shared", "global"))
     sixteen_bit = (
         float(work.executed[packed & rows].sum()) > 0.3 * executed
         or float(work.executed[converts | narrow].sum()) > 0.2 * executed
@@ -146,40 +139,36 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
 
     A lane takes each of some values with each of others, so that all of them are used several times.
     """
-    running = work.ran
-    rows = np.zeros(len(work.sass), dtype=bool)
+    products = work.ran & work.where(lambda line: line.opcode in ("FMUL", "FFMA"))
+    rows = np.zeros_like(products)
     pairs: dict[frozenset[_Value], float] = {}
-    for index in map(int, np.flatnonzero(running & work.where(lambda line: line.opcode in ("FMUL", "FFMA")))):
-        at = index
-        factors = factors_of(work, index)
+    for index in np.flatnonzero(products).tolist():
+        at, factors = index, factors_of(work, index)
         if len(factors) == 1:
             differences = [one for one, _ in next(iter(factors)) if work.sass[one].opcode == "FADD"]
             at = differences[0] if len(differences) == 1 else index
             factors = factors_of(work, at)
-        if len(factors) == 2 and all(
-            {work.sass[one].opcode for one, _ in each} <= _FROM_MEMORY for each in factors
-        ):
+        opcodes = {work.sass[one].opcode for each in factors for one, _ in each}
+        if len(factors) == 2 and opcodes <= _FROM_MEMORY:
             rows[[index, at]] = True
             pairs[factors] = float(work.executed[index])
     values = frozenset[_Value]().union(*pairs)
     if not pairs or len(values) * REUSED > 2.0 * len(pairs):
         return
-    sums = _sums(work, rows, values)
-    products = sum(pairs.values())
+    sums, count = _sums(work, rows, values), sum(pairs.values())
     if not (sums & work.where(lambda line: line.opcode == "SHFL")).any():
         return
-    converts = running & work.where(widens)
+    converts = work.ran & work.where(widens)
     half = 2 * sum(1 for each in values if all(converts[one] for one, _ in each)) > len(values)
     if half and tensor_rates(work, "bf16")[0]:
-        fix = _by_mma(
-            work, _Products(rows, SCALAR_MACS * products, converts, np.zeros_like(rows), sixteen_bit=True)
-        )
+        found = _Products(rows, SCALAR_MACS * count, converts, np.zeros_like(rows), sixteen_bit=True)
+        fix = _by_mma(work, found)
         assert fix.keep is not None
         variant = Variant("mma.sync", replace(fix, keep=np.where(rows | sums, 0.0, fix.keep)), plain=True)
     else:
         # Both operands of a product come from shared memory for as many as each is used in.
         keep = np.where(sums, 0.0, 1.0)
-        variant = Variant("sums within a thread", Fix(keep=keep, passes=2.0 * products / REUSED), plain=True)
+        variant = Variant("sums within a thread", Fix(keep=keep, passes=2.0 * count / REUSED), plain=True)
     yield Candidate(
         cause="tensor_cores_idle",
         variants=(variant,),
@@ -189,7 +178,7 @@ def _summed_over_lanes(work: Work) -> Iterator[Candidate]:
             "each is formed by itself now, and threads exchange it to be added up."
         ),
         evidence=(
-            derived("exchanges and sums / products", share(work.executed[sums].sum(), products)),
+            derived("exchanges and sums / products", share(work.executed[sums].sum(), count)),
             *work.evidence(metrics.BUSY["lsu"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(rows | sums, work.executed, 0.0),
@@ -256,20 +245,14 @@ def _bare(operand: str) -> str:
 
 def _accumulating(work: Work, products: Mask) -> Mask:
     """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
-    found = np.zeros(len(products), dtype=bool)
-    for index in np.flatnonzero(products & work.ran):
-        line = work.sass[int(index)]
-        registers = [_bare(operand) for operand in line.operands]
-        if len(registers) < 4 or not all(_REGISTER.fullmatch(name) for name in registers[1:4]):
+    code, found = work.code, np.zeros_like(products)
+    for index in np.flatnonzero(products & work.ran).tolist():
+        registers = [_bare(operand) for operand in work.sass[index].operands[1:4]]
+        if len(set(registers)) < 3 or not all(_REGISTER.fullmatch(name) for name in registers):
             continue
-        if registers[1] == registers[2] or registers[3] in registers[1:3]:
-            continue
-        sources = [
-            work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)
-        ]
-        sums = [work.sass[at] for at in work.code.producers(int(index), registers[3])]
-        summed = any(source.opcode == line.opcode for source in sums)
-        found[index] = summed and bool(sources) and all(opcode in _FROM_MEMORY for opcode in sources)
+        sources = {code.sass[at].opcode for name in registers[:2] for at in code.producers(index, name)}
+        sums = {code.sass[at].opcode for at in code.producers(index, registers[2])}
+        found[index] = code.sass[index].opcode in sums and bool(sources) and sources <= _FROM_MEMORY
     return found
 
 
@@ -291,14 +274,11 @@ def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
     """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory, and these stores; none where few
     stores are so.
     """
-    code = work.code
-    found = np.zeros(len(work.sass), dtype=bool)
     stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & work.ran
-    widened = np.zeros_like(found)
-    for index in np.flatnonzero(stores):
-        line = work.sass[int(index)]
-        data = line.reads[-(line.access_bytes // 4) :]
-        sources = {at for name in data for at in code.producers(int(index), name)}
+    found, widened = np.zeros_like(stores), np.zeros_like(stores)
+    for index in np.flatnonzero(stores).tolist():
+        data = work.sass[index].reads[-(work.sass[index].access_bytes // 4) :]
+        sources = {at for name in data for at in work.code.producers(index, name)}
         if sources and all(widens(work.sass[at]) for at in sources):
             widened[index] = found[list(sources)] = True
     most = float(work.executed[widened].sum()) > 0.5 * float(work.executed[stores].sum())
@@ -327,24 +307,20 @@ def _by_mma(work: Work, found: _Products) -> Fix:
 
 
 def tensor_rates(work: Work, source: str) -> tuple[float, float]:
-    """Operations of an SM's tensor cores a cycle: by warp-level and by the fastest instructions; 0 where not known.
-
-    Args:
-        source: type of the operands: ``bf16`` or ``tf32``.
+    """Operations of an SM's tensor cores a cycle on operands of a type (``bf16``, ``tf32``): by warp-level and by the
+    fastest instructions; 0 where not known.
     """
     limits = arch.LIMITS.get(work.profile.device.compute_capability)
-    known = 0.0
+    known = fastest = 0.0
     if limits is not None:
         # The first chips know FP16 alone.
         kind = "fp16" if source == "bf16" and source not in limits.tensor else source
         known = arch.tensor_rate(work.profile.device.name, limits, kind)
-    fastest = limits.fast_tensor.get(source, known) if limits is not None else 0.0
-    sms = work.sms
+        fastest = limits.fast_tensor.get(source, known)
 
     def peak(name: str, otherwise: float) -> float:
         path = metrics.tensor_operations_peak(f"op_{name}_src_{source}_dst_fp32_sparsity_off")
-        counted = work.number(path)
-        return counted / sms if counted else otherwise
+        return (work.number(path) or 0.0) / work.sms or otherwise
 
     by_warp = peak("hmma", known)
     return by_warp, max(by_warp, peak("hgmma", fastest))
@@ -367,29 +343,18 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
     copied = work.global_fetches
     if not taller and total <= MMA_ROWS * SECTOR / 2.0 * float(work.global_sectors[copied].sum()):
         return  # what is fetched meets the rows of one instruction, of which wgmma takes four times as many
-    loops = work.executed > 0.2 * float(work.executed[rows].max())
-    fragments = loops & work.where(
-        lambda line: (
-            line.opcode in ("LDS", "LDSM", "MOVM") or (line.opcode == "LD" and line.space == "global")
-        )
-    )
-    passes = work.data_passes
-    fragments &= ~((work.global_sectors > 0) & work.where(lambda line: line.opcode == "LD"))
-
+    # Generic loads that touched no sector read shared memory.
+    fragments = work.where(lambda line: line.opcode == "LD" and line.space == "global")
+    fragments &= work.global_sectors == 0
+    fragments |= work.where(lambda line: line.opcode in ("LDS", "LDSM", "MOVM"))
+    fragments &= work.executed > 0.2 * float(work.executed[rows].max())
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
-
-    keep = work.all_kept()
-    keep[fragments] = 0.0
+    keep, passes = np.where(fragments, 0.0, 1.0), work.data_passes
     keep[rows] = WGMMA_ISSUES
     left = float(passes[~fragments].sum()) + WGMMA_PASSES * total
-    fix = Fix(
-        keep=keep,
-        resources={
-            TENSOR: before / after,
-            "l1_data": share(left, passes.sum()) if passes.any() else 1.0,
-            **dict.fromkeys(BELOW_L1, 1.0),
-        },
-    )
+    resources = dict.fromkeys(BELOW_L1, 1.0)
+    resources |= {TENSOR: before / after, "l1_data": share(left, passes.sum()) if passes.any() else 1.0}
+    fix = Fix(keep=keep, resources=resources)
     yield Candidate(
         cause="warp_level_mma",
         variants=(Variant("warpgroup instructions", fix),),
@@ -413,8 +378,7 @@ def warp_level_mma(work: Work, *, taller: bool = False) -> Iterator[Candidate]:
 @once
 def mma_macs(work: Work) -> Array:
     """Multiply-adds of each instruction that is an ``HMMA``, for a warp that executes it; 0 of all others."""
-    by_warp = work.where(lambda line: line.opcode == "HMMA")
-    return np.where(by_warp, tensor_macs(work), 0.0)
+    return np.where(work.where(lambda line: line.opcode == "HMMA"), tensor_macs(work), 0.0)
 
 
 @once

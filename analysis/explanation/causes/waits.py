@@ -38,33 +38,29 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     Fixed: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
     stays; where each wgmma waits for the one before (`serial_wgmmas`), a quarter of those waits.
     """
-    if not work.samples or not work.warp_cycles:
-        return
     wait = work.samples.get(flow.WAIT)
-    if wait is None:
+    if wait is None or not work.warp_cycles:
         return
     # What each round makes of the last one's result has no second chain.
     arithmetic = work.where(lambda line: not line.space) & ~work.code.in_order
-    short = work.attributed.get(flow.SHORT)
-    of_chains = float(short[arithmetic & _shorts(work)].sum()) if short is not None else 0.0
-    waited = float(wait.sum())
+    # Where a thread stands is read once: nothing that more chains would divide.
+    divided = arithmetic & work.where(lambda line: line.short_latency and not line.opcode.startswith("S2"))
+    short = work.attributed.get(flow.SHORT, np.zeros(len(wait)))
+    of_chains, waited = float(short[divided].sum()), float(wait.sum())
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
     if waited + of_chains < 0.08:
         return
     # Instructions that wait for the very one before them make a chain; others wait for the pipe's turn.
-    chained = _chained(work)
-    in_chains = share(wait[chained].sum(), waited)
+    in_chains = share(wait[_chained(work)].sum(), waited)
     if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
-    shuffles = work.where(lambda line: line.opcode == "SHFL")
-    of_shuffles = float(short[shuffles].sum()) if short is not None else 0.0
+    of_shuffles = float(short[work.where(lambda line: line.opcode == "SHFL")].sum())
     # Four chains of four-cycle instructions leave no cycle to wait.
     fix = Fix(
         reasons={flow.WAIT: 1.0 - in_chains},
-        latency=np.where(arithmetic & _shorts(work), 1.0 / CHAINS, 1.0),
+        latency=np.where(divided, 1.0 / CHAINS, 1.0),
         resources=dict.fromkeys(work.loads, 1.0),
     )
-
     yield Candidate(
         cause="instruction_latency",
         variants=(Variant("four chains", fix),),
@@ -75,16 +71,12 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
             else "Give each thread several independent chains: several items at once, or separate accumulators of what "
             f"it sums up. Each instruction waits {cycles:.1f} cycles for the one before it."
         ),
-        evidence=(
-            *work.evidence(
-                metrics.stalled_per_issue("wait"),
-                metrics.stalled_per_issue("short_scoreboard"),
-                metrics.CYCLES_PER_ISSUE,
-                metrics.ISSUE_ACTIVE,
-            ),
+        evidence=work.evidence(
+            *map(metrics.stalled_per_issue, ("wait", "short_scoreboard")),
+            metrics.CYCLES_PER_ISSUE,
+            metrics.ISSUE_ACTIVE,
         ),
-        attributed=work.attributed[flow.WAIT]
-        + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
+        attributed=work.attributed[flow.WAIT] + np.where(arithmetic, short, 0.0),
         least=0.03,
         rank=LATENCY,
     )
@@ -104,12 +96,8 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     part, whole = float(waits[ends].sum()), float(waits.sum())
     if not count or ended < SERIAL * count or part < 0.05:
         return
-
-    fix = Fix(
-        reasons={flow.BARRIER: 1.0 - (1.0 - 1.0 / CHAINS) * part / whole},
-        resources=dict.fromkeys(work.loads, 1.0),
-    )
-
+    stays = {flow.BARRIER: 1.0 - (1.0 - 1.0 / CHAINS) * part / whole}
+    fix = Fix(reasons=stays, resources=dict.fromkeys(work.loads, 1.0))
     yield Candidate(
         cause="instruction_latency",
         variants=(Variant("four chains", fix),),
@@ -131,22 +119,14 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 
 def _chained(work: Work) -> Mask:
     """Instructions that read what one of the two just before them wrote."""
-    lines = work.sass
-    found = np.zeros(len(lines), dtype=bool)
-    in_order = work.code.in_order
-    for index, line in enumerate(lines):
-        if in_order[index]:
-            continue  # what each round makes of the last one's result has no second chain
-        before = {
-            name for other in lines[max(0, index - 2) : index] if not other.space for name in other.writes
-        }
-        found[index] = bool(before.intersection(line.reads))
+    lines, found = (
+        work.sass,
+        ~work.code.in_order,
+    )  # what each round makes of the last one's has no second chain
+    for index in np.flatnonzero(found).tolist():
+        read, before = set(lines[index].reads), lines[max(0, index - 2) : index]
+        found[index] = any(not other.space and not read.isdisjoint(other.writes) for other in before)
     return found
-
-
-def _shorts(work: Work) -> Mask:
-    # Where a thread stands is read once: nothing that more chains would divide.
-    return work.where(lambda line: line.short_latency and not line.space and not line.opcode.startswith("S2"))
 
 
 def memory_latency(work: Work) -> Iterator[Candidate]:
@@ -173,17 +153,13 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     if float(waits[awaited | in_turn].sum()) > 0.5 * part:
         yield _copied_in_turn(work, awaited, in_turn, waits)
         return
-
-    whole = float(waits[loads].sum())
     now = latency.under_way(work, loads)
-    under_way = share((now * waits)[loads].sum(), whole) or 1.0
+    under_way = share((now * waits)[loads].sum(), part) or 1.0
     # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
-    then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(whole, _busy(work, loads))))
-    in_flight = share((then * waits)[loads].sum(), whole) or 1.0
-
+    then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(part, _busy(work, loads))))
+    in_flight = share((then * waits)[loads].sum(), part) or 1.0
     fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
-    executed = float(work.executed[loads].sum())
-    each = share(part * (work.warp_cycles or 0.0), executed)
+    each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
     yield Candidate(
         cause="memory_latency",
         variants=(Variant(f"{in_flight:.0f} loads in flight", fix),),
@@ -195,11 +171,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
             derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
             derived("loads of a warp under way at once, from the SASS", under_way),
-            *work.evidence(
-                metrics.stalled_per_issue("long_scoreboard"),
-                metrics.ACHIEVED_WARPS,
-                metrics.BUSY["dram"][0],
-            ),
+            *work.evidence(metrics.stalled_per_issue("long_scoreboard"), metrics.ACHIEVED_WARPS),
+            *work.evidence(metrics.BUSY["dram"][0]),
         ),
         attributed=np.where(loads, waits, 0.0),
         least=0.03,
@@ -255,11 +228,10 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
     """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through."""
     stays = latency.idle_share(work, waits, latency.load_cycles(work))
     moved = SECTOR * latency.host_sectors(work)
+    fix = Fix(latency=np.where(loads, stays, 1.0), resources={LINK: 0.0})
     return Candidate(
         cause="memory_latency",
-        variants=(
-            Variant("memory of the GPU", Fix(latency=np.where(loads, stays, 1.0), resources={LINK: 0.0})),
-        ),
+        variants=(Variant("memory of the GPU", fix),),
         change=(
             f"Read from the GPU's own memory: {amounts.traffic(moved)} come from the host's, through its link. Copy "
             "them before the launch (cudaMemcpyAsync, cudaMemPrefetchAsync of managed memory); the copy is not counted "
@@ -275,18 +247,13 @@ def _from_the_host(work: Work, loads: Mask, waits: Array) -> Candidate:
 
 
 def _tile_loads(work: Work, loads: Mask) -> tuple[Mask, Mask]:
-    """Loads of a loop that fills a tile of shared memory, meets, and computes from it.
-
-    Returns:
-        Those that are stored at once and awaited, and those of a tile that is filled and used in turn: warps meet
-        before it is stored and behind. Of these registers may hold the next one already, to be stored a round later.
+    """Loads of a loop that fills a tile of shared memory, meets, and computes from it: those that are stored at once
+    and awaited, and those of a tile that is filled and used in turn: warps meet before it is stored and behind. Of
+    these registers may hold the next one already, to be stored a round later.
     """
-    code = work.code
-    found, in_turn = np.zeros(len(loads), dtype=bool), np.zeros(len(loads), dtype=bool)
-    for index in np.flatnonzero(loads & work.ran):
-        at = int(index)
-        loop = code.loop_of(at)
-        if loop is None:
+    code, found, in_turn = work.code, np.zeros_like(loads), np.zeros_like(loads)
+    for at in np.flatnonzero(loads & work.ran).tolist():
+        if (loop := code.loop_of(at)) is None:
             continue
         uses = code.readers[at]
         moved = (on for use in uses if work.sass[use].opcode in MOVED for on in code.readers[use])
@@ -305,15 +272,14 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
     """Tiles that are loaded, stored and used in turn, where the next one could be under way meanwhile."""
     tiles = awaited | in_turn
     inside = work.code.loops_of(np.flatnonzero(tiles))
-    part = float(waits[tiles].sum())
+    part, whole = float(waits[tiles].sum()), float(work.attributed_total[inside].sum())
     # The wait goes on while the warps do everything else that the loop does.
-    meanwhile = float(work.attributed_total[inside].sum()) - part
+    meanwhile = whole - part
     stays = max(0.1, 1.0 - meanwhile / part)
-
     # Warps no longer all copy, then all compute: what that left idle is not what any unit needs.
-    apart = float(work.attributed_total[inside].sum()) if in_turn.any() else 0.0
-    variants = []
-    if work.has("asynchronous copies"):
+    apart = whole if in_turn.any() else 0.0
+    variants, copies = [], work.has("asynchronous copies")
+    if copies:
         left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
         copied = replace(_past_registers(work, tiles, left), regular=apart)
         variants.append(Variant(f"asynchronous copies, {STAGES:.0f} tiles in turn", copied))
@@ -332,7 +298,7 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
             + (", before they compute. " if awaited.any() else ", and all store it before any computes. ")
             + (
                 "Use asynchronous copies into a second buffer (cp.async, cuda::memcpy_async)"
-                if work.has("asynchronous copies")
+                if copies
                 else "Use a second buffer in shared memory"
             )
             + (", or load the next tile into registers ahead of the arithmetic." if awaited.any() else ".")
@@ -340,11 +306,8 @@ def _copied_in_turn(work: Work, awaited: Mask, in_turn: Mask, waits: Array) -> C
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
-            *work.evidence(
-                metrics.stalled_per_issue("long_scoreboard"),
-                metrics.stalled_per_issue("barrier"),
-                metrics.ACHIEVED_WARPS,
-            ),
+            *work.evidence(*map(metrics.stalled_per_issue, ("long_scoreboard", "barrier"))),
+            *work.evidence(metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(tiles, waits, 0.0),
         least=0.03,
@@ -379,16 +342,12 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     Fixed: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
     the caches next to the schedulers; the first instructions of a short kernel always come from far.
     """
-    if not work.samples:
-        return
     waits = work.samples.get(flow.NO_INSTRUCTION)
-    if waits is None or float(waits.sum()) < 0.05:
+    if waits is None or (part := float(waits.sum())) < 0.05:
         return
-    most = float(work.executed.max(initial=0.0))
-    hot = float((work.executed > 0.2 * most).sum()) * 16.0
+    hot = float((work.executed > 0.2 * work.executed.max(initial=0.0)).sum()) * 16.0
     if hot < FULL_CACHE_BYTES:
         return
-    part = float(waits.sum())
     yield Candidate(
         cause="instruction_cache",
         variants=(Variant("smaller code", Fix(reasons={flow.NO_INSTRUCTION: 0.1})),),
