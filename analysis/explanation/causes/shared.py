@@ -282,7 +282,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     if each < 1.7:
         return
     stays = share(np.where(loads, work.executed, turns).sum(), turns.sum())
-    adu = min(1.0, share(work.executed[work.pipe_names == ADU].sum(), turns.sum()))
+    adu = min(1.0, share(work.executed[work.pipes == ADU].sum(), turns.sum()))
     fix = Fix(
         resources={"idc": stays, "adu": adu, **dict.fromkeys(("mio", "mio_data"), max(stays, adu))},
         added={"lsu": share(count, work.sms * work.elapsed)},
