@@ -53,9 +53,9 @@ def within(lines: Iterable[str], tokens: int) -> str:
             left += 1
         else:
             kept.append(line)
-    return "\n".join(
-        [*kept, *([f"({left} more lines left out: ask for less, or for more tokens)"] if left else [])]
-    )
+    if left:
+        kept.append(f"({left} more lines left out: ask for less, or for more tokens)")
+    return "\n".join(kept)
 
 
 def overview(session: Session, *, explained: bool = True) -> list[str]:
@@ -93,10 +93,8 @@ def markdown(found: Sequence[Explained], *, budget: int | None = None) -> str:
 
 
 def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) -> Iterator[str]:
-    """The hottest lines of a launch with their share of the samples and main stall, or its hottest instructions.
-
-    Raises:
-        UsageError: the report holds no code of this launch.
+    """The hottest lines of a launch with their share of the samples and main stall, or its hottest instructions;
+    UsageError if the report holds no code of this launch.
     """
     view = kernel.get(SourceView)
     if not isinstance(view, SourceView):

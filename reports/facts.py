@@ -150,9 +150,12 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     info = run.info
     timings = (result.timing for result in run.results if result.timing is not None)
     clocks = sorted({round(one.sm_clock_mhz) for one in timings if one.sm_clock_mhz is not None})
+    shapes: dict[str, list[str]] = {problem.types_label: [] for problem in run.problems}
+    for problem in sorted(run.problems, key=lambda item: item.flops):
+        shapes[problem.types_label].append(problem.shape_label)
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
-        *_shapes(run),
+        *((f"Shapes in {types} (M×N×K)", ", ".join(of)) for types, of in shapes.items()),
         ("Collected", formatting.moment(info.created)),
     ]
     if clocks:
@@ -167,11 +170,3 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     if isinstance(skipped, Mapping):
         facts += [(f"Not run here: {name}", str(reason)) for name, reason in skipped.items()]
     return facts
-
-
-def _shapes(run: Run) -> list[tuple[str, str]]:
-    """The shapes by the types that they were computed in, the smallest first."""
-    by_types: dict[str, list[str]] = {problem.types_label: [] for problem in run.problems}
-    for problem in sorted(run.problems, key=lambda item: item.flops):
-        by_types[problem.types_label].append(problem.shape_label)
-    return [(f"Shapes in {types} (M×N×K)", ", ".join(shapes)) for types, shapes in by_types.items()]

@@ -51,11 +51,8 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
 
 
 def _facts(kernel: Compared) -> str:
-    lines = [
-        f"{sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip(),
-        *sentences.why(kernel),
-    ]
-    return printable("\n".join(lines))
+    head = f"{sentences.VERDICTS[kernel.verdict]} {sentences.change(kernel)}".rstrip()
+    return printable("\n".join([head, *sentences.why(kernel)]))
 
 
 def place_of(kernel: Compared, settings: str = "") -> tuple[str, int] | None:
@@ -73,48 +70,26 @@ def place_of(kernel: Compared, settings: str = "") -> tuple[str, int] | None:
 
 
 def sarif_text(outcome: Outcome, gate: GateResult | None, settings: str = "") -> str:
-    """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER.
-
-    Args:
-        settings: a file whose first line stands for kernels without line information: code scanning refuses results
-            without a place.
+    """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER. The first
+    line of ``settings`` stands for kernels without line information: code scanning refuses results without a place.
     """
-    found = (
-        [
-            Break(kernel, "time", sentences.change(kernel))
-            for kernel in outcome.kernels
-            if kernel.verdict == "slower"
-        ]
-        if gate is None
-        else list(gate.broken)
-    )
+    slower = (kernel for kernel in outcome.kernels if kernel.verdict == "slower")
+    found = [Break(one, "time", sentences.change(one)) for one in slower] if gate is None else gate.broken
     rules = list(dict.fromkeys(item.condition for item in found))
-    log = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "gemmprof",
-                        "version": __version__,
-                        "rules": [
-                            {"id": rule, "shortDescription": {"text": f"gate on {rule}"}} for rule in rules
-                        ],
-                    }
-                },
-                "results": [_result(item, rules.index(item.condition), settings) for item in found],
-            }
-        ],
+    described = [{"id": rule, "shortDescription": {"text": f"gate on {rule}"}} for rule in rules]
+    run = {
+        "tool": {"driver": {"name": "gemmprof", "version": __version__, "rules": described}},
+        "results": [_result(item, rules.index(item.condition), settings) for item in found],
     }
-    return json_text(log)
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json_text({"$schema": schema, "version": "2.1.0", "runs": [run]})
 
 
 def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
     kernel = item.kernel
     file, line = place_of(kernel, settings) or (kernel.record.name, 1)
     # Neither times nor lines: the same kernel against the same condition is the same alert the next day.
-    identity = "\0".join((*kernel.record.key, item.condition))
+    identity = "\0".join((*kernel.record.key, item.condition)).encode("utf-8", "replace")
     result: dict[str, Any] = {
         "ruleId": item.condition,
         "ruleIndex": rule,
@@ -127,9 +102,7 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
             }
         ],
         "partialFingerprints": {
-            "kernelAndCondition/v1": hashlib.blake2b(
-                identity.encode("utf-8", "replace"), digest_size=16
-            ).hexdigest()
+            "kernelAndCondition/v1": hashlib.blake2b(identity, digest_size=16).hexdigest()
         },
     }
     if item.waiver is not None:

@@ -89,8 +89,6 @@ def duration(explanation: Explanation) -> str:
 
 
 HALF = 0.5  # of a short launch, below which what it does is not what it takes
-
-
 FLOOR = 0.5  # share of what findings leave, from which on it is told how long what a launch moves takes
 
 
@@ -200,11 +198,8 @@ def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, 
 
 # --- For a terminal of 80 columns -------------------------------------------------------------------------------------
 
-
 LINES = 30
 WIDTH = 80
-
-
 TOKENS_PER_LINE = 20
 WHOLE = 99  # so many findings, facts and places are all: then nothing is cut, either
 
@@ -217,13 +212,8 @@ def lines_for(budget: int | None, *, everything: bool) -> int | None:
 
 
 def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines: int | None = LINES) -> str:
-    """Families in their order; what does not fit is said in a line.
-
-    Args:
-        found: the families, or the first of them.
-        of: how many there are in all, where these are but the first.
-        width: columns.
-        lines: rows; None for no limit.
+    """Families in their order, the first ``of`` so many; what does not fit into the lines (None: any number) is said in
+    one.
     """
     if not found:
         return "The input holds no kernel."

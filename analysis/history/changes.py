@@ -37,39 +37,27 @@ Numbers = npt.NDArray[np.float64]
 
 
 MINIMUM_BEFORE = 8  # runs that must stand before a step: fewer do not say what the noise is
-
 MINIMUM_AFTER = 5  # runs that must stand behind a step
-
 FEWEST = MINIMUM_BEFORE + MINIMUM_AFTER  # runs that a series needs before a step can be found in it
-
-# G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily
-# looks.
+# G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily looks.
 BOUND = 4.15
-
 # The bound grows by this over the number of values: the noise of a short series is itself uncertain.
 SMALL_SAMPLE = 6.0
-
 # Relative noise below which no series is believed to be quiet: clocks and placement alone move that much.
 NOISE_FLOOR = 0.001
-
 # Noise scales from a level to the edge of its band: 95 in 100 runs lie within, where noise is normal.
 WIDTH = 2.0
-
 YEAR = 365.25  # runs of a year: a nightly job's. Of other rhythms a season is not found, their drift is.
-
 FEWEST_TO_DRIFT = 60  # runs from which on a drift can be told from steps
-
 ROUNDS = 4  # of Huber's weights; they hardly move after three
-
 FEW_STEPS = 16  # steps that are looked at one by one beside a drift; a year of real times has fewer
-
-# Of these weakest steps the best explanation lacks one, if it lacks any: their order without a new fit is
-# nearly that with one.
+# Of these weakest steps the best explanation lacks one, if it lacks any: their order without a new fit is nearly that
+# with one.
 LEFT_OUT = 4
-
 WINSOR = 2.5  # how many noise scales beyond the level around it one value may count
-
 LEVEL_WINDOW = 9  # how many neighbouring values make the level that a value is winsorised around
+# Correlations below this over the root of the number of runs are chance: 1 of 100 series without any have more.
+CHANCE = 5.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +80,8 @@ def find_steps(values: Sequence[float] | Numbers, *, resolution: float = 0.0) ->
         the steps; () where the series is quiet or too short.
     """
     raw = np.asarray(values, dtype=np.float64)
-    usable = np.isfinite(raw) & (raw > 0)
-    where = np.flatnonzero(usable)
-    if len(where) < MINIMUM_BEFORE + MINIMUM_AFTER:
+    where = np.flatnonzero(np.isfinite(raw) & (raw > 0))
+    if len(where) < FEWEST:
         return ()
     logs = np.log(raw[where])
     typical = float(np.median(raw[where]))
@@ -122,11 +109,7 @@ def _steps_of(logs: Numbers, noise: float, least: float) -> list[int]:
 
 
 def _beside_drift(
-    logs: Numbers,
-    places: Numbers,
-    cuts: list[int],
-    noise: float,
-    least: float,
+    logs: Numbers, places: Numbers, cuts: list[int], noise: float, least: float
 ) -> tuple[list[int], Numbers]:
     """The steps of a series that may also drift and go with the season, and how it drifts.
 
@@ -238,11 +221,6 @@ def long_run_noise(logs: Numbers) -> float:
     if alike <= CHANCE / float(np.sqrt(len(logs))):
         return noise
     return noise * float(np.sqrt(1 + alike)) / (1 - alike)
-
-
-# Correlations below this over the root of the number of runs are chance: 1 of 100 series without any have
-# more.
-CHANCE = 5.5
 
 
 def _winsorised(logs: Numbers, noise: float) -> Numbers:
@@ -378,7 +356,6 @@ CLOCKS = ("sm_clock_hz", "memory_clock_hz")
 TEXTS = ("code", "tools")
 
 CLOCK_RESOLUTION_NS = 32.0  # ncu's durations are multiples of this
-
 COUNTER_CHANGE = 0.01  # a counter that moved less than this share is the same work
 
 
@@ -444,22 +421,20 @@ def _level(points: Sequence[Point], counters: Sequence[str]) -> _Level:
 def _classified(
     counters: Sequence[str], before: _Level, after: _Level, step: Step, last: Point, first: Point
 ) -> Change:
-    found: list[tuple[str, str]] = []
-    code = before.texts["code"], after.texts["code"]
+    found: dict[str, str] = {}
+    code, tools = ((before.texts[name], after.texts[name]) for name in TEXTS)
     if all(code) and code[0] != code[1]:
         commit = first.origin.commit
-        found.append(("code", "the instructions differ" + (f", since commit {commit}" if commit else "")))
-    tools = before.texts["tools"], after.texts["tools"]
+        found["code"] = "the instructions differ" + (f", since commit {commit}" if commit else "")
     if all(tools) and tools[0] != tools[1]:
-        found.append(("tools", f"{tools[0]} became {tools[1]}"))
+        found["tools"] = f"{tools[0]} became {tools[1]}"
     if sentence := _clocks(before, after, step):
-        found.append(("clocks", sentence))
+        found["clocks"] = sentence
     if moved := _counters(counters, before, after):
-        found.append(("counters", "; ".join(moved[:3])))
-    if not found:
-        # The runs behind the step repeat it: whatever it is, it is no noise.
-        found.append(("unknown", "nothing that was recorded changed with it, and it stayed"))
-    return Change(last, first, step, tuple(c for c, _ in found), tuple(d for _, d in found))
+        found["counters"] = "; ".join(moved[:3])
+    # The runs behind the step repeat it: whatever it is, it is no noise.
+    found = found or {"unknown": "nothing that was recorded changed with it, and it stayed"}
+    return Change(last, first, step, tuple(found), tuple(found.values()))
 
 
 def _clocks(before: _Level, after: _Level, step: Step) -> str:

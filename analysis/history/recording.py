@@ -29,12 +29,8 @@ NONE = "-"  # what is kept of a launch that was explained and has no finding
 
 def written(found: Sequence[Finding] | None) -> str:
     """Predictions as the text that a history keeps; '' where nothing could be said of the launch."""
-    if found is None:
-        return ""
-    return (
-        " ".join(f"{one.cause}:{one.saves:.5f}:{one.saves_low:.5f}:{one.saves_high:.5f}" for one in found)
-        or NONE
-    )
+    named = (f"{one.cause}:{one.saves:.5f}:{one.saves_low:.5f}:{one.saves_high:.5f}" for one in found or ())
+    return "" if found is None else " ".join(named) or NONE
 
 
 def read(text: str) -> tuple[Finding, ...] | None:
@@ -103,18 +99,14 @@ def tally(points: Iterable[Kept], last: int = LAST) -> Tally:
 
 # --- What one run or report says of its kernels -----------------------------------------------------------------------
 
-
-# The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed
-# machine.
+# The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine.
 COUNTERS = tuple(
     one.name for one in QUANTITIES if one.group in ("instructions", "memory", "shared memory", "occupancy")
 )
-
-# So many kernels of a report, those that take most time, are kept with their predictions: each takes a
-# second.
+# So many kernels of a report, those that take most time, are kept with their predictions: each takes a second.
 EXPLAINED = 20
-
 CODE_DIGITS = 16  # digits of a code's fingerprint that a history keeps
+ON = " on "
 
 
 def points(session: Session, origin: Origin) -> tuple[Point, ...]:
@@ -125,9 +117,6 @@ def points(session: Session, origin: Origin) -> tuple[Point, ...]:
 def card_on(device: str, machine: str) -> str:
     """What a series is of: card, and machine where it is known: two cards of one model differ by some per cent."""
     return f"{device}{ON}{machine}" if machine else device
-
-
-ON = " on "
 
 
 def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
@@ -199,9 +188,8 @@ def _tools(profile: KernelProfile) -> str:
     versions = profile.session.versions
     wanted = ("Display Driver Version", "CUDA Version", "Nsight Compute Target")
     named = [f"{name.removesuffix(' Version')} {versions[name]}" for name in wanted if name in versions]
-    return ", ".join(
-        [*named, *(f"{k} {v}" for k, v in profile.session.settings.items() if k == "clock control")]
-    )
+    control = profile.session.settings.get("clock control")
+    return ", ".join([*named, *([] if control is None else [f"clock control {control}"])])
 
 
 def _median(kernels: Iterable[KernelAnalysis], metric: str) -> float | None:

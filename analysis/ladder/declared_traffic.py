@@ -33,12 +33,9 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
 
 # --- What a stage declares --------------------------------------------------------------------------------------------
-# What a stage declares of its addresses, worked out for its tile parameters and a problem.
-#
 # Coordinates are those of warp 0 in block (0, 0) at the first step along K; other warps and steps shift them by whole
 # rows or tiles, which changes no pattern. The declaration may come from anybody's run: what has no value gives no
 # model.
-
 
 _SPACES = {"global": "global memory", "shared": "shared memory"}
 WIDEST = 16  # bytes that a thread moves at most with one instruction
@@ -76,13 +73,12 @@ class _Model:
 
     def patterns(self) -> AccessPatterns:
         """Everything that pages draw and the traffic model adds up."""
-        declared = self._declared
+        declared, problem = self._declared, self._problem
         parts = (declared.accesses, declared.copies, declared.operand_reads, declared.names)
         if max(map(len, parts)) > MOST:
             raise ExpressionError("more is declared than a stage has")
         names = self._names(0)
-        rows, columns, depth = (_positive(text, names) for text in self._declared.tile)
-        problem = self._problem
+        rows, columns, depth = (_positive(text, names) for text in declared.tile)
         return AccessPatterns(
             self._stage,
             problem,
@@ -92,7 +88,7 @@ class _Model:
             blocks=-(-problem.m // rows) * -(-problem.n // columns),
             steps=-(-problem.k // depth),
             tile=(rows, columns),
-            accesses=tuple(self._access(access) for access in self._declared.accesses),
+            accesses=tuple(map(self._access, declared.accesses)),
             whole_tiles=not (problem.m % rows or problem.n % columns or problem.k % depth),
             copies=tuple(
                 TensorCopy(
@@ -258,7 +254,18 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
         # Why measurement and model may differ is the note.
         for name, title, unit, note in facts(__file__, "traffic.csv")
     ]
-    rows += [_intensity(problem, row) for row in rows if row.name in _INTENSITIES]
+    rows += [
+        TrafficRow(
+            *_INTENSITIES[row.name],
+            "FLOP/byte",
+            problem.flops / row.predicted if row.predicted else None,
+            "2 M N K / bytes" if row.predicted else "",
+            problem.flops / row.measured if row.measured else None,
+            "see the bytes" if row.note else "",
+        )
+        for row in rows
+        if row.name in _INTENSITIES
+    ]
     kept = tuple(row for row in rows if row.predicted or row.measured)
     return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
 
@@ -289,18 +296,6 @@ def _predicted(problem: Problem, patterns: AccessPatterns | None) -> Iterator[tu
     rows, columns = patterns.tile
     formula = "{} M N (K/{} + K/{})".format(size, *declared.tile)
     yield "l2_read_bytes", size * outputs * (problem.k / rows + problem.k / columns), formula
-
-
-def _intensity(problem: Problem, row: TrafficRow) -> TrafficRow:
-    """The problem's operations over the bytes of a row."""
-    return TrafficRow(
-        *_INTENSITIES[row.name],
-        "FLOP/byte",
-        problem.flops / row.predicted if row.predicted else None,
-        "2 M N K / bytes" if row.predicted else "",
-        problem.flops / row.measured if row.measured else None,
-        "see the bytes" if row.note else "",
-    )
 
 
 def _per(value: float | None, divisor: float) -> float | None:

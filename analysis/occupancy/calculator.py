@@ -237,10 +237,8 @@ def occupancy(
 def _block_limits(
     limits: ArchLimits, warps: int, registers_per_warp: int, shared: int, config: int, barriers: int
 ) -> dict[str, int]:
-    """How many blocks each resource alone admits.
-
-    A kernel that uses none of a resource is admitted as often as there are block slots: so the official calculator and
-    ncu's launch__occupancy_limit_shared_mem.
+    """How many blocks each resource alone admits; one that the kernel uses none of as many as there are block slots: so
+    the official calculator and ncu's launch__occupancy_limit_shared_mem.
     """
     # Each of the SM's four partitions holds a quarter of the registers and whole warps, so the warps that fit come in
     # fours (cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit).
@@ -370,12 +368,17 @@ def in_words(resources: Sequence[str]) -> str:
 
 def explain(occupancy: Occupancy) -> tuple[Step, ...]:
     """The steps in the order registers, shared memory, warps, blocks, barriers."""
+    limits, threads, warps = occupancy.limits, occupancy.threads_per_block, occupancy.warps_per_block
+    padding = warps * limits.warp_size - threads
+    idle = f" ({counted(padding, 'lane')} of the last warp idle)" if padding else ""
+    barriers = f"{counted(occupancy.block_barriers, 'barrier')} a block, of {limits.max_barriers_per_sm}"
     sentences = {
         "registers": _registers(occupancy),
         "shared_memory": _shared_memory(occupancy),
-        "warps": _warps(occupancy),
-        "blocks": f"an SM has {occupancy.limits.max_blocks_per_sm} block slots",
-        "barriers": _barriers(occupancy),
+        "warps": f"{threads:,} of {limits.max_warps_per_sm * limits.warp_size:,} threads = "
+        f"{warps} of {limits.max_warps_per_sm} warps{idle}",
+        "blocks": f"an SM has {limits.max_blocks_per_sm} block slots",
+        "barriers": barriers if occupancy.block_barriers else "no barrier: as many as there are block slots",
     }
     binding = occupancy.binding
     return tuple(
@@ -432,28 +435,9 @@ def _shared_memory(occupancy: Occupancy) -> str:
     if allocated == 0:
         return "no shared memory: as many as there are block slots"
     total = f"{asked:,} + {reserve:,} reserved bytes" if reserve else f"{asked:,} bytes"
-    rounded = f" → rounded to {allocated:,} a block" if allocated != asked + reserve else ""
-    if reserve and not rounded:
-        rounded = f" = {allocated:,} a block"
+    exact = f" = {allocated:,} a block" if reserve else ""
+    rounded = f" → rounded to {allocated:,} a block" if allocated != asked + reserve else exact
     return f"{total}{rounded}, of {occupancy.shared_memory_config:,}"
-
-
-def _warps(occupancy: Occupancy) -> str:
-    limits = occupancy.limits
-    padding = occupancy.warps_per_block * limits.warp_size - occupancy.threads_per_block
-    idle = f" ({counted(padding, 'lane')} of the last warp idle)" if padding else ""
-    return (
-        f"{occupancy.threads_per_block:,} of {limits.max_warps_per_sm * limits.warp_size:,} threads = "
-        f"{occupancy.warps_per_block} of {limits.max_warps_per_sm} warps{idle}"
-    )
-
-
-def _barriers(occupancy: Occupancy) -> str:
-    if occupancy.block_barriers == 0:
-        return "no barrier: as many as there are block slots"
-    return (
-        f"{counted(occupancy.block_barriers, 'barrier')} a block, of {occupancy.limits.max_barriers_per_sm}"
-    )
 
 
 # --- Advice -----------------------------------------------------------------------------------------------------------
@@ -539,10 +523,7 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
             words.append(f"≤ {barriers} barriers per block" if barriers > 1 else "one barrier per block")
         resources.append(resource)
     after = _changed(
-        present,
-        registers_per_thread=registers,
-        shared_memory_per_block=shared,
-        block_barriers=barriers,
+        present, registers_per_thread=registers, shared_memory_per_block=shared, block_barriers=barriers
     )
     if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
         return None
@@ -579,12 +560,11 @@ def _other_threads(present: Occupancy) -> list[Suggestion]:
         after = _changed(present, threads_per_block=threads)
         if after is not None and after.theoretical_occupancy > present.theoretical_occupancy:
             better.append((threads, after))
-    if not better:
-        return []
     smaller = [item for item in better if item[0] < present.threads_per_block]
     larger = [item for item in better if item[0] > present.threads_per_block]
-    highest = max(after.theoretical_occupancy for _, after in better)
-    best = [item for item in better if item[1].theoretical_occupancy == highest]
-    nearest_best = min(best, key=lambda item: abs(item[0] - present.threads_per_block))
-    picked = dict.fromkeys([*(smaller[-1:]), *(larger[:1]), nearest_best])
+    nearest = sorted(better, key=lambda item: abs(item[0] - present.threads_per_block))
+    best = sorted(
+        nearest, key=lambda item: -item[1].theoretical_occupancy
+    )  # of equals the nearest stays first
+    picked = dict.fromkeys([*smaller[-1:], *larger[:1], *best[:1]])
     return [Suggestion(("threads",), f"{threads:,} threads per block", after) for threads, after in picked]

@@ -95,11 +95,8 @@ def built_kernels(
 
 
 def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
-    """The recorded launch of a stage: block size, registers and shared memory as the GPU ran it.
-
-    Raises:
-        RunError: if the run has no report of the stage.
-        ReportError: if the report cannot be read.
+    """The recorded launch of a stage: block size, registers and shared memory as the GPU ran it; RunError if the run
+    has no report of the stage, ReportError if it cannot be read.
     """
     from gemmprof.analysis.reading.report import read_report
 
@@ -130,11 +127,7 @@ _PRINTED = 1 << 29  # bytes: a library of 50 MiB prints as much
 
 
 def find_cuobjdump() -> Path:
-    """cuobjdump: on PATH, in the CUDA toolkit, or in the Python package ``nvidia-cuda-cuobjdump``.
-
-    Raises:
-        DeviceError: if it is in none of them.
-    """
+    """cuobjdump: on PATH, in the CUDA toolkit, or in the package ``nvidia-cuda-cuobjdump``; DeviceError if in none."""
     if (path := cuobjdump_path()) is not None:
         return path
     raise DeviceError(
@@ -146,11 +139,8 @@ def find_cuobjdump() -> Path:
 
 
 def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:
-    """The kernels of a cubin, object file, library or executable, for every architecture that it was compiled for.
-
-    Raises:
-        UsageError: if the file does not exist or holds no kernel.
-        DeviceError: if there is no cuobjdump.
+    """The kernels of a cubin, object file, library or executable, for every architecture that it was compiled for;
+    UsageError if the file does not exist or holds no kernel, DeviceError if there is no cuobjdump.
     """
     file = Path(path)
     if not file.is_file():
@@ -172,11 +162,7 @@ def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:
 
 
 def read_sass(path: str | Path) -> str:
-    """What ``cuobjdump --dump-sass`` prints of a compiled file: every function of every architecture.
-
-    Raises:
-        DeviceError: if there is no cuobjdump, or it fails.
-    """
+    """What ``cuobjdump --dump-sass`` prints of a compiled file; DeviceError if there is no cuobjdump, or it fails."""
     return _ask(find_cuobjdump(), "--dump-sass", Path(path)).stdout
 
 
@@ -189,10 +175,8 @@ def _ask(tool: Path, option: str, file: Path) -> subprocess.CompletedProcess[str
 
 
 def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelResources, ...]:
-    """The kernels in the output of ``cuobjdump --dump-resource-usage``, in its order.
-
-    Args:
-        architecture: the target of the kernels that the text names none for (a bare cubin), for example ``sm_90``.
+    """The kernels in the output of ``cuobjdump --dump-resource-usage``, in its order; ``architecture``: the target
+    (``sm_90``) of those that the text names none for, as of a bare cubin.
     """
     name, kernels = "", []
     for line in text.splitlines():

@@ -121,17 +121,14 @@ _LIMITS = (
 )
 
 
-# How to profile the launches of a workload one by one; of other workloads ``--replay-mode kernel``.
-_SINGLE_LAUNCHES = {"graph": "--graph-profiling node"}
-
-
 def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     """Occupancy of a launch, or `NotCollected` if the report has neither limits nor theoretical occupancy.
 
     Nor has a range or graph one: what ncu stores there as limits are means over different launches.
     """
-    if profile.workload != "kernel":
-        return NotCollected(GROUP.required, _SINGLE_LAUNCHES.get(profile.workload, "--replay-mode kernel"))
+    if profile.workload != "kernel":  # how to profile its launches one by one
+        one_by_one = "--graph-profiling node" if profile.workload == "graph" else "--replay-mode kernel"
+        return NotCollected(GROUP.required, one_by_one)
     found = collected(LaunchOccupancy, profile)
     theoretical, achieved = found["theoretical_percent"], found["achieved_percent"]
     if theoretical is None or GROUP.missing(profile.metrics) is not None:
@@ -142,9 +139,8 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     sm_count = profile.whole(metrics.SM_COUNT)
     if sm_count is None:
         sm_count = profile.named(profile.device.sm_count, metrics.SM_COUNT)
-    full = last = wave_blocks = None
+    full = last = wave_blocks = even = None
     blocks = profile.named(profile.launch.blocks, metrics.GRID_SIZE)
-    even = None
     if sm_count and blocks_per_sm:
         wave_blocks = sm_count * blocks_per_sm
         full, last = divmod(blocks, wave_blocks)

@@ -115,11 +115,7 @@ class Advice:
 
 
 class Launches:
-    """The launches of a program in their order, with what the rules ask of each.
-
-    Args:
-        ids: the id of the family of the launch at a position.
-    """
+    """The launches of a program in their order, with what rules ask of each; ``ids``: of the family at a position."""
 
     def __init__(self, sums: Sums, ids: Callable[[int], str]) -> None:
         self.sums, self.ids = sums, ids
@@ -145,10 +141,6 @@ class Launches:
         shares = _share(gains.values(), self.sums.total)
         return Proposal(cause, says, change, *shares, span, tuple(families), gains=gains)
 
-    def advised(self, cause: str, gains: Mapping[int, Gain], words: Mapping[str, object]) -> Proposal:
-        """The same in the table's words, with what they leave open."""
-        return self.proposal(cause, gains, *in_words(cause, {"words": self.words(gains), **words}))
-
     def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
         """Stretches of launches that follow one another in a report and all belong."""
         stretches = itertools.groupby(
@@ -163,12 +155,9 @@ class Launches:
     def words(self, positions: Iterable[int]) -> str:
         """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``, if that is worth saying."""
         span = self.sums.span("", positions)
-        text = f"{counted(span.launches, 'launch')} of {nanoseconds(span.one_ns)}, {ratio(span.share, 0)} of the time"
-        return (
-            f"{text}, of which {ratio(often, 0)} is launching"
-            if (often := span.launching or 0.0) >= 0.1
-            else text
-        )
+        one, often = nanoseconds(span.time_ns / max(1, span.launches)), span.launching or 0.0
+        text = f"{counted(span.launches, 'launch')} of {one}, {ratio(span.share, 0)} of the time"
+        return f"{text}, of which {ratio(often, 0)} is launching" if often >= 0.1 else text
 
     def fills(self, at: int) -> bool:
         """Whether a launch has a block for each multiprocessor: its time is then traffic, else mostly waiting."""
@@ -434,17 +423,18 @@ def _in_common(
 
 
 def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -> Advice:
-    """What to change first.
-
-    Args:
-        explained: families with what saves most in each; those that were not looked into are left out.
-    """
+    """What to change first; ``explained``: families with what saves most in each, without those not looked into."""
     if len(sums.profiles) < 2 or not sums.total:
         return Advice()
     known = Launches(sums, ids)
     sampled = any(_CHOSEN.search(profile.session.command_line) for profile in sums.profiles[:1])
     rules = OF_EACH if sampled else {**OF_THE_ORDER, **OF_EACH}
-    found = [known.advised(cause, *saved) for cause, rule in rules.items() if (saved := rule(known))[0]]
+    found = []
+    for cause, rule in rules.items():
+        gains, words = rule(known)
+        if gains:
+            texts = in_words(cause, {"words": known.words(gains), **words})
+            found.append(known.proposal(cause, gains, *texts))
     claimed: dict[int, Gain] = {}
     for one in found:
         _larger(claimed, one.gains)

@@ -44,11 +44,6 @@ class Span:
         return len(self.members)
 
     @property
-    def one_ns(self) -> float:
-        """Time of one launch, on average."""
-        return self.time_ns / max(1, self.launches)
-
-    @property
     def launching(self) -> float | None:
         """Share of its time in which no multiprocessor works; None where that is not known."""
         return None if self.launching_ns is None or not self.time_ns else self.launching_ns / self.time_ns

@@ -113,11 +113,7 @@ class _Chrome(msgspec.Struct):
 
 
 def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trace:
-    """A trace, tied to these launches.
-
-    Raises:
-        ReportError: it cannot be read, is no trace, holds no kernel, or is of another program.
-    """
+    """A trace, tied to these launches; ReportError if it is none, holds no kernel, or is of another program."""
     try:
         data = _bytes(Path(path))
     except UnpackError as error:

@@ -91,8 +91,6 @@ State = tuple[int, int]  # size and time of change
 Batch = Mapping[str, State]
 # Called with the number of reports done, of all to do, and an estimate of the seconds that are left.
 Progress = Callable[[int, int, float], None]
-
-
 # As `_Reading` names parts: nothing else is cleared away.
 _PART = re.compile(r"[0-9a-f]{32}")
 
@@ -180,15 +178,8 @@ def update(
     processes: int = 2,
     progress: Progress | None = None,
 ) -> Update:
-    """Bring a data set in line with these reports: read new and changed ones, forget those that are gone.
-
-    Args:
-        folder: the data set; it is created.
-        reports: every report that it is to hold.
-        processes: how many read at a time.
-
-    Raises:
-        DatasetError: if it cannot be written.
+    """Bring a data set, which is created, in line with these reports, all that it is to hold: read new and changed
+    ones, ``processes`` at a time, forget those that are gone. DatasetError if it cannot be written.
     """
     started = time.monotonic()
     there = _opened(folder)

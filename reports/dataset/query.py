@@ -60,14 +60,8 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
 def search(
     folder: Path, condition: conditions.Condition, *, asked: str = "", limit: int | None = None
 ) -> FindDocument:
-    """The launches of a data set that meet a condition. A launch that lacks a figure does not meet a condition on it.
-
-    Args:
-        asked: the condition's text.
-
-    Raises:
-        UsageError: if the condition names no figure, finding or metric that the data set knows.
-        DatasetError: if it cannot be read.
+    """The launches of a data set that meet a condition, whose text was ``asked``; one that lacks a figure does not meet
+    a condition on it. UsageError if the data set knows none of that name, DatasetError if it cannot be read.
     """
     try:
         return _search(folder, condition, asked, limit)
@@ -144,11 +138,8 @@ def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _meeting(
     condition: conditions.Condition, launches: pa.Table, places: Mapping[str, str]
 ) -> pa.ChunkedArray:
-    """Which launches meet a condition: true, false, or null where a figure is absent, as in SQL.
-
-    Args:
-        launches: the figures, metrics and texts that it looks at.
-        places: the column of each figure or metric by its name.
+    """Which launches, with all that it looks at, meet a condition: true, false, or null where a figure is absent, as in
+    SQL; ``places``: the column of each figure or metric by its name.
     """
     if isinstance(condition, conditions.Comparison | conditions.HasFinding):
         values = _number(launches[places[condition.name]].cast("float64"))

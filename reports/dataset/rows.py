@@ -194,10 +194,8 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
 
 
 def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
-    """The reports that these inputs stand for: of a folder all below it; links to folders are not followed.
-
-    Raises:
-        ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
+    """The reports that these inputs stand for: of a folder all below it; links to folders are not followed. An error if
+    there are none at all: a mistyped name alone makes no empty data set.
     """
     from gemmprof.analysis.inputs.selection import is_report_name, is_run
 

@@ -121,13 +121,9 @@ class Overview(Document, frozen=True):
         ranks: Mapping[int, int] | None = None,
         **more: Any,
     ) -> Self:
-        """Families, and the representative of each with its results.
-
-        Args:
-            sections: names of the analyses to give; all if none are named.
-            everything: of every family, not only of those that the terminal says a word of.
-            ranks: by process, where a launcher said them.
-            more: the fields that the document has beyond these.
+        """Families, and the representative of each (``everything``: not only of those that the terminal says a word of)
+        with these sections, all if none are named; ``ranks`` by process, where a launcher said them; ``more``: the
+        fields that the document has beyond these.
         """
         found = session.families
         code = everything or "source_view" in sections
@@ -138,7 +134,14 @@ class Overview(Document, frozen=True):
             not_read=tuple(map(str, session.failures)),
             processes=_processes(session, ranks),
             program=program_part(session),
-            families=tuple(_family(family, session) for family in found),
+            families=tuple(
+                FamilyPart.of(
+                    family,
+                    representative=session.kernels[family.representative].profile,
+                    launches=[session.kernels[position].profile for position in family.members],
+                )
+                for family in found
+            ),
             kernels=tuple(
                 _kernel(session.whole(family.representative, code=code), family, sections)
                 for family in chosen
@@ -174,14 +177,6 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
     return tuple(
         ProcessPart(process, gpu, tuple(launches), UNSET if ranks is None else process and ranks.get(process))
         for (process, gpu), launches in found.items()
-    )
-
-
-def _family(family: Family, session: Session) -> FamilyPart:
-    return FamilyPart.of(
-        family,
-        representative=session.kernels[family.representative].profile,
-        launches=(session.kernels[position].profile for position in family.members),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise, product
 
 from gemmprof.analysis.figure import figures, formula_of
 from gemmprof.analysis.sections.memory_chart import MemoryChart, MemoryLink, MemoryUnit
@@ -135,12 +136,14 @@ def _alone(link: MemoryLink, links: list[MemoryLink]) -> bool:
 
 
 def _box(unit: MemoryUnit, left: float, width: float, top: float, bottom: float) -> Box:
-    hits = "" if unit.hit_rate is None else f"hit rate {percent(unit.hit_rate)}"
-    busy = "" if unit.percent_of_peak is None else f"{percent(unit.percent_of_peak)} busy"
-    notes = tuple(filter(None, (hits, busy)))
-    return Box(
-        left, top, width, bottom - top, unit.title, notes, _busy(unit.percent_of_peak or 0.0), _tip(unit)
-    )
+    peak, tip = unit.percent_of_peak, unit.title
+    notes = [] if unit.hit_rate is None else [f"hit rate {percent(unit.hit_rate)}"]
+    if peak is not None:
+        notes.append(f"{percent(peak)} busy")
+        part = f": its busiest part is {unit.busiest}" if unit.busiest else ""
+        how = _formulas(unit)
+        tip += f", {percent(peak)} of peak{part}" + (f"; {how}" if how else "")
+    return Box(left, top, width, bottom - top, unit.title, tuple(notes), _busy(peak or 0.0), tip)
 
 
 Spans = dict[str, tuple[float, float]]
@@ -194,31 +197,30 @@ def _arrows(
     column_of: dict[str, int],
     units: dict[str, MemoryUnit],
 ) -> Iterable[Arrow]:
-    for column in range(len(shown) - 1):
-        for a in shown[column]:
-            for b in shown[column + 1]:
-                between = _pair(links, a, b)
-                top, bottom = max(spans[a][0], spans[b][0]), min(spans[a][1], spans[b][1])
-                if not between or bottom <= top:
-                    continue
-                step = min((bottom - top) / len(between), 2 * ROW)
-                first = (top + bottom) / 2 - step * (len(between) - 1) / 2
-                left, right = lefts[column] + WIDTHS[column], lefts[column + 1]
-                for row, link in enumerate(between):
-                    forward = column_of[link.source] < column_of[link.target]
-                    value, note = _texts(link)
-                    way = "to" if forward else "from"
-                    yield Arrow(
-                        start=left if forward else right,
-                        end=right if forward else left,
-                        y=first + row * step,
-                        value=value,
-                        note=note,
-                        busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
-                        idle=link.idle,
-                        words=f"{units[a].title} {way} {units[b].title}: {value} {note}",
-                        formulas=_formulas(link),
-                    )
+    for column, neighbours in enumerate(pairwise(shown)):
+        left, right = lefts[column] + WIDTHS[column], lefts[column + 1]
+        for a, b in product(*neighbours):
+            between = _pair(links, a, b)
+            top, bottom = max(spans[a][0], spans[b][0]), min(spans[a][1], spans[b][1])
+            if not between or bottom <= top:
+                continue
+            step = min((bottom - top) / len(between), 2 * ROW)
+            first = (top + bottom) / 2 - step * (len(between) - 1) / 2
+            for row, link in enumerate(between):
+                forward = column_of[link.source] < column_of[link.target]
+                value, note = _texts(link)
+                way = "to" if forward else "from"
+                yield Arrow(
+                    start=left if forward else right,
+                    end=right if forward else left,
+                    y=first + row * step,
+                    value=value,
+                    note=note,
+                    busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
+                    idle=link.idle,
+                    words=f"{units[a].title} {way} {units[b].title}: {value} {note}",
+                    formulas=_formulas(link),
+                )
 
 
 def _busy(share: float) -> int:
@@ -239,14 +241,6 @@ def _texts(link: MemoryLink) -> tuple[str, str]:
     rate = bandwidth(link.bytes_per_second) if link.bytes_per_second else ""
     busy = percent(peak, 0) if (peak or 0.0) >= 0.5 and (link.bytes or link.instructions) else ""
     return value, " · ".join(filter(None, (link.label.replace("_", " "), rate, busy)))
-
-
-def _tip(unit: MemoryUnit) -> str:
-    if unit.percent_of_peak is None:
-        return unit.title
-    part = f": its busiest part is {unit.busiest}" if unit.busiest else ""
-    how = _formulas(unit)
-    return f"{unit.title}, {percent(unit.percent_of_peak)} of peak{part}" + (f"; {how}" if how else "")
 
 
 def _formulas(item: MemoryUnit | MemoryLink) -> str:

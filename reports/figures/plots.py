@@ -131,11 +131,8 @@ def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: st
 def performance_over_size(
     series: Sequence[tuple[str, Sequence[tuple[str, float]]]], sizes: Sequence[str]
 ) -> Figure:
-    """TFLOP/s of several stages over problem sizes.
-
-    Args:
-        series: (label, points) of each stage, a point being (size label, TFLOP/s); the first is the yardstick.
-        sizes: the size labels in order along the axis.
+    """TFLOP/s of several stages, the first the yardstick, over problem sizes: (label, points) of each, a point being
+    (size label, TFLOP/s), and the size labels in order along the axis.
     """
     with drawing():
         figure, axes = blank(9.8, 4.6, right=2.7)

@@ -66,8 +66,6 @@ _STYLE: Any = {
     "figure.facecolor": PALETTE["panel"],
     "savefig.facecolor": "auto",
 }
-
-
 _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
 

@@ -75,11 +75,7 @@ class HistoryStore:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, create: bool = False) -> HistoryStore:
-        """The store in a folder.
-
-        Raises:
-            HistoryError: if there is none (and ``create`` is not set), or it has another format.
-        """
+        """The store in a folder; HistoryError if there is none (and not ``create``), or it has another format."""
         path = Path(folder)
         marker = path / MARKER
         if not marker.is_file():
@@ -137,11 +133,8 @@ class HistoryStore:
     def compact(self, *, at_least: int = 2) -> bool:
         """Put records together into one file sorted by series, if there are so many; False if another process does.
 
-        Killed at any moment it loses nothing and doubles nothing.
-
-        Raises:
-            HistoryError: a record is damaged.
-            OSError: the disk is full, or the store cannot be written.
+        Killed at any moment it loses nothing and doubles nothing. HistoryError if a record is damaged, OSError if the
+        store cannot be written.
         """
         with open_lock(self.folder / "compact.lock") as lock:
             try:
@@ -175,13 +168,8 @@ class HistoryStore:
     def series(
         self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
     ) -> list[Series]:
-        """The series whose kernel matches a regular expression (all without one), longest last time first.
-
-        Args:
-            device, kind: those of this card, on whatever machine, and of this kind alone.
-
-        Raises:
-            UsageError: if the pattern is no regular expression.
+        """The series whose kernel matches a regular expression (all without one; UsageError if it is none), of this
+        card, on whatever machine, and of this kind alone, longest last time first.
         """
         wanted = expression("REGEX", pattern)
         found = [
@@ -315,13 +303,8 @@ WRITTEN: dict[str, Any] = {"plain": ("time_ns",), "statistics": ("series",)}
 
 
 def write_compacted(paths: Sequence[Path], target: Path) -> None:
-    """Write the points of these files into one, by series and time: some series after the others, in bounded memory.
-
-    Args:
-        target: the compacted file; it counts from the moment that it has its name.
-
-    Raises:
-        pyarrow.ArrowException, OSError: if a file is damaged, or the disk full.
+    """Write the points of these files into one, by series and time: some series after the others, in bounded memory. It
+    counts once it has its name; pyarrow.ArrowException or OSError if a file is damaged, or the disk full.
     """
     replaces = {REPLACES: json.dumps([path.name for path in paths]).encode()}
     with contextlib.ExitStack() as opened:

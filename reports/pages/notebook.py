@@ -146,9 +146,7 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
                 "verdict": kernel.verdict,
                 "before_s": kernel.seconds[0],
                 "after_s": kernel.seconds[1],
-                "change": judged.change if judged else None,
-                "low": judged.low if judged else None,
-                "high": judged.high if judged else None,
+                **{name: getattr(judged, name, None) for name in ("change", "low", "high")},
                 "changed": ", ".join(kernel.changed),
                 "why": "; ".join(sentences.why(kernel)),
             }
@@ -181,6 +179,9 @@ def _table(rows: Sequence[Mapping[str, str]], *, title: str = "", lead: str = ""
     return filled("notebook_table.html", rows=rows, title=title, lead=lead, more=more, style=_style())
 
 
+_TIMES = ("median", "minimum", "p10", "p90", "yardstick_median")
+
+
 def run_frame(run: Run) -> pd.DataFrame:
     """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
     rows = []
@@ -191,15 +192,8 @@ def run_frame(run: Run) -> pd.DataFrame:
             {
                 "stage": result.stage,
                 "name": stage.name,
-                "m": result.problem.m,
-                "n": result.problem.n,
-                "k": result.problem.k,
-                "dtype": result.problem.dtype,
-                "median_s": timing.median if timing else None,
-                "minimum_s": timing.minimum if timing else None,
-                "p10_s": timing.p10 if timing else None,
-                "p90_s": timing.p90 if timing else None,
-                "yardstick_median_s": timing.yardstick_median if timing else None,
+                **{name: getattr(result.problem, name) for name in ("m", "n", "k", "dtype")},
+                **{f"{name}_s": getattr(timing, name, None) for name in _TIMES},
                 "tflops": timing.tflops(result.problem) if timing else None,
                 "relative_error": check.relative_error if check else None,
                 "verified": check.passed if check else None,
@@ -277,10 +271,8 @@ _COLUMNS: dict[str, Column] = {
 
 
 def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFrame:
-    """One row a launch; ``kernel`` is the name for people, ``name`` the full demangled one, ``family`` 3 for ``#3``.
-
-    Args:
-        metrics: scalar metrics as more columns, float64 in base units.
+    """One row a launch; ``kernel`` is the name for people, ``name`` the full demangled one, ``family`` 3 for ``#3``;
+    scalar ``metrics`` as more columns, float64 in base units.
     """
     family = {member: one for one in session.by_time for member in one.members}
     rows = [

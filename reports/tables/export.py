@@ -166,11 +166,8 @@ def joined(
     format_name: str,
     amend: Callable[[pa.Table], pa.Table] | None = None,
 ) -> None:
-    """Write slices as one table with all columns of all of them, in a folder that is published when it is whole.
-
-    Args:
-        format_name: one of `FORMATS`.
-        amend: adds columns to each slice.
+    """Write slices, to each of which ``amend`` adds columns, as one table with all columns of all of them, in a folder
+    that is published when it is whole; ``format_name``: one of `FORMATS`.
     """
     found = pa.schema([])
     for path in slices:

@@ -52,18 +52,11 @@ def parquet_writer(
 
 
 @contextmanager
-def new_parquet(
-    target: Path, schema: pa.Schema, *, plain: Collection[str] = (), statistics: Sequence[str] = ()
-) -> Iterator[pq.ParquetWriter]:
-    """A Parquet file to write to, which takes its name when it is whole on disk; at an error nothing is left.
-
-    Args:
-        target: the file; what a killed process left of an earlier attempt at it is cleared away.
-
-    Raises:
-        OSError: if it cannot be written; it names the target.
+def new_parquet(target: Path, schema: pa.Schema, **more: Any) -> Iterator[pq.ParquetWriter]:
+    """A Parquet file to write to (more as `parquet_writer`), which takes its name when it is whole on disk; what a
+    killed process left of an earlier attempt is cleared away. At an error nothing is left; an OSError names the target.
     """
-    with written(target) as path, parquet_writer(path, schema, plain=plain, statistics=statistics) as writer:
+    with written(target) as path, parquet_writer(path, schema, **more) as writer:
         yield writer
 
 
@@ -114,7 +107,12 @@ class ParquetReader:
         self._source = fetch(url) if (url := url_of(path)) else open_file(path, links=False)
         try:
             self._size = os.fstat(self._source.fileno()).st_size
-            self._check_footer()
+            self._source.seek(max(0, self._size - 8))
+            tail = self._source.read(8)
+            if len(tail) < 8 or tail[4:] != b"PAR1":
+                raise self.refused("is no Parquet file, or cut short")
+            if struct.unpack("<I", tail[:4])[0] > min(LARGEST_FOOTER, self._size):
+                raise self.refused("is no table of ours: it describes itself at great length")
             self._file = pq.ParquetFile(
                 self._source,
                 read_dictionary=coded,
@@ -154,11 +152,8 @@ class ParquetReader:
     ) -> pa.Table:
         """Some columns, or all; of the rows those alone in which a column is ``among`` some values, if that is given.
 
-        Row groups in which it cannot be one of them, by the bounds that the file keeps, are not read.
-
-        Raises:
-            RefusedFileError: they hold more than a file of this size may.
-            pyarrow.ArrowException: they are damaged.
+        Row groups in which it cannot be one of them, by the bounds that the file keeps, are not read. RefusedFileError
+        if they hold more than a file of this size may, pyarrow.ArrowException if they are damaged.
         """
         wanted = self.schema.names if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *(among or ())[:1]]))
@@ -196,14 +191,6 @@ class ParquetReader:
     def refused(self, why: str) -> RefusedFileError:
         """The error for this file."""
         return RefusedFileError(self._path, why)
-
-    def _check_footer(self) -> None:
-        self._source.seek(max(0, self._size - 8))
-        tail = self._source.read(8)
-        if len(tail) < 8 or tail[4:] != b"PAR1":
-            raise self.refused("is no Parquet file, or cut short")
-        if struct.unpack("<I", tail[:4])[0] > min(LARGEST_FOOTER, self._size):
-            raise self.refused("is no table of ours: it describes itself at great length")
 
     def _check_schema(self, kind: Callable[[str], pa.DataType | None]) -> None:
         seen = set()

@@ -45,13 +45,8 @@ class Frame(NamedTuple):
 
 
 def write_speedscope(session: Session, target: Path) -> int:
-    """Write the samples of each family's longest launch: file, function, line, instruction, reason.
-
-    Returns:
-        How many launches were written; those without samples by instruction are left out.
-
-    Raises:
-        UsageError: if none has samples.
+    """Write the samples of each family's longest launch: file, function, line, instruction, reason. Returns how many
+    were written: those without samples by instruction are left out; UsageError if none has any.
     """
     frames: dict[Frame, int] = {}
     positions = {family.representative: family for family in session.by_time}
@@ -134,13 +129,8 @@ def write_perfetto(session: Session, target: Path) -> int:
 
     Nsight Compute runs one launch at a time, over and over, so when they ran in the program is not known: those of a
     process stand end to end in the order of profiling, each as long as ncu measured. What was sampled within a launch
-    (section PmSampling) is a counter track.
-
-    Returns:
-        How many launches were written; those without a duration are left out.
-
-    Raises:
-        UsageError: if none has a duration.
+    (section PmSampling) is a counter track. Returns how many were written: those without a duration are left out;
+    UsageError if none has one.
     """
     timed = {
         position: time

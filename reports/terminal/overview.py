@@ -48,7 +48,6 @@ def parts(
     """What to print, in order.
 
     Args:
-        width: columns of the terminal.
         sections: names of analyses to show of each family's representative, and nothing else of it or the program.
         everything: every family in the table, and every section of each.
         headlines: also what is to be said of the first families.
@@ -104,11 +103,8 @@ FRONT_OTHER = 7
 
 
 def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> Iterator[str]:
-    """The front door below its first sentence (`Session.sentence`): families by gain, and what to type next.
-
-    Args:
-        command: what the user typed to get here, for the last line.
-        said: lines of `program_lines.where` that stand there already.
+    """The front door below its first sentence (`Session.sentence`) and the lines of `program_lines.where` that were
+    ``said`` already: families by gain, and what to type next, behind the ``command`` that led here.
     """
     total = len(session.by_time)
     if not total:
@@ -259,11 +255,7 @@ def kernel_parts(
 
 
 def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and title of the analyses asked for (all if none), in the order of the pages.
-
-    Raises:
-        UsageError: there is no such section.
-    """
+    """Name and title of the analyses asked for (all if none), in the order of the pages; UsageError if unknown."""
     import difflib
 
     known = {analysis.NAME: analysis.TITLE for analysis in analyses()}

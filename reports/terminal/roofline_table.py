@@ -24,10 +24,8 @@ from gemmprof.reports.terminal.section_tables import WIDE, points_table
 
 
 def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelPage, ...]:
-    """The launches of a session: stages in the order of the ladder, others by their family, most time first.
-
-    Args:
-        shape: only stages on this problem; where none is of its type, on its size: 2048 in a run of the 16-bit ladder.
+    """The launches of a session: stages in the order of the ladder, others by their family, most time first; of a
+    ``shape`` only the stages on it, where none is of its type, on its size: 2048 in a run of the 16-bit ladder.
     """
     pages = plan(session, every=True).pages
     if shape is not None:
@@ -86,11 +84,7 @@ def _why_none(result: Roofline | NotCollected) -> str:
 
 
 def draw(pages: Sequence[KernelPage], path: Path) -> None:
-    """Write the picture: one kernel against all memory levels, several against device memory.
-
-    Raises:
-        UsageError: if no kernel has a point to draw.
-    """
+    """Write the picture: one kernel against all memory levels, several against device memory; UsageError if none."""
     results = [page.analysis.get(Roofline) for page in pages]
     found = [result for result in results if isinstance(result, Roofline) and result.main_points]
     picture = figures.kernel_roofline(found[0]) if len(found) == 1 else ladder(pages)
