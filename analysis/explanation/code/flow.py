@@ -363,9 +363,8 @@ class Program:
         if not any(inner != loop and inner.first in loop for inner in self.loops):
             return False
         kept = {name for at in ring for name in self.sass[at].writes}
-        comes_from = [
-            (at, self.producers(at, name)) for at in ring for name in self.sass[at].reads if name in kept
-        ]
+        reads = ((at, name) for at in ring for name in self.sass[at].reads if name in kept)
+        comes_from = [(at, self.producers(at, name)) for at, name in reads]
         return all(
             any(loop.first <= one < at and one not in ring and self._sets(one) for one in sources)
             for at, sources in comes_from
@@ -428,9 +427,8 @@ class Program:
 
     def placed_by(self, index: int) -> set[int]:
         """What tells where an instruction accesses memory, up to what comes from there itself."""
-        return self.made_of(
-            source for name in self.sass[index].places for source in self.producers(index, name)
-        )
+        places = self.sass[index].places
+        return self.made_of(source for name in places for source in self.producers(index, name))
 
     @cached_property
     def _sources(self) -> tuple[frozenset[int], ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +96,7 @@ class Found:
 
     @property
     def both(self) -> Array:
-        """What stays where both is done."""
+        """What stays where both is done: of what changes with every use fast functions, of the rest nothing."""
         return np.minimum(self.fast, self.once)
 
 
@@ -106,7 +106,7 @@ def precise_functions(work: Work) -> Found:
     fast, once = np.ones(len(work.sass)), np.ones(len(work.sass))
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
-    slices: list[tuple[str, list[int], list[int]]] = []
+    slices: list[tuple[list[int], list[int]]] = []
     by_divisor: dict[object, int] = {}
     roots, code = set[int](), work.code
     looked_up = 0.0
@@ -118,7 +118,7 @@ def precise_functions(work: Work) -> Found:
         rows, guards = _slice(work, index, function, taken)
         if not rows:
             continue
-        slices.append((function.name, rows, guards))
+        slices.append((rows, guards))
         part_of |= dict.fromkeys((*rows, *guards), function)
         taken[rows] = taken[guards] = True
         name, remedy = function.name, function.remedy
@@ -153,7 +153,7 @@ def precise_functions(work: Work) -> Found:
     if float(work.executed @ (1.0 - few.keep)) > LITTLE * work.total_executed:
         once = np.minimum(once, few.keep)
         looked_up = few.loads
-        for _, rows, guards in slices:
+        for rows, guards in slices:
             if (few.keep[rows] < 1.0).all():
                 once[guards] = few.keep[rows].max()
         if others := [at for at in few.rows if not taken[at]]:
@@ -283,18 +283,15 @@ def _loaded_for(work: Work, call: int) -> set[int]:
     return set(filter(is_load, before))
 
 
-def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> Array:
+def _copies(work: Work, slices: Sequence[tuple[list[int], list[int]]]) -> Array:
     code = work.code
     found = np.ones(len(work.sass))
-    guards = {at for _, _, around in slices for at in around}
+    guards = {at for _, around in slices for at in around}
+    turns = work.where(lambda line: line.opcode in ("BRA", "BSSY", "CALL")) & (work.executed > 0)
     for loop in code.loops:
-        calls = sum(bool(around) and around[0] in loop for _, _, around in slices)
-        turns = (
-            at
-            for at in range(loop.first, loop.last)
-            if code.sass[at].opcode in ("BRA", "BSSY", "CALL") and work.executed[at]
-        )
-        if calls > 1 and guards.issuperset(turns):
+        calls = sum(bool(around) and around[0] in loop for _, around in slices)
+        inside = loop.first + np.flatnonzero(turns[loop.first : loop.last])
+        if calls > 1 and guards.issuperset(inside.tolist()):
             found[loop.first : loop.last + 1] = calls
     return found
 
@@ -320,21 +317,14 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
         ], guards
     last = min(len(work.sass), index + REACH)
     near = range(max(0, index - REACH), last)
-    names = [name for name in work.sass[index].reads if name[0] == "R"]
-    of_one = {at for name in names for at in code.producers(index, name)}
-    starts = [
+    given = {(name, code.producers(index, name)) for name in work.sass[index].reads if name[0] == "R"}
+    of_one = {at for _, made in given for at in made}
+    begins = [at for at in near if work.executed[at] and work.sass[at].full.startswith(function.grown_from)]
+    starts = (
         at
-        for at in near
-        if work.sass[at].full.startswith(function.grown_from)
-        and work.executed[at]
-        and (
-            at in of_one
-            or any(
-                name in names and code.producers(at, name) == code.producers(index, name)
-                for name in work.sass[at].reads
-            )
-        )
-    ]
+        for at in begins
+        if at in of_one or any((name, code.producers(at, name)) in given for name in work.sass[at].reads)
+    )
     start = min(starts, key=lambda at: abs(at - index), default=None)
     if start is None:
         return connected(work, index, function.instructions, taken), guards
@@ -348,15 +338,10 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
         if len(members) >= function.instructions:
             break
         own = [name for name in line.reads if members.intersection(code.producers(at, name))]
-        if not own or at in members or line.opcode not in _STEPS or not work.executed[at]:
+        if not own or at in members or line.opcode not in _STEPS:
             continue
-        if all(
-            name in own
-            or name[0] != "R"
-            or (name, code.producers(at, name)) in argument
-            or _constant(work, at, name)
-            for name in line.reads
-        ):
+        others = [name for name in line.reads if name not in own and name[0] == "R"]
+        if all((name, code.producers(at, name)) in argument or _constant(work, at, name) for name in others):
             members.add(at)
     constants = {
         source
@@ -365,9 +350,8 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
         for source in code.producers(at, name)
         if _constant(work, at, name) and members.issuperset(code.consumers(source)) and work.executed[source]
     }
-    return sorted(members | {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}), [
-        at for at in guards if at not in members
-    ]
+    often = {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}
+    return sorted(members | often), [at for at in guards if at not in members]
 
 
 def _scaled(work: Work, index: int) -> list[int]:
@@ -375,24 +359,14 @@ def _scaled(work: Work, index: int) -> list[int]:
     comparisons of the divisor, and what they make of it and of all that is divided by it, larger or smaller.
     """
     code, divisor = work.code, _divisor(work, index)
-    compared = {
-        at
-        for source in divisor
-        for at in code.readers[source]
-        if code.sass[at].opcode == SCALED and _divisor(work, at) == divisor and work.executed[at]
-    } | {index}
-    scaled = {
-        use
-        for at in compared
-        for use in code.readers[at]
-        if code.sass[use].opcode in ("FMUL", "FSEL") and work.executed[use]
-    }
-    inverted = {
-        use
-        for at in scaled
-        for use in code.readers[at]
-        if code.sass[use].full == "MUFU.RCP" and work.executed[use]
-    }
+
+    def uses(rows: Iterable[int], *opcodes: str) -> Iterator[int]:
+        ran = (use for at in rows for use in code.readers[at] if work.executed[use])
+        return (use for use in ran if code.sass[use].opcode in opcodes)
+
+    compared = {index, *(at for at in uses(divisor, SCALED) if _divisor(work, at) == divisor)}
+    scaled = set(uses(compared, "FMUL", "FSEL"))
+    inverted = {at for at in uses(scaled, "MUFU") if code.sass[at].full == "MUFU.RCP"}
     return sorted(compared | scaled | inverted)
 
 
@@ -422,9 +396,8 @@ def _division_of_doubles(work: Work, index: int) -> tuple[list[int], list[int]]:
     if len(steps) < floats or any(begin <= index <= end for begin, end in code.functions):
         return [], []  # part of another function, or the slow path itself
     guards = {at for test in tests for at in _guard_of(work, test)}
-    inside -= {
-        at for at in low if not inside.issuperset(use for use in code.readers[at] if work.executed[use])
-    }
+    uses = {at: [use for use in code.readers[at] if work.executed[use]] for at in low}
+    inside -= {at for at in low if not inside.issuperset(uses[at])}
     return [*sorted(inside - {steps[-1]}), steps[-1]], sorted(guards - inside)
 
 
@@ -499,13 +472,8 @@ def _guard_of(work: Work, index: int) -> list[int]:
     """The branch around a function's slow path, that path as far as it ran, and where both ways meet again."""
     code = work.code
     tests = {index, *(at for at in code.consumers(index, REACH) if code.sass[at].opcode in ("LOP3", "ISETP"))}
-    argument = {(name, code.producers(index, name)) for name in code.sass[index].reads}
-    near = [
-        at
-        for source in {source for _, sources in argument for source in sources}
-        for at in code.readers[source]
-        if abs(at - index) <= REACH
-    ]
+    beside = [at for source in code.sources(index) for at in code.readers[source]]
+    near = [at for at in beside if abs(at - index) <= REACH]
     near += [on for at in near if _ABSOLUTE.search(code.sass[at].text) for on in code.consumers(at, REACH)]
     tests |= {at for at in near if code.sass[at].opcode == "FSETP"}
     tests |= {on for at in tests for on in code.consumers(at, REACH) if code.sass[on].opcode == "ISETP"}
@@ -526,10 +494,8 @@ def _guard_of(work: Work, index: int) -> list[int]:
                          if code.sass[place].opcode == "BSYNC"), None)  # fmt: skip
             if meet is not None:
                 barrier = code.sass[meet].operands[:1]
-                begin = next(
-                    (one for one in _partings(work, at) if code.sass[one].operands[:1] == barrier), None
-                )
-                found += [place for place in (begin, meet) if place is not None]
+                begins = [one for one in _partings(work, at) if code.sass[one].operands[:1] == barrier]
+                found += [*begins[:1], meet]
             return sorted(found)
     return []
 
@@ -582,10 +548,7 @@ def double_functions(work: Work) -> Mask:
     found = np.zeros(len(plain), dtype=bool)
     for group in np.split(steps, 1 + np.flatnonzero(np.diff(steps) > 14)):
         if len(group) >= POLYNOMIAL:
-            often, around = (
-                work.executed[int(group[0])],
-                slice(max(0, int(group[0]) - 24), int(group[-1]) + 14),
-            )
+            often, around = work.executed[group[0]], slice(max(0, group[0] - 24), group[-1] + 14)
             similar = (0.5 * often <= work.executed[around]) & (work.executed[around] <= 2.0 * often)
             found[around] |= similar & plain[around]
     return found

@@ -46,9 +46,7 @@ class Symbol:
     # ``loaded``, ``computed`` (not by additions and products), ``shifted`` (right, by its name) or ``merged`` (from
     # several ways)
     kind: str
-    name: (
-        object  # what it is: a parameter's offset, ``x``, a loop's first instruction, an instruction's number
-    )
+    name: object  # a parameter's offset, ``x``, a loop's first instruction, an instruction's number
     lanes: bool = False  # it differs between the threads of a warp
     threads: bool = False  # it differs between the threads of a block
     looked_up: bool = False  # it goes back to a loaded value
@@ -721,12 +719,9 @@ def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | No
         if first is None or second is None:
             return None
         # Of 32 bits each: their product is one of 64.
-        unsigned = "U32" in code.line.modifiers
+        sign = "u" if "U32" in code.line.modifiers else ""
         wide, other = (
-            np.asarray(one)
-            .astype(np.uint32 if unsigned else np.int32)
-            .astype(np.uint64 if unsigned else np.int64)
-            for one in (first, second)
+            np.asarray(one).astype(f"{sign}int32").astype(f"{sign}int64") for one in (first, second)
         )
         high = np.asarray(wide * other >> wide.dtype.type(32)).astype(np.int64)
         found: Value | None = of(int(high) if high.ndim == 0 else high)
@@ -771,9 +766,8 @@ def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
             return None
         return scaled(sources[0], 1 << shift) if shift < 32 else ZERO
     # {upper, lower} >> shift: with HI the upper half is what counts, else the lower one.
-    return _shifted_right(
-        values, sources[2] if "HI" in line.modifiers and len(sources) > 2 else sources[0], shift
-    )
+    upper = "HI" in line.modifiers and len(sources) > 2
+    return _shifted_right(values, sources[2 if upper else 0], shift)
 
 
 def _and(one: Value, two: Value) -> Value | None:

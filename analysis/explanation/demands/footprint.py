@@ -232,9 +232,8 @@ def _lengths(work: Work) -> dict[object, Threads]:
         counted = form.space == "global" and work.global_sectors[at] and not one.confirmed
         if not counted or looked_up_apart(form):
             continue
-        begin: dict[object, Threads] = {
-            loop.first: np.zeros((1, 1), dtype=np.int64) for loop in work.code.loops_around[at]
-        }
+        around = [loop.first for loop in work.code.loops_around[at]]
+        begin: dict[object, Threads] = dict.fromkeys(around, np.zeros((1, 1), dtype=np.int64))
         made_of = {one.name for one in values.behind([form.address]) if one.kind == "parameter"}
         for name in made_of - form.parameters - found.keys():
             tried[name] += 1
@@ -266,10 +265,8 @@ def computed_places(
     trips: dict[object, Threads] = {
         loop.first: np.asarray(turns.get(loop.first, [0]))[None, :] for loop in work.code.loops
     }
-    threads, points = (
-        np.tile(np.arange(values.threads), len(blocks)),
-        np.repeat(points, values.threads, axis=1),
-    )
+    points = np.repeat(points, values.threads, axis=1)
+    threads = np.tile(np.arange(values.threads), len(blocks))
     return Places(values, grid, points, threads, trips, _lengths(work)).of_each
 
 

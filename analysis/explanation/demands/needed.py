@@ -28,9 +28,7 @@ class _Test:
     first: int
     last: int
     passes: float  # share of the threads that come there
-    together: (
-        float  # lanes that pass or do not without regard to one another, as the warps that come there tell
-    )
+    together: float  # lanes that pass or do not on their own, as the warps that come there tell
     terms: tuple[int, ...]  # the comparisons that must all come out one way, the cheapest first
 
 

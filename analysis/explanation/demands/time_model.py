@@ -70,9 +70,7 @@ class Fix:
     registers: int = 0
     shared_bytes: int = 0
     warps: float = 1.0  # factor on the warps that are resident on an SM, for other reasons
-    imbalance: float | None = (
-        None  # cycles of the busiest SM over the average one, when fixed; None to leave it
-    )
+    imbalance: float | None = None  # cycles of the busiest SM over the average one; None to leave it
     idle: float = 1.0  # factor on the share of the time before the first and behind the last instruction
     # share of the time, as measured, for which all warps of a block no longer stand still together; of this and what
     # the terms save, the larger counts

@@ -43,25 +43,19 @@ class Traffic:
 
     def factors(
         self,
-        missed: float,
-        written: float,
+        missed: float,  # sectors that L1 fetches from L2
+        written: float,  # sectors that L1 writes to L2
         *,
-        read_lines: float | None = None,
-        written_lines: float | None = None,
+        read_lines: float
+        | None = None,  # factor on the lines that those fetches name; that of the sectors if None
+        written_lines: float | None = None,  # the same of the writes
+        # sectors read from device memory, the smaller of what it was and ``missed`` if None
         dram_read: float | None = None,
-        atomics: float | None = None,
+        atomics: float | None = None,  # sectors of atomics, as many as now if None
     ) -> dict[str, float]:
         """What stays of each resource's work when so much is fetched and written.
 
         What came from DRAM is fetched once at most: the smaller of what it was and what is asked for now.
-
-        Args:
-            missed: sectors that L1 fetches from L2.
-            written: sectors that L1 writes to L2.
-            read_lines: factor on the lines that those fetches name; that of the sectors if None.
-            written_lines: the same of the writes.
-            dram_read: sectors read from device memory, the smaller of what it was and ``missed`` if None.
-            atomics: sectors of atomics, as many as now if None.
         """
         reads = _ratio(missed, self.missed)
         read_lines = reads if read_lines is None else read_lines

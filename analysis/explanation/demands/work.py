@@ -42,9 +42,8 @@ class Work:
     elapsed: float
     active_average: float
     active_most: float
-    program: (
-        flow.Program | None
-    )  # control flow, None where the report has no SASS or no counters per instruction
+    # control flow, None where the report has no SASS or no counters per instruction
+    program: flow.Program | None
     instructions: tuple[Instruction, ...]  # in the order of all arrays
     executed: Array  # executions by a warp
     threads: Array  # active threads over all executions (at most 32 times ``executed``)
@@ -398,9 +397,8 @@ def work(profile: KernelProfile) -> Work:
     addresses = [line.address for line in instructions]
     counts = _in_order(addresses, executed or {})
     active = 32.0 * counts if threads is None else _in_order(addresses, threads)
-    elapsed = (
-        counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
-    )
+    elapsed = counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES)
+    elapsed = elapsed or 0.0
     average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
     most = max(0.0, busiest_sm(profile) or average)
     busy = {load.resource.key: load for load in loads(profile)}
@@ -423,9 +421,8 @@ def work(profile: KernelProfile) -> Work:
 
 
 WORDS_OF_A_SECTOR = 8.0  # of four bytes: more threads than that at one sector meet at a word
-SLICES_APART = (
-    47.0  # busiest slice of L2 over the average one where all atomics go to one or two words; an H200 has 94
-)
+# The busiest slice of L2 (of an H200's 94) over the average one where all atomics go to one or two words.
+SLICES_APART = 47.0
 
 
 def _sums_meet(profile: KernelProfile, code: flow.Program, executed: Array, threads: Array) -> bool:
