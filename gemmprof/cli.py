@@ -19,7 +19,7 @@ from gemmprof import __version__, end_at_once
 from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
-from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM, help_text
+from gemmprof.commands import COMMANDS, GROUPS, TAKE_A_PROGRAM, help_text
 
 if TYPE_CHECKING:
     import argparse
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _interrupts.clear()
     if arguments is None:
-        system.runs_one_command()
+        system.runs_one_command(begins_others=not GROUPS["collect"].keys().isdisjoint(sys.argv))
     argv = list(sys.argv[1:] if arguments is None else arguments)
     with guarded_output(), _orderly_endings():
         try:

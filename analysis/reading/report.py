@@ -31,6 +31,7 @@ from gemmprof.analysis.reading.messages import (
 )
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.base.spread import grouped
+from gemmprof.base.system import LOT
 from gemmprof.model import KernelProfile, MetricValue, SessionDetails, Source
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
@@ -464,9 +465,6 @@ def _sessions(frame: Frame) -> dict[int, SessionDetails]:
         )
         for process, details in found.items()
     }
-
-
-LOT = 100_000  # new objects between two collections (Python's default is 700 to 2,000)
 
 
 @contextmanager

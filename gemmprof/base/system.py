@@ -6,6 +6,7 @@ of their parent are asked for here; without them things are slower or less stric
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,13 +36,22 @@ Made = TypeVar("Made")
 _one_reader = threading.Lock()
 
 
-_one_command = False
+one_command = False
+LOT = 100_000  # new objects between two collections (Python's default is 700 to 2,000)
 
 
-def runs_one_command() -> None:
-    """Say that this process runs one command and ends: what other code in it would miss need not be loaded."""
-    global _one_command
-    _one_command = True
+def runs_one_command(*, begins_others: bool) -> None:
+    """Say that this process runs one command and ends: what other code in it would miss need not be loaded.
+
+    Args:
+        begins_others: programs of its user, which inherit its environment.
+    """
+    global one_command
+    one_command = True
+    gc.set_threshold(LOT)  # imports leave no garbage
+    if not begins_others:
+        # Before numpy loads, whose BLAS begins a thread for each core: no product of ours is large.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class _Absent:
@@ -62,7 +72,7 @@ def without_modules(*names: str) -> Iterator[None]:
     Those imports take half a second. Only for processes that do nothing else meanwhile. Afterwards both work, but
     a pyarrow that was imported without NumPy takes none of its arrays: that is left to a process of one command.
     """
-    finder = _Absent([name for name in names if name != "numpy" or _one_command])
+    finder = _Absent([name for name in names if name != "numpy" or one_command])
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -192,6 +192,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        optimized=False,  # a page is filled once: what is worked out while compiling takes longer than it saves
     )
     for function in _OF_FIGURES:
         scale = _PER_CENT if function is formatting.ratio else "{}"
