@@ -183,7 +183,7 @@ _RESULT = re.compile(r"U?R[\dZ]")
 _PREDICATES = tuple(f"P{number}" for number in range(7))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, which takes four times as long to make: nobody changes one
 class Sass:
     """One instruction as its text tells it."""
 
@@ -286,6 +286,9 @@ def parse(text: str) -> Sass:
 
 def _split(rest: str) -> Iterator[str]:
     """Operands, cut at commas outside brackets, in one pass: foreign text may hold brackets that nothing closes."""
+    if "[" not in rest and "]" not in rest:
+        yield from rest.split(",")
+        return
     depth, start = 0, 0
     for position, letter in enumerate(rest):
         if letter == "[":

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
-from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +51,7 @@ def once(function: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P]
         key = (function, args, tuple(kwargs.items())) if args or kwargs else function
         if key not in of.kept:
             of.kept[key] = function(of, *args, **kwargs)
-        return cast(T, of.kept[key])
+        return of.kept[key]  # type: ignore[return-value]  # `cast` is a call, half a million times
 
     return answer
 
@@ -93,9 +92,6 @@ class Program:
     # the instructions as parsed; targets within the code are relative to its first instruction
     sass: tuple[Sass, ...]
     addresses: tuple[int, ...]  # their addresses, relative to the first
-    _producers: dict[int, dict[str, tuple[int, ...]]] = field(
-        default_factory=lambda: defaultdict(dict), repr=False, compare=False
-    )
     masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
     """Which instructions a question is true for, by the code of the question (`Work.where`)."""
     kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
@@ -299,8 +295,10 @@ class Program:
     def _carried_rings(self, loop: Loop) -> Iterator[set[int]]:
         """The same, those together that need one another's."""
         # What comes back to itself within a loop does so in the whole code.
-        within = {at: uses for at, uses in self.readers_within(loop).items() if at in self._returning}
-        return (ring for ring in rings(within) if not self._begins_anew(ring, loop))
+        found = rings(self.readers_within(loop, self._returning))
+        if any(inner != loop and inner.first in loop for inner in self.loops):
+            return (ring for ring in found if not self._begins_anew(ring, loop))
+        return found
 
     @cached_property
     def _returning(self) -> frozenset[int]:
@@ -316,10 +314,13 @@ class Program:
             if line.opcode == "PRMT" and line.operands[1:3] == ("RZ", "0x7610")
         )
 
-    def readers_within(self, loop: Loop) -> dict[int, tuple[int, ...]]:
-        """For each instruction of a loop those of it that may read its result; what clears half of it does not."""
+    def readers_within(self, loop: Loop, some: Collection[int] | None = None) -> dict[int, tuple[int, ...]]:
+        """For each instruction of a loop, or some, those of it that may read its result; what clears half of it does
+        not.
+        """
         found = {}
-        for at in range(loop.first, loop.last + 1):
+        inside = range(loop.first, loop.last + 1)
+        for at in inside if some is None else filter(some.__contains__, inside):
             uses = self.readers[at]
             if not self._clearing.isdisjoint(uses):
                 uses = tuple(use for use in uses if use not in self._clearing)
@@ -360,8 +361,6 @@ class Program:
         """Whether all that goes round does so in loops within this one (a sum over a row), and is set before in every
         round of this one, if only for those that go on with it.
         """
-        if not any(inner != loop and inner.first in loop for inner in self.loops):
-            return False
         kept = {name for at in ring for name in self.sass[at].writes}
         reads = ((at, name) for at in ring for name in self.sass[at].reads if name in kept)
         comes_from = [(at, self.producers(at, name)) for at, name in reads]
@@ -414,8 +413,35 @@ class Program:
         """
         known = self._producers[index]
         if register not in known:
-            known[register] = self._writers_before(index, register)
+            writers, start = self.writers.get(register, []), self.block_starts[index]
+            before = writers[bisect_left(writers, start) : bisect_left(writers, index)]
+            known[register] = self._standing(index, register, tuple(reversed(before)))
         return known[register]
+
+    @cached_property
+    def _producers(self) -> list[dict[str, tuple[int, ...]]]:
+        """`producers` of each instruction by register: of all that it reads, others once they were asked for."""
+        found: list[dict[str, tuple[int, ...]]] = []
+        before: dict[str, tuple[int, ...]] = {}  # what wrote in the same block, latest first
+        for index, line in enumerate(self.sass):
+            if self.block_starts[index] == index:
+                before = {}
+            found.append({name: self._standing(index, name, before.get(name, ())) for name in line.reads})
+            for name in line.writes:
+                before[name] = (index, *before.get(name, ())) if line.when else (index,)
+        return found
+
+    def _standing(self, index: int, register: str, before: tuple[int, ...]) -> tuple[int, ...]:
+        """Of what wrote a register before in the same block, and came to it, what may stand there, latest first."""
+        when = self.sass[index].when
+        for place, at in enumerate(before):
+            # Under the same condition as the reader it leaves no older value standing.
+            if self.sass[at].when in ("", when):
+                return before[: place + 1]
+        if register not in self.writers:
+            return ()
+        entering = self._entering(self.block_starts[index], register, when)
+        return tuple(dict.fromkeys((*before, *entering))) if before else entering
 
     def sources(self, index: int) -> frozenset[int]:
         """Instructions whose results this one may read, in whatever register."""
@@ -433,8 +459,8 @@ class Program:
     @cached_property
     def _sources(self) -> tuple[frozenset[int], ...]:
         return tuple(
-            frozenset(source for name in line.reads for source in self.producers(index, name))
-            for index, line in enumerate(self.sass)
+            frozenset(chain.from_iterable(map(known.__getitem__, line.reads)))
+            for known, line in zip(self._producers, self.sass, strict=True)
         )
 
     @cached_property
@@ -453,23 +479,6 @@ class Program:
             for register in line.writes:
                 found.setdefault(register, []).append(index)
         return found
-
-    def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
-        writers = self.writers.get(register)
-        if writers is None:
-            return ()
-        sass, start, when = self.sass, self.block_starts[index], self.sass[index].when
-        found = []
-        for place in range(bisect_left(writers, index) - 1, -1, -1):
-            at = writers[place]
-            if at < start:
-                break
-            found.append(at)
-            # Under the same condition as the reader it leaves no older value standing.
-            if sass[at].when in ("", when):
-                return tuple(found)
-        entering = self._entering(start, register, when)
-        return tuple(dict.fromkeys((*found, *entering))) if found else entering
 
     @once
     def _entering(self, start: int, register: str, when: str) -> tuple[int, ...]:
@@ -504,11 +513,10 @@ class Program:
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
         """For each instruction those that may read its result, ascending: on every way from it to them."""
-        found: list[dict[int, None]] = [{} for _ in self.sass]
-        for index, line in enumerate(self.sass):
-            for register in line.reads:
-                for source in self.producers(index, register):
-                    found[source][index] = None
+        found: list[list[int]] = [[] for _ in self.sass]
+        for index, sources in enumerate(self._sources):
+            for source in sources:
+                found[source].append(index)
         return tuple(map(tuple, found))
 
     def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
@@ -560,18 +568,24 @@ class _Reaching:
         left: dict[int, tuple[int, int]] = {}
         made, kept = 0, -1
         place = dict.fromkeys(self._first, 0)
+        new: dict[str, tuple[int, bool]] = {}  # of each register its own bits, and whether they are all
         for at, line in enumerate(code.sass):
             if starts[at] == at:
                 made, kept = 0, -1
+                new.clear()
             for name in line.writes:
                 if name in place:
-                    first, mine = self._first[name], place[name]
-                    place[name] = mine + 1
-                    if line.when in ("", when):
-                        others = ~(((1 << len(self._writers[name])) - 1) << first)
-                        made, kept = made & others, kept & others
-                    made |= 1 << first + mine
+                    before, alone = new.get(name, (0, False))
+                    set_anew = line.when in ("", when)
+                    new[name] = (0 if set_anew else before) | 1 << place[name], alone or set_anew
+                    place[name] += 1
             if at in ends:
+                for name, (bits, alone) in new.items():
+                    if alone:
+                        others = ~(((1 << len(self._writers[name])) - 1) << self._first[name])
+                        made, kept = made & others, kept & others
+                    made |= bits << self._first[name]
+                new.clear()
                 left[at] = made, kept
         return ways, left
 

@@ -181,8 +181,8 @@ def precise_functions(work: Work) -> Found:
 def _calls(code: Program, by_triton: bool) -> list[tuple[Function, int]]:
     """Each call of a precise function, where its signature stands, in the order of the table."""
     functions = TRITON_FUNCTIONS if by_triton else FUNCTIONS
-    some = re.compile("|".join(f"(?:{one.signature})" for one in functions))
-    near = [(at, line.text) for at, line in enumerate(code.sass) if some.search(line.text)]
+    some = re.compile(r"(?:@\S+ +)?U?(?:" + "|".join(one.signature for one in functions) + ")")
+    near = [(at, line.text) for at, line in enumerate(code.sass) if some.match(line.text)]
     return [(one, at) for one in functions for at, text in near if re.search(one.signature, text)]
 
 

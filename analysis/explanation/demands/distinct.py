@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import takewhile
 from math import prod
 from operator import or_
@@ -130,18 +130,27 @@ def evaluations(work: Work) -> Evaluations:
     in_step = sum(bit for at, (bit, _) in loops.items() if work.barriers[at.first : at.last + 1].any())
     several = sum(1 << axis for axis, size in enumerate(launch.grid) if size > 1)
     different, hoisted, in_rounds = work.threads.copy(), np.ones(len(code.sass)), np.ones(len(code.sass))
-    ordered = code.in_order
+    ordered = code.in_order.tolist()
+
+    @cache
+    def of(way: int, axes: int, changing: int, in_order: bool, inside: tuple[Loop, ...]) -> tuple[float, ...]:
+        """Different values, and shares that are hoisted and in rounds."""
+        around = [(changing & bit, often) for bit, often in map(loops.__getitem__, inside)]
+        shared_out = not in_order and any(bit & ~in_step for bit, _ in around)
+        threads = classes.counts[way] if shared_out or several & ~axes else launch.threads_per_block
+        sizes = [size for axis, size in enumerate(launch.grid) if axes >> axis & 1]
+        return (
+            float(threads * prod(sizes)) * prod([often for bit, often in around if bit]),
+            1.0 / prod([often for _, often in takewhile(lambda each: not each[0], around)]),
+            1.0 / prod([often for bit, often in around if not bit]),
+        )
+
     for at in np.flatnonzero(work.executed > 0).tolist():
         one = differs[at]
-        around = [(one.loops & bit, often) for bit, often in map(loops.__getitem__, code.loops_around[at])]
-        shared_out = not ordered[at] and any(bit & ~in_step for bit, _ in around)
-        other_blocks = several & ~one.axes
-        threads = classes.counts[one.classes] if shared_out or other_blocks else launch.threads_per_block
-        sizes = [size for axis, size in enumerate(launch.grid) if one.axes >> axis & 1]
-        count = float(threads * prod(sizes)) * prod([often for bit, often in around if bit])
-        different[at] = min(different[at], count)
-        hoisted[at] = 1.0 / prod([often for _, often in takewhile(lambda each: not each[0], around)])
-        in_rounds[at] = 1.0 / prod([often for bit, often in around if not bit])
+        most, hoisted[at], in_rounds[at] = of(
+            one.classes, one.axes, one.loops, ordered[at], code.loops_around[at]
+        )
+        different[at] = min(different[at], most)
     by_thread = np.array([bool(one.classes) for one in differs])
     alike = ~by_thread & np.array([not one.axes for one in differs])
     return Evaluations(different, hoisted, alike, by_thread, in_rounds, [one.loops for one in differs])
@@ -226,7 +235,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             before = mine.classes, mine.axes, mine.loops
             for one in inputs[at]:
                 other = found[one]
-                mine.classes = classes.join(mine.classes, other.classes)
+                if mine.classes != other.classes:
+                    mine.classes = classes.join(mine.classes, other.classes)
                 mine.axes |= other.axes
                 mine.loops |= other.loops
             if at in from_shared:
@@ -454,13 +464,13 @@ def _told_by_leaving(work: Work) -> Mask:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
         turns = [at for at in inside if code.sass[at].is_branch and code.sass[at].guard]
         leaving = (at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last)
-        ends = [differs[at] for at in leaving]
+        ends = {(differs[at].classes, differs[at].axes) for at in leaving}
         for at in inside if ends else ():
             mine, uses = differs[at], code.readers[at]
-            found[at] |= bool(uses and (uses[0] < loop.first or uses[-1] > loop.last)) and any(
-                classes.join(mine.classes, end.classes) != mine.classes or end.axes & ~mine.axes
-                for end in ends
-            )
+            if not found[at] and uses and (uses[0] < loop.first or uses[-1] > loop.last):
+                found[at] = any(
+                    classes.join(mine.classes, way) != mine.classes or axes & ~mine.axes for way, axes in ends
+                )
     return found
 
 
