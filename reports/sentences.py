@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
-from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
-from gemmprof.analysis.comparison.outcome import RANK, Compared, Outcome
-from gemmprof.analysis.comparison.records import Change
 from gemmprof.base.amounts import counted, signed_percent
 from gemmprof.reports import formatting
 
-# The verdicts as a reader sees them.
-VERDICTS: dict[str, str] = {**{name: name.upper() for name in RANK}, "unclear": "CAN'T TELL"}
+if TYPE_CHECKING:  # pages of one report compare nothing
+    from gemmprof.analysis.comparison.gate import Break, GateResult, Waiver
+    from gemmprof.analysis.comparison.outcome import Compared, Outcome, Verdict
+    from gemmprof.analysis.comparison.records import Change
+
+# The verdicts as a reader sees them, what is seen first in front.
+VERDICTS: dict[Verdict, str] = {
+    **{"slower": "SLOWER", "gone": "GONE", "faster": "FASTER", "new": "NEW"},
+    **{"unclear": "CAN'T TELL", "same": "SAME"},
+}
 # Those on kernels of a build, of whose time nothing is said.
-BUILT = {**VERDICTS, "unclear": "CHANGED"}
+BUILT: dict[Verdict, str] = {**VERDICTS, "unclear": "CHANGED"}
 
 
 def named(kernel: Compared) -> str:
@@ -90,16 +96,16 @@ def one_line(kernel: Compared) -> str:
     return f"{VERDICTS[kernel.verdict]} {named(kernel)}: {facts}" + (f"; {why_}" if why_ else "")
 
 
-def tally(outcome: Outcome, words: Mapping[str, str] = VERDICTS) -> str:
+def tally(outcome: Outcome, words: Mapping[Verdict, str] = VERDICTS) -> str:
     """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run, and what was only built, are kernels."""
     of_reports = any(kernel.match.family is not None for kernel in outcome.kernels)
     noun = "pair" if outcome.ladder else "family" if of_reports else "kernel"
-    counts = [f"{count} {words[name]}" for name in RANK if (count := outcome.count(name))]
+    counts = [f"{count} {words[name]}" for name in VERDICTS if (count := outcome.count(name))]
     return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
 
 
 # ``error``, ``warning`` or ``notice``; a sentence; the kernel that it is of
-GateLine = tuple[str, str, Compared | None]
+GateLine: TypeAlias = "tuple[str, str, Compared | None]"
 
 
 def gate_lines(gate: GateResult) -> Iterator[GateLine]:

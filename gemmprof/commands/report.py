@@ -42,8 +42,6 @@ VALUES = READ_THERE
 
 def run(options: argparse.Namespace) -> int:
     """Render the pages; exit code 0, or 2 if some input could not be read."""
-    from gemmprof.analysis.comparison.baseline import is_saved
-    from gemmprof.analysis.session import load_session
     from gemmprof.base.buckets import sent
     from gemmprof.reports.pages.html import render
 
@@ -57,12 +55,16 @@ def run(options: argparse.Namespace) -> int:
     session = common.load_inputs(options)
     baseline: Session | str | None = options.baseline
     outcome = None
-    if options.baseline and Path(options.baseline).exists():
-        baseline = load_session([options.baseline])
-        common.name_failures(options, baseline.failures)
-        outcome = _compared(options)
-    elif options.baseline and is_saved(options.baseline):
-        baseline, outcome = None, _compared(options)
+    if options.baseline:
+        from gemmprof.analysis.comparison.baseline import is_saved
+        from gemmprof.analysis.session import load_session
+
+        if Path(options.baseline).exists():
+            baseline = load_session([options.baseline])
+            common.name_failures(options, baseline.failures)
+            outcome = _compared(options)
+        elif is_saved(options.baseline):
+            baseline, outcome = None, _compared(options)
     with sent(target) as here:
         path = render(
             session,

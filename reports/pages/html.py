@@ -17,11 +17,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from markupsafe import Markup
 
-from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import few_collections
 from gemmprof.analysis.session import Session
@@ -48,6 +47,9 @@ from gemmprof.reports.pages.environment import document, filled
 from gemmprof.reports.pages.ladder_page import overview
 from gemmprof.reports.pages.sections import sections
 from gemmprof.reports.words import Explained
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.outcome import Compared, Outcome
 
 INDEX = "index"
 # How a page begins that gemmprof wrote and may replace: templates/document.html.

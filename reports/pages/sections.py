@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmprof.analysis.comparison.outcome import compare_launches
 from gemmprof.analysis.kernel_analysis import analyses
 from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
@@ -102,6 +101,8 @@ def _results(
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in analyses()]
     if before is not None:
+        from gemmprof.analysis.comparison.outcome import compare_launches
+
         where = (
             before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
         )

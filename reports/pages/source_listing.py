@@ -496,7 +496,7 @@ def _around(lines: Iterable[int], count: int) -> list[int]:
 
 def packed(values: Iterable[int]) -> str:
     """``3,0x4,1``: the values, a run of equal ones as value and length."""
-    runs = ((value, sum(1 for _ in run)) for value, run in groupby(values))
+    runs = ((value, len(tuple(run))) for value, run in groupby(values))
     return ",".join(f"{value}" if count == 1 else f"{value}x{count}" for value, count in runs)
 
 
