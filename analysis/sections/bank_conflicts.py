@@ -107,9 +107,8 @@ class BankConflicts:
 
     def excess_of(self, name: str) -> int | None:
         """Wavefronts beyond the ideal of the instructions of one kind, by their addresses; None if unknown."""
-        if not self.instructions or any(
-            access.excess and not access.operation for access in self.instructions
-        ):
+        unknown = any(access.excess and not access.operation for access in self.instructions)
+        if unknown or not self.instructions:
             return None
         return sum(access.excess or 0 for access in self.instructions if access.operation == name)
 

@@ -75,9 +75,8 @@ def ranked(
         count: the figure that says which instructions are meant.
         weights: figures by which the rows are ordered.
     """
-    columns = {
-        name: first_by_address(profile, item.names) for name, item in declared(kind).items() if item.of
-    }
+    metric = {name: item.names for name, item in declared(kind).items() if item.of}
+    columns = {name: first_by_address(profile, names) for name, names in metric.items()}
     if any(columns[field.name] is None for field in fields(kind) if field.type == "int"):
         return (), ()
     code, codes = Code(profile), by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
@@ -87,16 +86,12 @@ def ranked(
         values: dict[str, Any] = {name: place.total(column) for name, column in columns.items()}
         return kind(place, operation_of(codes, place.addresses), **values)
 
-    def in_order(places: Iterable[Place]) -> tuple[Found, ...]:
+    def heat(one: Found) -> tuple[object, ...]:
         # Of equals the one that stands first in the code, so that the order is the same in every run.
-        return tuple(
-            sorted(
-                map(made, places),
-                key=lambda one: (*(-getattr(one, name) for name in weights), one.place.addresses),
-            )
-        )
+        return (*(-getattr(one, name) for name in weights), one.place.addresses)
 
-    return in_order(map(code.place, touching)), in_order(code.lines(touching))
+    instructions, lines = map(made, map(code.place, touching)), map(made, code.lines(touching))
+    return tuple(sorted(instructions, key=heat)), tuple(sorted(lines, key=heat))
 
 
 def whole(profile: KernelProfile, metric: str) -> int | None:
@@ -157,11 +152,7 @@ def constants_set(profile: KernelProfile, metric: str) -> int | None:
 
 def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:
     """`by_address` of the first of several names for one quantity that the report has."""
-    for name in names:
-        values = by_address(profile, name)
-        if values is not None:
-            return values
-    return None
+    return next((values for name in names if (values := by_address(profile, name)) is not None), None)
 
 
 class Code:
@@ -183,20 +174,18 @@ class Code:
 
     def place(self, address: int) -> Place:
         """The instruction at this address; without source, a place that knows its address only."""
-        instruction = self._instructions.get(address)
-        if instruction is None:
+        if (instruction := self._instructions.get(address)) is None:
             return Place((address,))
         text = self.line_text(instruction.file, instruction.line)
         return Place((address,), instruction.sass, instruction.file, instruction.line, text)
 
     def lines(self, addresses: Iterable[int]) -> tuple[Place, ...]:
         """The CUDA lines of these instructions in file and line order; those without line information left out."""
+        code = ((address, self._instructions.get(address)) for address in addresses)
         groups = grouped(
-            ((instruction.file, instruction.line), address)
-            for address in addresses
-            if (instruction := self._instructions.get(address)) is not None
-            and instruction.file is not None
-            and instruction.line is not None
+            ((one.file, one.line), address)
+            for address, one in code
+            if one is not None and one.file is not None and one.line is not None
         )
         return tuple(
             Place(tuple(sorted(group)), "", file, line, self.line_text(file, line))

@@ -129,8 +129,7 @@ def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
     operations = []
     copies = has("asynchronous copies", profile.device.compute_capability)
     for name, title in _TITLES.items():
-        requests = profile.number(metrics.GLOBAL_REQUESTS_OF[name])
-        if not requests:
+        if not (requests := profile.number(metrics.GLOBAL_REQUESTS_OF[name])):
             continue
         copied = name == "async_copy"
         used = profile.number(metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(name, ""))

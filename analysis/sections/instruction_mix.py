@@ -174,9 +174,10 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     finer = {metric: finer_counts(profile, metric) for metric in _BY_ADDRESS}
     threads = finer[metrics.THREADS_PER_OPCODE]
     by_opcode = _opcode_counts(executed, threads)
-    modifiers = _opcode_counts(
-        finer[metrics.EXECUTED_PER_MODIFIER] or {}, finer[metrics.THREADS_PER_MODIFIER]
+    by_modifier, threads_of = (
+        finer[key] for key in (metrics.EXECUTED_PER_MODIFIER, metrics.THREADS_PER_MODIFIER)
     )
+    modifiers = _opcode_counts(by_modifier or {}, threads_of)
     known = {metric for metric, counts in finer.items() if counts is not None}
     total = sum_of(executed)
     working = _without_constants(profile, by_opcode)
@@ -254,13 +255,8 @@ def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) 
     found = next((item for item in counts if item.opcode == "HFMA2"), None)
     if not warps or found is None or warps > found.executed:
         return counts
-    rest = replace(
-        found,
-        executed=found.executed - warps,
-        thread_executed=None
-        if found.thread_executed is None or threads is None
-        else found.thread_executed - threads,
-    )
+    left = None if found.thread_executed is None or threads is None else found.thread_executed - threads
+    rest = replace(found, executed=found.executed - warps, thread_executed=left)
     moves = OpcodeCount("HFMA2", "move", "sets a register to a constant", warps, threads)
     others = (item for item in counts if item is not found)
     return (*others, *((rest,) if rest.executed else ()), moves)
@@ -274,9 +270,8 @@ def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, .
             executed = sum(item.executed for item in members)
             known = [item.thread_executed for item in members if item.thread_executed is not None]
             threads = sum(known) if len(known) == len(members) else None
-            found.append(
-                ClassCount(key, title, members, executed, threads, executed / total if total else 0.0)
-            )
+            share = executed / total if total else 0.0
+            found.append(ClassCount(key, title, members, executed, threads, share))
     return tuple(sorted(found, key=lambda item: -item.executed))
 
 
@@ -293,49 +288,36 @@ def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
     return tuple(sorted(pipes, key=lambda use: (-use.percent, use.label)))
 
 
+_TENSOR_WEIGHT = 64  # a warp-wide matrix instruction does at least this many times the work of a scalar one
+
+
 def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:
+    math = [item for item in counts if item.instruction_class in opcodes.MATH_CLASSES]
+
     def executed(*names: str) -> int:
-        return sum(
-            item.executed for item in counts if item.opcode in names and item.instruction_class != "move"
-        )
+        mine = (item for item in counts if item.instruction_class != "move")
+        return sum(item.executed for item in mine if item.opcode in names)
 
     def share(part: int) -> float:
         return part / total if total else 0.0
 
+    def work(item: OpcodeCount) -> int:
+        return item.executed * (_TENSOR_WEIGHT if item.instruction_class == "tensor" else 1)
+
     found: dict[str, float | None] = {}
-    main = _main_arithmetic(counts)
+    main = max(math, key=work).opcode if math else ""
     for space, loads in (("shared", ("LDS", "LDSM")), ("global", ("LDG", "LDGSTS"))):
         loaded = executed(*loads)
         found[f"main_per_{space}_load"] = executed(main) / loaded if main and loaded else None
         found[f"ffma_per_{space}_load"] = executed("FFMA") / loaded if loaded else None
-        found[f"bytes_per_{space}_load"] = _mean_bytes(modifiers, loads)
+        variants = [item for item in modifiers if item.opcode.partition(".")[0] in loads]
+        moved = sum(item.executed * opcodes.bytes_per_thread(item.opcode) for item in variants)
+        often = sum(item.executed for item in variants)
+        found[f"bytes_per_{space}_load"] = moved / often if often else None
     return Ratios(
         main,
         main_share=share(executed(main) if main else 0),
-        math_share=share(
-            sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
-        ),
+        math_share=share(sum(item.executed for item in math)),
         fma_share=share(executed(*opcodes.FUSED_MULTIPLY_ADD)),
         **found,
     )
-
-
-_TENSOR_WEIGHT = 64  # a warp-wide matrix instruction does at least this many times the work of a scalar one
-
-
-def _main_arithmetic(counts: tuple[OpcodeCount, ...]) -> str:
-    """The opcode that does most of the arithmetic, '' if there is none."""
-
-    def work(item: OpcodeCount) -> int:
-        return item.executed * (_TENSOR_WEIGHT if item.instruction_class == "tensor" else 1)
-
-    found = [item for item in counts if item.instruction_class in opcodes.MATH_CLASSES]
-    return max(found, key=work).opcode if found else ""
-
-
-def _mean_bytes(modifiers: tuple[OpcodeCount, ...], names: tuple[str, ...]) -> float | None:
-    """Mean bytes per thread and instruction over all variants of these opcodes."""
-    loads = [item for item in modifiers if item.opcode.partition(".")[0] in names]
-    executed = sum(item.executed for item in loads)
-    moved = sum(item.executed * opcodes.bytes_per_thread(item.opcode) for item in loads)
-    return moved / executed if executed else None

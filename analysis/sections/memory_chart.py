@@ -112,18 +112,12 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     links = tuple(link for link in every if _known(link))
     if not links:
         return GROUP.not_collected(profile.metrics)
-    capability = profile.device.compute_capability
     absent = tuple(
         f"{link.source}→{link.target} {link.label}"
         for link in every
-        if not _known(link) and _exists((link.source, link.target, link.label), capability)
+        if not _known(link) and _exists(profile, link.source, link.target, link.label)
     )
-    return MemoryChart(
-        tuple(_units(profile)),
-        links,
-        absent,
-        **collected(MemoryChart, profile),
-    )
+    return MemoryChart(tuple(_units(profile)), links, absent, **collected(MemoryChart, profile))
 
 
 # The boxes in their order with their titles, and the kinds of link that not every GPU has, without; what a GPU needs to
@@ -139,9 +133,9 @@ _MEASURED = {
 }
 
 
-def _exists(names: Iterable[str], capability: tuple[int, int]) -> bool:
+def _exists(profile: KernelProfile, *names: str) -> bool:
     """Whether the GPU has all of these boxes and kinds of link."""
-    return all(has(_NEEDS[name], capability) for name in names if name in _NEEDS)
+    return all(has(_NEEDS[name], profile.device.compute_capability) for name in names if name in _NEEDS)
 
 
 def _known(link: MemoryLink) -> bool:
@@ -151,25 +145,17 @@ def _known(link: MemoryLink) -> bool:
 
 def _units(profile: KernelProfile) -> Iterable[MemoryUnit]:
     for name, title, _ in _PARTS:
-        if title and _exists((name,), profile.device.compute_capability):
+        if title and _exists(profile, name):
             hit_rate, busy, parts = _MEASURED.get(name, ("", "", ""))
-            yield MemoryUnit(
-                name,
-                title,
-                profile.number(hit_rate),
-                profile.number(busy),
-                _busiest_part(profile, parts) if parts else "",
-            )
+            busiest = _busiest_part(profile, parts) if parts else ""
+            yield MemoryUnit(name, title, profile.number(hit_rate), profile.number(busy), busiest)
 
 
 def _busiest_part(profile: KernelProfile, prefix: str) -> str:
     """The busiest member of the memory throughput's breakdown that belongs to one unit."""
     names = (name.strip() for name in (profile.text(metrics.BREAKDOWN_MEMORY) or "").split(","))
-    known = [
-        (value, name)
-        for name in names
-        if name.startswith(prefix) and (value := profile.number(name)) is not None
-    ]
+    own = ((profile.number(name), name) for name in names if name.startswith(prefix))
+    known = [(value, name) for value, name in own if value is not None]
     return metrics.readable(max(known)[1]) if known else ""
 
 
@@ -183,22 +169,18 @@ def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
 def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
     for (space, operation), name in metrics.SPACE_REQUESTS.items():
-        sectors = (
-            async_copy_sectors(profile)
-            if operation == "async_copy"
-            else profile.number(metrics.SPACE_SECTORS[space, operation])
+        copies = operation == "async_copy"
+        counted = metrics.SPACE_SECTORS.get((space, operation), "")
+        sectors = async_copy_sectors(profile) if copies else profile.number(counted)
+        link = MemoryLink(
+            space,
+            "l1",
+            operation,
+            requests=profile.number(name),
+            bytes=None if sectors is None else sectors * SECTOR_BYTES,
+            percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
         )
-        yield _with_bandwidth(
-            profile,
-            MemoryLink(
-                space,
-                "l1",
-                operation,
-                requests=profile.number(name),
-                bytes=None if sectors is None else sectors * SECTOR_BYTES,
-                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
-            ),
-        )
+        yield _with_bandwidth(profile, link)
     yield MemoryLink(
         "shared",
         "shared_memory",
@@ -243,7 +225,7 @@ def _touches_shared_memory(profile: KernelProfile) -> bool | None:
     counts = [
         profile.number(metrics.SHARED_WAVEFRONTS_OF[kind])
         for kind in ("load", "store", "atomic", "async_copy")
-        if _exists((kind,), profile.device.compute_capability)
+        if _exists(profile, kind)
     ]
     if has("wgmma", profile.device.compute_capability):
         operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
@@ -280,8 +262,7 @@ def _bytes_link(
 ) -> MemoryLink:
     """A link whose counter (the first name that the report has) counts bytes, or sectors of ``scale`` bytes."""
     for name in names:
-        count = profile.number(name)
-        if count is not None:
+        if (count := profile.number(name)) is not None:
             rate = profile.number(name + metrics.PER_SECOND_SUFFIX)
             link = MemoryLink(
                 source,

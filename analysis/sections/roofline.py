@@ -172,28 +172,21 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
     if not compute_roofs or not memory_roofs:
         return GROUP.not_collected(profile.metrics)
     used = sorted((roof for roof in compute_roofs if roof.computes), key=lambda roof: -(roof.achieved or 0.0))
-    points = tuple(
-        point for roof in used for memory in memory_roofs if (point := _point(roof, memory)) is not None
-    )
+    points = (_point(roof, memory) for roof in used for memory in memory_roofs)
     return Roofline(
         compute_roofs=compute_roofs,
         memory_roofs=memory_roofs,
-        points=points,
+        points=tuple(point for point in points if point is not None),
         duration_ns=profile.number(metrics.DURATION),
         notes=tuple(_notes(profile, compute_roofs)),
         missing=GROUP.incomplete(profile.metrics),
-        tensor_counted=_tells_tensor_work(profile),
-    )
-
-
-def _tells_tensor_work(profile: KernelProfile) -> bool:
-    """Whether the report says what the tensor cores did, if the GPU has any."""
-    return (
-        not has_tensor_cores(profile.device.name, profile.device.compute_capability)
-        or any(metrics.tensor_paths(profile.metrics))
-        or any(metrics.tensor_by_instruction(profile.metrics))
-        or metrics.EXECUTED_PER_OPCODE in profile.instances
-        or any(_executed_with_modifiers(profile))
+        tensor_counted=(
+            not has_tensor_cores(profile.device.name, profile.device.compute_capability)
+            or any(metrics.tensor_paths(profile.metrics))
+            or any(metrics.tensor_by_instruction(profile.metrics))
+            or metrics.EXECUTED_PER_OPCODE in profile.instances
+            or any(_executed_with_modifiers(profile))
+        ),
     )
 
 
@@ -211,12 +204,10 @@ def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
     clock = profile.number(metrics.SM_ELAPSED_CLOCK)
     for key, label, factors in _SCALAR:
         operation = _PEAK_OPERATION[key]
-        peak = _product(factors[operation], profile.number(metrics.peak_per_cycle(operation)), clock)
-        if peak:
+        if peak := _product(factors[operation], profile.number(metrics.peak_per_cycle(operation)), clock):
             achieved = _scalar_achieved(profile, factors)
-            yield ComputeRoof(
-                key, label, peak, achieved, key == FP16 and _only_constants(profile, factors, achieved, peak)
-            )
+            constants = key == FP16 and _only_constants(profile, factors, achieved, peak)
+            yield ComputeRoof(key, label, peak, achieved, constants)
 
 
 def _only_constants(
@@ -251,10 +242,8 @@ def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float |
 
 def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
     """One roof per tensor path that the kernel uses: from ncu's counters of operations, else from the instructions."""
-    if any(
-        profile.number(metrics.tensor_operations_per_cycle(path)) is not None
-        for path in metrics.tensor_paths(profile.metrics)
-    ):
+    counters = map(metrics.tensor_operations_per_cycle, metrics.tensor_paths(profile.metrics))
+    if any(profile.number(counter) is not None for counter in counters):
         yield from _counted_tensor_roofs(profile)
     elif has_tensor_cores(profile.device.name, profile.device.compute_capability):
         yield from _reckoned_tensor_roofs(profile) or _tensor_roofs_by_instruction(profile)
@@ -267,14 +256,11 @@ def _counted_tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
     clock = profile.number(metrics.SM_ELAPSED_CLOCK)
     achieved: dict[str, float] = {}
     for path in metrics.tensor_paths(profile.metrics):
-        rate = _product(profile.number(metrics.tensor_operations_per_cycle(path)), clock)
-        if rate:
+        if rate := _product(profile.number(metrics.tensor_operations_per_cycle(path)), clock):
             achieved[path] = rate
     for path, rate in sorted(achieved.items()):
-        if any(_covers(path, other) for other in achieved):
-            continue
         peak = _product(profile.number(metrics.tensor_operations_peak(path)), clock)
-        if peak:
+        if peak and not any(_covers(path, other) for other in achieved):
             yield ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, rate)
 
 
@@ -310,11 +296,10 @@ def _tensor_rate(profile: KernelProfile, limits: ArchLimits, product: MatrixProd
 def _products_per_second(profile: KernelProfile) -> Iterable[tuple[MatrixProduct, float]]:
     """The kinds of matrix products of a launch, and how many warp instructions of each ran a second."""
     duration = profile.number(metrics.DURATION)
-    found = [
-        (product, count)
-        for opcode, count in _executed_with_modifiers(profile)
-        if count and (product := opcodes.matrix_product(opcode)) is not None
-    ]
+    executed = (
+        (opcodes.matrix_product(opcode), count) for opcode, count in _executed_with_modifiers(profile)
+    )
+    found = [(product, count) for product, count in executed if product is not None and count]
     if found:
         return [(product, count / duration * 1e9) for product, count in found] if duration else []
     # How often each ran was not counted. Where the code has one kind alone, what the pipe did is of that kind.
@@ -323,9 +308,8 @@ def _products_per_second(profile: KernelProfile) -> Iterable[tuple[MatrixProduct
     only = kinds.pop() if len(kinds) == 1 else None
     if only is None:
         return []
-    rate = _product(
-        profile.number(metrics.TENSOR_INSTRUCTIONS_PER_CYCLE), profile.number(metrics.SM_ELAPSED_CLOCK)
-    )
+    a_cycle, clock = metrics.TENSOR_INSTRUCTIONS_PER_CYCLE, metrics.SM_ELAPSED_CLOCK
+    rate = _product(profile.number(a_cycle), profile.number(clock))
     return [(only, rate if rate is not None else _busy_rate(profile, only))]
 
 
@@ -391,17 +375,15 @@ def tensor_label(path: str) -> str:
 def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
     limits = LIMITS.get(profile.device.compute_capability)
     distributed = limits is None or limits.clusters
-    writeback, writeback_peak = (
-        (metrics.L1_WRITEBACK_DSHARED_PER_SECOND, metrics.L1_WRITEBACK_DSHARED_PEAK)
-        if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
-        else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
-    )
     dram = metrics.DRAM_BYTES_PEAK, metrics.DRAM_CLOCK, metrics.DRAM_BYTES_PER_SECOND
     l2 = metrics.L2_TO_XBAR_PEAK, metrics.L2_CLOCK, metrics.L2_TO_XBAR_PER_SECOND
+    l1 = metrics.L1_WRITEBACK_PEAK, metrics.L1_CLOCK, metrics.L1_WRITEBACK_PER_SECOND
+    if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics:
+        l1 = metrics.L1_WRITEBACK_DSHARED_PEAK, metrics.L1_CLOCK, metrics.L1_WRITEBACK_DSHARED_PER_SECOND
     for level, label, width, names in (
         (DRAM, "Device memory", 1, dram),
         (L2, "L2 cache", L2_BYTES_PER_CYCLE, l2),
-        (L1, "L1 cache", L1_BYTES_PER_CYCLE, (writeback_peak, metrics.L1_CLOCK, writeback)),
+        (L1, "L1 cache", L1_BYTES_PER_CYCLE, l1),
     ):
         most, clock, achieved = map(profile.number, names)
         if peak := _product(width, most, clock):
@@ -415,26 +397,18 @@ def _point(compute: ComputeRoof, memory: MemoryRoof) -> RooflinePoint | None:
     """The point under two roofs; None where the kernel moves nothing at this level or it was not measured."""
     if not compute.achieved or not memory.achieved:
         return None
-    intensity = compute.achieved / memory.achieved
-    ridge = memory.ridge(compute)
-    return RooflinePoint(
-        compute=compute,
-        memory=memory,
-        intensity=intensity,
-        achieved=compute.achieved,
-        attainable=min(compute.peak, intensity * memory.peak),
-        ridge=ridge,
-        bound="memory" if intensity < ridge else "compute",
-    )
+    intensity, ridge = compute.achieved / memory.achieved, memory.ridge(compute)
+    bound = "memory" if intensity < ridge else "compute"
+    attainable = min(compute.peak, intensity * memory.peak)
+    return RooflinePoint(compute, memory, bound, intensity, compute.achieved, attainable, ridge)
 
 
 def _notes(profile: KernelProfile, roofs: Iterable[ComputeRoof]) -> Iterable[str]:
-    for roof in roofs:
-        if roof.only_constants:
-            yield (
-                "The FP16 counters saw only instructions that set a register to a constant (HFMA2 Rx, -RZ, RZ, …): "
-                "they are no arithmetic and have no point."
-            )
+    if any(roof.only_constants for roof in roofs):
+        yield (
+            "The FP16 counters saw only instructions that set a register to a constant (HFMA2 Rx, -RZ, RZ, …): they "
+            "are no arithmetic and have no point."
+        )
     limits = LIMITS.get(profile.device.compute_capability)
     if limits is not None and not limits.dram_counters:
         yield f"Compute capability {limits.label} has no device-memory counters: there is no DRAM roof."

@@ -208,22 +208,14 @@ class _Tables:
 
     def __init__(self, profile: KernelProfile) -> None:
         self.counted = {name: by_line.by_address(profile, metric) for name, metric in _COUNTED.items()}
-        self.stalls = _stalls(profile)
-        waiting = _stalls(profile, not_issued=True)
-        self.counted["samples_not_issued"] = (
-            None if waiting is None else {address: sum(by.values()) for address, by in waiting.items()}
-        )
-        self.counted["divergent_branches"] = by_line.first_by_address(
-            profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS
-        )
+        self.stalls, waiting = _stalls(profile), _stalls(profile, not_issued=True)
+        by_all = None if waiting is None else {address: sum(by.values()) for address, by in waiting.items()}
+        self.counted["samples_not_issued"] = by_all
+        branches = by_line.first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
+        self.counted["divergent_branches"] = branches
         self.memory_types = by_line.by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
         self.access_types = by_line.by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
         self.access_sizes = by_line.by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
-
-    def addresses(self) -> set[int]:
-        """Every address that some table knows: the code, where the report carries no SASS."""
-        tables = (self.counted["executed"], self.counted["samples"], self.stalls)
-        return {address for table in tables if table is not None for address in table}
 
     def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
         """Memory spaces, operations and width of what the instruction at this address accesses."""
@@ -235,9 +227,8 @@ class _Tables:
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
-        sums = {
-            name: None if table is None else total(table, addresses) for name, table in self.counted.items()
-        }
+        counted = self.counted.items()
+        sums = {name: None if table is None else total(table, addresses) for name, table in counted}
         stalls: Counter[str] = Counter()
         for samples in map((self.stalls or {}).get, addresses):
             stalls.update(samples or {})
@@ -246,32 +237,27 @@ class _Tables:
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
         """``counters((address,))`` of each address, column by column: a kernel has thousands of instructions."""
         nothing: dict[str, int] = {}
-        stalls = repeat(nothing) if self.stalls is None else map(self.stalls.get, addresses, repeat(nothing))
         columns: dict[str, Iterable[Any]] = {
             name: repeat(None) if table is None else map(table.get, addresses, repeat(0))
             for name, table in self.counted.items()
         }
-        columns["stalls"] = map(_most_first, stalls)
+        columns["stalls"] = map(_most_first, map((self.stalls or {}).get, addresses, repeat(nothing)))
         return map(Counters._make, zip(*(columns[name] for name in Counters._fields), strict=False))
 
 
-_StallTable = dict[int, dict[str, int]]
-
-
-def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> _StallTable | None:
+def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> dict[int, dict[str, int]] | None:
     """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
 
     By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
     """
-    table: _StallTable | None = None
-    for reason, name in metrics.stall_samples(profile.instances, not_issued=not_issued).items():
-        table = {} if table is None else table
-        if not any(profile.instances[name].values):
-            continue
-        for address, samples in (by_line.by_address(profile, name) or {}).items():
+    sampled = metrics.stall_samples(profile.instances, not_issued=not_issued)
+    table: dict[int, dict[str, int]] = {}
+    for reason, name in sampled.items():
+        counts = by_line.by_address(profile, name) if any(profile.instances[name].values) else None
+        for address, samples in (counts or {}).items():
             if samples:
                 table.setdefault(address, {})[reason] = samples
-    return table
+    return table if sampled else None
 
 
 def _most_first(samples: dict[str, int]) -> dict[str, int]:
@@ -290,27 +276,17 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     if tables.counted["executed"] is None and tables.counted["samples"] is None:
         return NotCollected(GROUP.required, GROUP.remedy)
     known = {instruction.address: instruction for instruction in profile.source.instructions}
-    addresses = sorted(known.keys() | tables.addresses())
+    # Every address that some table knows: the code, where the report carries no SASS.
+    counted = (tables.counted["executed"], tables.counted["samples"], tables.stalls)
+    addresses = sorted(known.keys() | {address for table in counted for address in table or ()})
     base = profile.source.function_address or (addresses[0] if addresses else 0)
     sass = []
     for index, (address, counters) in enumerate(zip(addresses, tables.each(addresses), strict=True)):
         code = known.get(address) or Instruction(address, "")
         where = (code.sass, code.file, code.line)
         sass.append(SassLine(index, address, address - base, *where, counters, *tables.access(address)))
-    return SourceView(
-        sass=tuple(sass),
-        lines=_lines(profile, addresses, tables),
-        files={path: text for path, text in profile.source.files.items() if text},
-        totals=tables.counters(addresses),
-        sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
-        line_table=profile.source.line_table,
-        function=profile.mangled_name,
-    )
-
-
-def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) -> tuple[CudaLine, ...]:
     index_of = {address: index for index, address in enumerate(addresses)}
-    return tuple(
+    lines = tuple(
         CudaLine(
             place.file or "",
             place.line or 0,
@@ -319,4 +295,13 @@ def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) ->
             tables.counters(place.addresses),
         )
         for place in by_line.Code(profile).lines(addresses)
+    )
+    return SourceView(
+        sass=tuple(sass),
+        lines=lines,
+        files={path: text for path, text in profile.source.files.items() if text},
+        totals=tables.counters(addresses),
+        sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
+        line_table=profile.source.line_table,
+        function=profile.mangled_name,
     )

@@ -105,9 +105,7 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         **found,
         sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
         memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
-        bottleneck=None
-        if sm is None or memory is None
-        else classify(sm, memory, profile.launch.waves_per_sm),
+        bottleneck=None if None in (sm, memory) else classify(sm, memory, profile.launch.waves_per_sm),
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -119,18 +117,15 @@ def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...
         BreakdownEntry(name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name))
         for name in names
     ]
+
+    def percent(entry: BreakdownEntry) -> float:
+        return -1.0 if entry.percent is None else entry.percent
+
     either = [entry for entry in entries if entry.unit in (metrics.FP64_PIPE, metrics.TENSOR_CORES)]
-    busier = max(either, key=lambda entry: _or_below_zero(entry.percent), default=None)
+    busier, unclear = max(either, key=percent, default=None), metrics.FP64_OR_TENSOR
     if busier is not None and busier.percent:
-        entries = [
-            replace(entry, unit=busier.unit) if entry.unit == metrics.FP64_OR_TENSOR else entry
-            for entry in entries
-        ]
-    return tuple(sorted(entries, key=lambda entry: (-_or_below_zero(entry.percent), entry.label)))
-
-
-def _or_below_zero(percent: float | None) -> float:
-    return -1.0 if percent is None else percent
+        entries = [replace(one, unit=busier.unit) if one.unit == unclear else one for one in entries]
+    return tuple(sorted(entries, key=lambda entry: (-percent(entry), entry.label)))
 
 
 def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:

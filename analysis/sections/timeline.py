@@ -11,9 +11,8 @@ cycles in which an SM was active would take a GPU that clocks down for one that 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from gemmprof.analysis.sections.warp_states import reason
 from gemmprof.model import KernelProfile, NotCollected
 
 Array = npt.NDArray[np.float64]
+_Grid = Callable[..., Array | None]  # a series and its values (its own if None) in columns
 
 NAME = "timeline"
 TITLE = "The launch over time"
@@ -193,25 +193,21 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     """The launch over time; not collected without samples within it."""
     if not profile.sampled:
         return GROUP.not_collected(profile.metrics)
+    read = {
+        metrics.SAMPLED_IPC,
+        metrics.SM_ACTIVE_CYCLES,
+        *metrics.SAMPLED_BLOCKS,
+        *(name for *_, name in _LANES),
+    }
     wanted = {
         name
         for name in profile.sampled
-        if (counter := metrics.counter_of(name)) in _READ or metrics.sampled_stall(counter) is not None
+        if (counter := metrics.counter_of(name)) in read or metrics.sampled_stall(counter) is not None
     }
     # Samples without a time are in no column.
     series = {found.counter: found for found in series_of(profile, wanted) if (found.stamps > 0).any()}
     span = _span(profile, series)
-    if span is None:
-        return GROUP.not_collected(profile.metrics)
-    return _on_grid(profile, series, *span)
-
-
-_READ = frozenset(
-    (
-        *(metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS),
-        *(name for _, _, name in _LANES),
-    )
-)
+    return GROUP.not_collected(profile.metrics) if span is None else _on_grid(profile, series, *span)
 
 
 def _span(profile: KernelProfile, series: Mapping[str, Series]) -> tuple[float, float, int] | None:
@@ -245,10 +241,8 @@ def _on_grid(
     columns = max(1, min(COLUMNS, within))
 
     def grid(one: Series | None, values: Array | None = None, *, inside: bool = True) -> Array | None:
-        if one is None:
-            return None
-        own = _duration(one, profile.number(metrics.DURATION))
-        if own <= 0:
+        own = 0.0 if one is None else _duration(one, profile.number(metrics.DURATION))
+        if one is None or own <= 0:
             return None
         return _columns(one, one.values if values is None else values, own, columns, inside=inside)
 
@@ -340,17 +334,16 @@ def _over(dividend: Array, divisor: Array) -> Array:
     return found
 
 
-def _rate(one: Series | None, grid: Any) -> Array | None:
+def _rate(one: Series | None, grid: _Grid) -> Array | None:
     """What a counter counts in a nanosecond."""
     if one is None:
         return None
     width = np.diff(one.stamps, append=one.stamps[-1]).astype(np.float64)
     width[-1] = np.median(width)
-    found: Array | None = grid(one, _over(one.values, width))
-    return found
+    return grid(one, _over(one.values, width))
 
 
-def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bool]:
+def _sm_share(series: Mapping[str, Series], grid: _Grid) -> tuple[Array | None, bool]:
     """Share of the SMs that have work, 0 to 1 (see the module); of their usual number where one counter is missing.
 
     The second is whether it is exact.
@@ -358,8 +351,7 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
     of_peak, per_active = series.get(metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
     if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):
         share = _over(of_peak.values, 100 / PEAK_IPC * per_active.values)
-        share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)
-        exact: Array | None = grid(of_peak, share)
+        exact = grid(of_peak, np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values))
         return (None, False) if exact is None else (np.minimum(exact, 1.0), True)
     active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or not np.nanmax(active, initial=0.0) > 0:
@@ -369,7 +361,7 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
     return np.minimum(active / usual, 1.0), False
 
 
-def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Array | None:
+def _clock(series: Mapping[str, Series], share: Array | None, grid: _Grid) -> Array | None:
     """SM clock in GHz where most SMs have work."""
     active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or share is None:
@@ -391,8 +383,7 @@ def _bursts(blocks: Array, sms: int | None) -> list[tuple[int, int]]:
     # The first fills every place that the SMs have: those behind it may have a block an SM.
     densest = float(np.nanmax(blocks, initial=0.0))
     dense = np.nan_to_num(blocks) > NO_BLOCKS * min(densest, sms or densest)
-    apart = len(blocks) - int(dense.sum())
-    if apart < int(dense.sum()):
+    if len(blocks) < 2 * int(dense.sum()):
         return []
     found: list[tuple[int, int]] = []
     for a, b in _runs(dense):
@@ -425,11 +416,9 @@ def _pauses(tensor: Array | None) -> list[tuple[int, int]] | None:
     """
     if tensor is None or len(tensor) < 20:
         return None
-    values = np.nan_to_num(tensor)
-    usual = float(np.median(values))
-    if usual < 50.0:
+    values, last = np.nan_to_num(tensor), len(tensor)
+    if (usual := float(np.median(values))) < 50.0:
         return None
-    last = len(values)
     # A pause is short against what it interrupts: what is longer is a phase.
     return [(a, b) for a, b in _runs(values < 0.75 * usual) if a and b < last and b - a <= last // 10]
 
@@ -441,15 +430,10 @@ def _even_end(issue: Array | None, share: Array | None, phases: Mapping[str, Pha
     does more than one thing, so that instructions are no measure of work.
     """
     steady = phases.get("steady")
-    if (
-        issue is None
-        or share is None
-        or steady is None
-        or not phases.keys().isdisjoint(("prologue", "epilogue"))
-    ):
+    if issue is None or share is None or steady is None or {"prologue", "epilogue"} & phases.keys():
         return None
     issued = np.nan_to_num(issue)
-    begin, end = (round(share * len(issued)) for share in (steady.begin, steady.end))
+    begin, end = round(steady.begin * len(issued)), round(steady.end * len(issued))
     working = np.nan_to_num(share[begin:end])
     if not working.mean() > 0 or not issued[begin:end].mean() > 0:
         return None
@@ -477,8 +461,7 @@ def _phases(
         return ()
     columns = len(next(iter(found.values())))
     first, last, blur = 0, columns, SHORTEST * sample
-    ends: list[Phase] = []
-    begin: list[Phase] = []
+    begin, ends = list[Phase](), list[Phase]()
     if share is not None and np.nanmax(share, initial=0.0) > 0:
         level = float(np.nanquantile(share, 0.9))
         full = np.flatnonzero(np.nan_to_num(share) >= FULL * level)
@@ -510,11 +493,11 @@ def _phases(
                 ends.insert(0, Phase("epilogue", _does(found, b, last), b / columns, last / columns))
                 last = b
     cuts = [first, *_cuts(found, bursts, first, last, waves=in_step), last]
-    middle = []
-    for number, (a, b) in enumerate(itertools.pairwise(cuts), 1):
-        if b > a:
-            name = "steady" if len(cuts) == 2 else f"phase {number}"
-            middle.append(Phase(name, _does(found, a, b), a / columns, b / columns))
+    middle = [
+        Phase(f"phase {number}" if len(cuts) > 2 else "steady", _does(found, a, b), a / columns, b / columns)
+        for number, (a, b) in enumerate(itertools.pairwise(cuts), 1)
+        if b > a
+    ]
     return _with_clocks((*begin, *middle, *ends), found.get("clock"))
 
 
@@ -526,12 +509,8 @@ def _with_clocks(phases: tuple[Phase, ...], clock: Array | None) -> tuple[Phase,
     parts = [clock[round(phase.begin * columns) : round(phase.end * columns)] for phase in phases]
     medians = [float(np.nanmedian(part)) if np.isfinite(part).any() else np.nan for part in parts]
     highest = max((median for median in medians if median == median), default=np.nan)
-    return tuple(
-        replace(phase, what=f"{phase.what}, SM clock {median:.2f} GHz")
-        if median < LOWER_CLOCK * highest
-        else phase
-        for phase, median in zip(phases, medians, strict=True)
-    )
+    said = (f", SM clock {median:.2f} GHz" if median < LOWER_CLOCK * highest else "" for median in medians)
+    return tuple(replace(phase, what=phase.what + more) for phase, more in zip(phases, said, strict=True))
 
 
 def _cuts(
@@ -552,20 +531,18 @@ def _cuts(
     steps: list[tuple[float, int]] = []
     parts = {key: found[key][columns] for key, _, _ in _LANES if key in found}
     if waves and len(begins) > 1:
-        edges = [*begins, last]
+        spans = list(itertools.pairwise([*begins, last]))
         for key in parts:
-            parts[key] = np.concatenate(
-                [np.full(b - a, np.nanmean(found[key][a:b])) for a, b in itertools.pairwise(edges)]
-            )
+            means = [np.full(b - a, np.nanmean(found[key][a:b])) for a, b in spans]
+            parts[key] = np.concatenate(means)
         columns = np.arange(begins[0], last)
     for part in parts.values():
         lowest, highest = np.nanmin(part, initial=np.inf), np.nanmax(part, initial=-np.inf)
         if highest - lowest < LEAST_CHANGE or highest + 1.0 < LEAST_RATIO * (lowest + 1.0):
             continue  # no two levels of it can be far enough apart
         # One per cent of the peak is added: below, a ratio says nothing.
-        positions = [
-            step.position for step in find_steps(part + 1.0) if apart < step.position < len(part) - apart
-        ]
+        found_steps = (step.position for step in find_steps(part + 1.0))
+        positions = [at for at in found_steps if apart < at < len(part) - apart]
         while positions:
             changes = []
             for a, cut, b in zip([0, *positions], positions, [*positions[1:], len(part)], strict=False):

@@ -63,30 +63,14 @@ class _Findings:
         self.scheduler: Scheduler | None = known(scheduler.NAME)
         self.mix: InstructionMix | None = known(instruction_mix.NAME)
 
-    @property
-    def stall(self) -> StateShare | None:
-        return None if self.states is None else self.states.main_stall
-
-    @property
-    def busiest(self) -> str:
-        """The busiest unit of the side that is closer to its limit, '' if the breakdown is not in the report."""
-        return "" if self.light is None else self.unit(self.light.limiting_breakdown)
-
-    @property
-    def kind(self) -> str:
-        """Kind of the bottleneck, '' if it is not known."""
-        return "" if self.light is None or self.light.bottleneck is None else self.light.bottleneck.kind
+        self.stall: StateShare | None = None if self.states is None else self.states.main_stall
 
     def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
         """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
         if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
             return ""
-        entry = breakdown[0]
-        if entry.unit == metrics.L1_DATA_STAGE:
-            return self._data_stage()
-        return entry.unit or entry.label
-
-    def _data_stage(self) -> str:
+        if breakdown[0].unit != metrics.L1_DATA_STAGE:
+            return breakdown[0].unit or breakdown[0].label
         shared = cache = 0.0
         if self.roofs is not None:
             levels = {memory.level: memory.percent or 0.0 for memory in self.roofs.memory_roofs}
@@ -106,25 +90,27 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
         results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
         explanation: what to change first, which the last sentence names.
     """
-    findings = _Findings(results)
-    return Verdict(
-        _limited_by(findings, explanation), _closeness(findings), _waiting(findings), _advice(explanation)
-    )
+    found = _Findings(results)
+    limited_by = _limited_by(found, explanation)
+    return Verdict(limited_by, _closeness(found), _waiting(found), _advice(explanation))
 
 
 def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
-    if findings.kind in ("", speed_of_light.SMALL_GRID, speed_of_light.LATENCY):
+    light = findings.light
+    kind = "" if light is None or light.bottleneck is None else light.bottleneck.kind
+    if light is None or kind in ("", speed_of_light.SMALL_GRID, speed_of_light.LATENCY):
         # Low throughputs alone: of several launches in one (a range, a graph) they say nothing, and a grid of less than
         # a wave is not what holds back a kernel that something else was found in.
         causes = {finding.cause for finding in explanation.findings} if explanation is not None else set()
         if explanation is not None and not (causes or explanation.time or explanation.at_limit):
             return UNKNOWN
-        if findings.kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
+        if kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
             return "small grid"
         if findings.stall is None:
-            return "latency" if findings.kind else UNKNOWN
+            return "latency" if kind else UNKNOWN
         return warp_states.LIMITED_BY[findings.stall.group]
-    return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
+    side = "compute" if kind == speed_of_light.COMPUTE else "memory"
+    return findings.unit(light.limiting_breakdown) or side
 
 
 def _closeness(findings: _Findings) -> str:
@@ -166,15 +152,11 @@ def _waiting(findings: _Findings) -> str:
             sentences.append(f"A warp issues every {cycles:.1f} cycles; {share} of its time it {what}.")
         else:
             sentences.append(f"In {share} of the samples a warp {what}.")
-    if scheduler is not None and scheduler.no_eligible_percent is not None:
-        warps = (
-            f", with {scheduler.active_warps:.1f} of {scheduler.max_warps:.0f} possible warps resident"
-            if scheduler.active_warps is not None and scheduler.max_warps is not None
-            else ""
-        )
-        sentences.append(
-            f"Schedulers issue nothing in {scheduler.no_eligible_percent:.0f} % of cycles{warps}."
-        )
+    if scheduler is not None and (idle := scheduler.no_eligible_percent) is not None:
+        warps, active, most = "", scheduler.active_warps, scheduler.max_warps
+        if active is not None and most is not None:
+            warps = f", with {active:.1f} of {most:.0f} possible warps resident"
+        sentences.append(f"Schedulers issue nothing in {idle:.0f} % of cycles{warps}.")
     return " ".join(sentences)
 
 

@@ -83,12 +83,8 @@ class WaitShare:
 def waits_by_state(profile: KernelProfile, samples: Mapping[str, str]) -> dict[str, tuple[WaitShare, ...]]:
     """The waits that the instructions tell apart, by the state that ncu counts them to, largest first.
 
-    Args:
-        samples: the sampling metric of each state.
-
-    Returns:
-        Nothing for a state that was not sampled by instruction, and for one in which all warps wait for what its name
-        says.
+    Nothing for a state that was not sampled by instruction (``samples`` has the metric of each), and for one in which
+    all warps wait for what its name says.
     """
     code = profile.source.instructions
     found: dict[str, tuple[WaitShare, ...]] = {}
@@ -99,23 +95,18 @@ def waits_by_state(profile: KernelProfile, samples: Mapping[str, str]) -> dict[s
             continue
         totals: Counter[StallReason] = Counter()
         for index, instruction in enumerate(code):
-            count = counts.get(instruction.address, 0)
-            if count and (wait := _wait_of(code, index, state)) is not None:
-                totals[wait] += count
+            if not (count := counts.get(instruction.address, 0)):
+                continue
+            opcode = opcodes.opcode_of(instruction.sass)
+            if state == BARRIER:
+                group, cluster = opcode.startswith("WARPGROUP"), opcode.startswith("UCGABAR")
+                totals[WGMMA if group else CLUSTER if cluster else BLOCK] += count
+            elif _asks_an_mbarrier(code, index, opcode):
+                totals[MBARRIER] += count
         shares = (WaitShare(wait, count, count / whole) for wait, count in totals.items())
-        told = tuple(sorted((s for s in shares if s.share >= LEAST), key=lambda s: -s.samples))
-        if told:
+        if told := tuple(sorted((s for s in shares if s.share >= LEAST), key=lambda s: -s.samples)):
             found[state] = told
     return found
-
-
-def _wait_of(code: Sequence[Instruction], index: int, state: str) -> StallReason | None:
-    opcode = opcodes.opcode_of(code[index].sass)
-    if state == BARRIER:
-        if opcode.startswith("WARPGROUP"):
-            return WGMMA
-        return CLUSTER if opcode.startswith("UCGABAR") else BLOCK
-    return MBARRIER if _asks_an_mbarrier(code, index, opcode) else None
 
 
 def _asks_an_mbarrier(code: Sequence[Instruction], index: int, opcode: str) -> bool:
@@ -227,8 +218,7 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     """Warp states of one launch, from the counters, the sampler, or both."""
     cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))
     sampled = metrics.stall_samples(profile.metrics)
-    samples = _by_reason(profile, sampled, whole=True)
-    told = waits_by_state(profile, sampled)
+    samples, told = _by_reason(profile, sampled, whole=True), waits_by_state(profile, sampled)
     not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True), whole=True)
     latency = profile.number(metrics.CYCLES_PER_ISSUE)
     if not cycles and not samples and latency is None:
