@@ -19,15 +19,7 @@ from gemmprof.analysis.explanation.demands.work import Array, Work, once, work
 from gemmprof.analysis.explanation.prediction import FLOOR, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.sections.by_line import Code, base_name
-from gemmprof.model import (
-    NOTABLE,
-    AtLimit,
-    CodePlace,
-    Explanation,
-    Finding,
-    KernelProfile,
-    Rewrite,
-)
+from gemmprof.model import NOTABLE, AtLimit, CodePlace, Explanation, Finding, KernelProfile, Rewrite
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 # Where a finding sits: the user's own lines that its weight falls on, else the instructions.

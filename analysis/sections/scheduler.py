@@ -83,7 +83,5 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     if profile.workload != "kernel":
         found["theoretical_warps"] = None
     return Scheduler(
-        **found,
-        cycles_per_issue=1 / issued if issued else None,
-        missing=GROUP.incomplete(profile.metrics),
+        **found, cycles_per_issue=1 / issued if issued else None, missing=GROUP.incomplete(profile.metrics)
     )
