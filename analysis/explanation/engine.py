@@ -67,9 +67,7 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
 
 
 def _at_the_calls(work: Work, weights: Array) -> Array:
-    """The same with what weighs in a function of the toolkit's (a division) where it is called: its own code bears the
-    kernel's last line.
-    """
+    """The same with what weighs in a toolkit's function (a division) where it is called: its code has the last line."""
     found = weights.copy()
     for first, last in work.code.functions:
         callers = (at for at in work.code.callers((first, last)) if work.executed[at] > 0)
@@ -126,6 +124,10 @@ def explain_work(found: Work) -> Explanation:
         full = _full(model, everything)
     elif profile.workload == "kernel":
         findings, other = _told(found, _measured(found))
+    # The memory that needs longest for what the launch moves, as a share of the time; None where none was measured.
+    moved = [load for key in TRAFFIC if (load := found.loads.get(key)) is not None and load.share > 0]
+    busiest = max(moved, key=lambda load: load.share, default=None)
+    traffic = None if busiest is None else AtLimit(busiest.resource.title, min(1.0, busiest.share))
     return Explanation(
         launch=profile.index,
         report=profile.report,
@@ -137,7 +139,7 @@ def explain_work(found: Work) -> Explanation:
         findings=findings,
         together=together,
         limit=limit,
-        traffic=_traffic(found) if findings else None,
+        traffic=traffic if findings else None,
         other_arithmetic=other,
         time=time[:SHARES],
         levers=(
@@ -153,13 +155,6 @@ def _told(found: Work, weighed: Sequence[Weighed]) -> tuple[tuple[Finding, ...],
     told = [(one, _finding(found, one, by_cause.get(one.another_way_to))) for one in weighed]
     other = tuple(said for one, said in told if one.candidate.another_arithmetic)
     return tuple(said for one, said in told if not one.candidate.another_arithmetic), other
-
-
-def _traffic(found: Work) -> AtLimit | None:
-    """The memory that needs longest for what the launch moves, as a share of the time; None where none was measured."""
-    moved = [load for key in TRAFFIC if (load := found.loads.get(key)) is not None and load.share > 0]
-    busiest = max(moved, key=lambda load: load.share, default=None)
-    return None if busiest is None else AtLimit(busiest.resource.title, min(1.0, busiest.share))
 
 
 @dataclass(frozen=True)
@@ -199,9 +194,7 @@ def detect(found: Work) -> tuple[Candidate, ...]:
 
 
 def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
-    """Candidates that save enough, most saved first; general names behind specific ones that explain the
-    same, as another way to it.
-    """
+    """Candidates that save enough, most saved first; general names behind specific ones for it, as another way."""
     worth = []
     for candidate in levers.offered(found, detect(found)):
         variants = [

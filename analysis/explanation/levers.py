@@ -61,9 +61,7 @@ _CALLS = tuple(
 
 
 def _taken_by(owner: Owner, cause: str) -> list[tuple[re.Pattern[str], tuple[str, str] | None]]:
-    """Names of the owner's kernels that such a call avoids, and how, where that is another way than the owner's usual
-    one; [] where all do.
-    """
+    """Names of the owner's kernels that such a call avoids, and how, where that is not as usual; [] where all do."""
     return [(names, said) for one, causes, names, said in _CALLS if one == owner.key and cause in causes]
 
 
@@ -76,10 +74,10 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
 
 
 def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
-    owner = owner_of(work.profile)
+    owner, everything = owner_of(work.profile), tuple(found)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
-    everything = tuple(found)
-    if owner.key == "triton":
+    triton = owner.key == "triton"
+    if triton:
         everything = tuple(_of_exchanges(work, everything))
     usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
     if any(names.search(work.profile.name) for names in usual):
@@ -91,21 +89,20 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
         known = candidate.variants[0].known is not None
         said = words.get(candidate.cause)
         fewer_blocks = "block_launch" in candidate.variants[0].fix.resources
-        if owner.key == "triton" and candidate.cause == "low_occupancy" and fewer_blocks:
+        if triton and candidate.cause == "low_occupancy" and fewer_blocks:
             said = WAYS["short programs"]  # a smaller block, which helps otherwise, makes this worse
-        elif owner.key == "triton" and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
+        elif triton and candidate.cause == "low_occupancy" and candidate.rank == ANY_WARPS:
             said = WAYS["more programs"]
-        elif owner.key == "triton" and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
+        elif triton and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
             said = WAYS["side by side"]
-        elif owner.key == "triton" and candidate.variants[0].of_threads:
+        elif triton and candidate.variants[0].of_threads:
             said = WAYS["more elements"]
         if candidate.cause == loses:
             said = WAYS["axis last"]
         calls = _taken_by(owner, candidate.cause)
         mine = [own for names, own in calls if names.search(work.profile.name)]
-        if candidate.cause in measured and not known:
-            continue  # what was timed says more than a model
-        if calls and not mine:
+        # What was timed says more than a model; and not every kernel of an owner's has a flaw from its call.
+        if (candidate.cause in measured and not known) or (calls and not mine):
             continue
         said = next(filter(None, mine), said)
         if owner.editable and all(way.plain for way in candidate.variants):
@@ -114,7 +111,7 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
             yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
         elif said is not None:
             yield _in_words(work, candidate, said, owner)
-        elif known or (owner.editable and owner.key != "triton"):
+        elif known or (owner.editable and not triton):
             yield candidate
 
 
@@ -162,35 +159,26 @@ def _idle_sms(work: Work, named: str) -> str:
     return f"{named} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work."
 
 
-def _fact(work: Work, candidate: Candidate) -> str:
-    """What the launch's numbers say, before what to do about it."""
-    cause, blocks, sms = candidate.cause, work.profile.launch.blocks, work.sms
-    if cause == "small_grid":
-        return f"{_idle_sms(work, f'{blocks:,}')} "
-    if cause == "low_occupancy" and candidate.rank == ANY_WARPS:
-        return f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. "
-    if cause == "tail_effect":
-        return f"{blocks:,} blocks are {blocks / sms:.2f} for each of {sms:.0f} SMs. "
-    if cause == "launch_overhead" and work.duration:
-        return f"No SM works for {100 * work.idle_start:.0f} % of {work.duration / 1000:.1f} us. "
-    return ""
-
-
 def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:
     """A candidate as its owner would put it. Of code that the reader cannot change: one way, and no place."""
     name, change = said
-    ways = candidate.variants
+    cause, ways, blocks, sms = candidate.cause, candidate.variants, work.profile.launch.blocks, work.sms
+    # What the launch's numbers say, before what to do about it.
+    if cause == "small_grid":
+        change = f"{_idle_sms(work, f'{blocks:,}')} {change}"
+    elif cause == "low_occupancy" and candidate.rank == ANY_WARPS:
+        change = f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. {change}"
+    elif cause == "tail_effect":
+        change = f"{blocks:,} blocks are {blocks / sms:.2f} for each of {sms:.0f} SMs. {change}"
+    elif cause == "launch_overhead" and work.duration:
+        change = f"No SM works for {100 * work.idle_start:.0f} % of {work.duration / 1000:.1f} us. {change}"
     if owner.editable and len(ways) > 1:
         variants = tuple(way if way.plain else replace(way, change="") for way in ways)
     else:
-        up_to = not owner.editable and candidate.cause not in SURE
+        up_to = not owner.editable and cause not in SURE
         variants = (replace(ways[0], name=name, up_to=up_to, change=""),)
-    return replace(
-        candidate,
-        variants=variants,
-        change=_fact(work, candidate) + change,
-        attributed=candidate.attributed if owner.editable else None,
-    )
+    attributed = candidate.attributed if owner.editable else None
+    return replace(candidate, variants=variants, change=change, attributed=attributed)
 
 
 _OPERATORS = tuple((re.compile(pattern), sentence) for pattern, sentence in facts(__file__, "operators.csv"))
@@ -218,11 +206,8 @@ def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
     code = profile.source.instructions
     # Of launches whose times alone were measured the code is not always read.
-    if (
-        len(code) < CODE
-        or not owner_of(profile).editable
-        or not metrics.counts_more_than_time(profile.metrics)
-    ):
+    read = len(code) >= CODE and metrics.counts_more_than_time(profile.metrics)
+    if not read or not owner_of(profile).editable:
         return False
 
     def counted_as(kind: re.Pattern[str]) -> int:
@@ -237,8 +222,7 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
     if is_debug_build(profile):
         return (DEBUG_BUILD,)
     if owner.key == "torch":
-        found = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
-        return (found,) if found else ()
+        return tuple(sentence for pattern, sentence in _OPERATORS if pattern.search(name))[:1]
     if owner.key == "cudnn" and re.search(r"n(?:chw|hwc)ToN(?:hwc|chw)", name, re.IGNORECASE):
         return (
             "A change of layout between NCHW and NHWC: with channels_last throughout, these launches go away.",

@@ -67,13 +67,8 @@ Found = TypeVar("Found", bound=Counted)
 def ranked(
     profile: KernelProfile, kind: type[Found], count: str, *weights: str
 ) -> tuple[tuple[Found, ...], tuple[Found, ...]]:
-    """What was counted at each instruction with a count above 0, and at each CUDA line; the heaviest first.
-
-    Both are empty where a figure that a row must have was not collected by instruction.
-
-    Args:
-        count: the figure that says which instructions are meant.
-        weights: figures by which the rows are ordered.
+    """What was counted at each instruction with a ``count`` above 0, and at each CUDA line; the heaviest by the figures
+    ``weights`` first. Both are empty where a figure that a row must have was not collected by instruction.
     """
     metric = {name: item.names for name, item in declared(kind).items() if item.of}
     columns = {name: first_by_address(profile, names) for name, names in metric.items()}
@@ -246,14 +241,10 @@ def is_users(path: str | None) -> bool:
 def own_lines(
     instructions: Sequence[Line], inlined: Sequence[tuple[Call, ...]] = ()
 ) -> list[tuple[str, int] | None]:
-    """The user's line that each instruction counts against: its own, else that of the innermost call.
+    """The user's line that each instruction, in address order, counts against: its own, else the innermost call's.
 
-    None without line information. Where the report does not say what was inlined, a header's code counts against the
-    line of the user's before it.
-
-    Args:
-        instructions: in address order.
-        inlined: the calls that each was inlined through, innermost first; none where that is not known.
+    None without line information. Where the report does not say what was inlined (the calls, innermost first), a
+    header's code counts against the line of the user's before it.
     """
     found: list[tuple[str, int] | None] = []
     places = [None if one.file is None or one.line is None else (one.file, one.line) for one in instructions]

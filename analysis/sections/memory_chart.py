@@ -100,10 +100,8 @@ class MemoryChart:
 
     def link(self, source: str, target: str, label: str | None = None) -> MemoryLink | None:
         """The first link between two boxes (with this label), or None."""
-        for link in self.links:
-            if (link.source, link.target) == (source, target) and label in (None, link.label):
-                return link
-        return None
+        between = (link for link in self.links if (link.source, link.target) == (source, target))
+        return next((link for link in between if label in (None, link.label)), None)
 
 
 def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:

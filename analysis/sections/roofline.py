@@ -6,6 +6,7 @@ L1 and (ours, ncu has none) shared memory. One point per used precision and memo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -258,9 +259,12 @@ def _counted_tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
     for path in metrics.tensor_paths(profile.metrics):
         if rate := _product(profile.number(metrics.tensor_operations_per_cycle(path)), clock):
             achieved[path] = rate
+    sources = [f"{path[path.find('src_') :]}_" for path in achieved]
     for path, rate in sorted(achieved.items()):
         peak = _product(profile.number(metrics.tensor_operations_peak(path)), clock)
-        if peak and not any(_covers(path, other) for other in achieved):
+        # Beside itself the counter includes what others count.
+        covers = path.startswith("src_") and sum(source.startswith(f"{path}_") for source in sources) > 1
+        if peak and not covers:
             yield ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, rate)
 
 
@@ -273,9 +277,8 @@ def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
         return []
     per_second: dict[str, tuple[float, float]] = {}
     for product, rate in _products_per_second(profile):
+        achieved, before = rate * product.operations, per_second.get(product.path)
         peak = clock * sms * _tensor_rate(profile, limits, product)
-        achieved = rate * product.operations
-        before = per_second.get(product.path)
         per_second[product.path] = achieved if before is None else before[0] + achieved, peak
     return [
         ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, achieved)
@@ -319,8 +322,7 @@ def _busy_rate(profile: KernelProfile, product: MatrixProduct) -> float:
     Where faster instructions exist, these do not fill the pipe, and how much of it they take is not known.
     """
     limits = LIMITS.get(profile.device.compute_capability)
-    percent = profile.first_number(metrics.TENSOR_BUSY)
-    clock = profile.number(metrics.SM_CLOCK)
+    percent, clock = profile.first_number(metrics.TENSOR_BUSY), profile.number(metrics.SM_CLOCK)
     sms = profile.named(profile.device.sm_count, metrics.DEVICE_SMS)
     if limits is None or limits.fast_tensor or percent is None or not clock or not sms:
         return 0.0
@@ -351,25 +353,14 @@ def _tensor_roofs_by_instruction(profile: KernelProfile) -> Iterable[ComputeRoof
             yield ComputeRoof(f"{TENSOR_PREFIX}{counted}", label, peak, achieved)
 
 
-def _covers(total: str, path: str) -> bool:
-    """Whether the counter ``total`` includes what ``path`` counts."""
-    if not total.startswith("src_") or total == path:
-        return False
-    source = path[path.find("src_") :]
-    return source == total or source.startswith(f"{total}_")
-
-
 def tensor_label(path: str) -> str:
     """A tensor path in words: ``HGMMA BF16 → FP32``, ``FP8, sparse``."""
     head, _, types = path.partition("src_")
-    sparse = types.endswith("_sparsity_on")
-    types = types.removesuffix("_sparsity_on").removesuffix("_sparsity_off")
-    source, _, destination = types.partition("_dst_")
-    label = source.upper().replace("_", "/")
-    if destination:
-        label += f" → {destination.upper()}"
+    sparse = " (sparse)" if types.endswith("_sparsity_on") else ""
+    source, _, destination = re.sub("_sparsity_(on|off)$", "", types).partition("_dst_")
+    label = source.upper().replace("_", "/") + (f" → {destination.upper()}" if destination else "")
     operation = head.removeprefix("op_").strip("_").upper()
-    return " ".join(filter(None, ("Tensor", operation, label))) + (" (sparse)" if sparse else "")
+    return " ".join(filter(None, ("Tensor", operation, label))) + sparse
 
 
 def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:

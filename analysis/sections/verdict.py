@@ -84,11 +84,8 @@ class _Findings:
 
 
 def judge(results: Mapping[str, Any], explanation: Explanation | None = None) -> Verdict:
-    """The verdict on one launch.
-
-    Args:
-        results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
-        explanation: what to change first, which the last sentence names.
+    """The verdict on one launch, from the results of its analyses by name (`KernelAnalysis.results`; missing and not
+    collected ones are fine). The last sentence names what the explanation says to change first.
     """
     found = _Findings(results)
     limited_by = _limited_by(found, explanation)

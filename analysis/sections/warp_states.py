@@ -45,18 +45,15 @@ _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmm
 
 
 def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReason:
-    """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof.
-
-    Args:
-        compute_capability: of the GPU; ncu counts more to a barrier where there is more to wait for.
+    """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof. ncu
+    counts more to a barrier on GPUs where there is more to wait for.
     """
     key = _SAMPLING_NAMES.get(name, name)
-    known = REASONS.get(key)
-    if known is not None and key == "barrier" and has("clusters", compute_capability):
+    if (known := REASONS.get(key)) is not None:
+        if key != "barrier" or not has("clusters", compute_capability):
+            return known
         results = ", or for the results of wgmma" if has("wgmma", compute_capability) else ""
         return replace(known, meaning=f"Waits at a barrier of its block (__syncthreads) or cluster{results}.")
-    if known is not None:
-        return known
     words = key.split("_")
     title = " ".join(word.upper() if word in _ABBREVIATIONS else word.title() for word in ("stall", *words))
     return StallReason(key, title, "other", f"Is in the state that ncu calls '{' '.join(words)}'.")

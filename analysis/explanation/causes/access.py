@@ -166,9 +166,7 @@ def _wasteful(work: Work) -> Mask:
 
 
 def _shares_its_sectors(work: Work, form: Form) -> bool:
-    """Whether a load takes half a sector, in the widest access that there is, and one beside it the other half: they
-    fetch it once.
-    """
+    """Whether a load takes half a sector, as wide as accesses are, and one beside it the other half: fetched once."""
     if form.width != WIDE or not work.sass[form.index].is_load:
         return False
 
@@ -183,9 +181,7 @@ def _shares_its_sectors(work: Work, form: Form) -> bool:
 
 @once
 def as_records(work: Work) -> Candidate | None:
-    """Look-ups at one place in several arrays, or planes of one: each fetches a sector for a few bytes, a record brings
-    all in one.
-    """
+    """Look-ups at one place in several arrays, or planes of one: each fetches a sector, a record brings all in one."""
     groups: dict[tuple[object, object], list[Form]] = {}
     scattered = work.global_loads & (work.global_sectors >= SCATTERED * work.global_ideal)
     for at, form in ((at, one.form) for at, one in checked_forms(work).items() if scattered[at]):
@@ -490,9 +486,7 @@ def _blocks_differ(work: Work, one: Reuse) -> bool:
 
 
 def _below(work: Work, sectors: Array, tags: Array, missed: float) -> dict[str, float]:
-    """What stays of the work below L1 and of its lines where instructions ask for these sectors and lines, of which L1
-    fetches ``missed``.
-    """
+    """What stays below L1 where instructions ask for these sectors and lines, and L1 fetches ``missed`` sectors."""
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
@@ -543,9 +537,7 @@ def _left(now: Array, before: Array, rows: Mask) -> float:
 
 
 def gathers(work: Work, rows: Mask) -> Mask:
-    """Accesses whose places loaded values decide, another one for each lane: look-ups, and searches, which find their
-    next place in what they loaded.
-    """
+    """Accesses whose places loaded values decide, another for each lane: look-ups, and searches from place to place."""
     found = rows & work.code.chased
     for index, one in checked_forms(work).items():
         found[index] |= rows[index] and one.form.kind == LOOK_UP and not _in_rows_apart(one.form)
@@ -676,13 +668,6 @@ def _bytes_each(work: Work, rows: Mask) -> float:
     return share((work.widths * work.executed)[rows].sum(), work.executed[rows].sum())
 
 
-def _sizes(work: Work, rows: Mask) -> str:
-    """``4 bytes``, or ``1 to 4 bytes``: what a thread moves with each of these accesses."""
-    least, most = work.widths[rows].min(), work.widths[rows].max()
-    each = f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
-    return f"{each} byte{'' if most == 1 else 's'}"
-
-
 _FROM_MEMORY = ("", "constant", "global")
 
 
@@ -729,13 +714,15 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     # Of bytes several are made at once, but each still has its atomic; what is made of a word stays.
     atomics = work.where(lambda line: line.is_atomic)
     stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
+    fewest, most = work.widths[narrow].min(), work.widths[narrow].max()
+    each = f"{most:.0f} byte{'' if most == 1 else 's'}"
     yield Variant(
         "16 bytes a thread",
         Fix(keep=keep, resources=resources, warps=warps),
         most=work.within(stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
-            f"(float4, uint4, int4 …): its loads and stores move {_sizes(work, narrow)} each."
+            f"(float4, uint4, int4 …): its loads and stores move {f'{fewest:.0f} to ' * (fewest < most)}{each} each."
         ),
     )
 

@@ -499,9 +499,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
 
 
 def _counted_divisions(work: Work) -> Iterator[Candidate]:
-    """Products for FP64 divisions, of a launch of which no more is known than how often each opcode ran: whether
-    divisors change cannot be seen.
-    """
+    """Products for FP64 divisions where no more than opcodes was counted: whether divisors change cannot be seen."""
     counts = counts_by_opcode(work.profile, metrics.EXECUTED_PER_MODIFIER) or {}
     reciprocals = counts.get(RECIPROCAL, 0)
     gone = share((DIVISION - 1) * reciprocals, sum(counts.values()))

@@ -74,7 +74,16 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     if not fences.any():
         yield from found
         return
-    relaxed = _relaxed(work, fences)
+    # No warp waits until all that it stored before can be seen.
+    relaxed = Variant(
+        "relaxed order",
+        Fix(keep=np.where(fences, 0.0, 1.0), reasons={FENCE: 0.0}),
+        change=(
+            'Give atomics the relaxed order ([cuda::memory_order_relaxed|sem="relaxed"]), unless another block '
+            "reads in this launch what was stored before them: each waits now until all of its warp's stores are seen."
+        ),
+        plain=True,
+    )
     yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
     if not found:
         yield Candidate(
@@ -100,7 +109,9 @@ def _fewer(work: Work) -> Iterator[Candidate]:
     if float(work.executed[inside].sum()) > BEFORE * executed or (sums and (generic | inside).any()):
         return  # the block has combined them in shared memory already
     threads = float(work.threads[atomics].sum()) / executed
-    hot = _hot_slice(work)
+    # One slice of L2 that has far more atomics than the others: they meet at few words.
+    average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
+    hot = average > 0 and (work.number(metrics.BUSY["l2_atomics"][0]) or 0.0) / average > HOT
     # Of computed places it is known how many a block goes to, in all rounds of its threads.
     met = met_in_block(work, atomics)
     if threads < ALONE and hot and met > ALL_RANDOM:
@@ -171,19 +182,6 @@ def _ordering(work: Work) -> Mask:
             found[first:at] = True
             found[at + 1 : at + 2] = [line.opcode == "CCTL" for line in sass[at + 1 : at + 2]]
     return found
-
-
-def _relaxed(work: Work, fences: Mask) -> Variant:
-    """Atomics in relaxed order: no warp waits until all that it stored before can be seen."""
-    return Variant(
-        "relaxed order",
-        Fix(keep=np.where(fences, 0.0, 1.0), reasons={FENCE: 0.0}),
-        change=(
-            'Give atomics the relaxed order ([cuda::memory_order_relaxed|sem="relaxed"]), unless another block '
-            "reads in this launch what was stored before them: each waits now until all of its warp's stores are seen."
-        ),
-        plain=True,
-    )
 
 
 def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:
@@ -342,13 +340,6 @@ def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candida
         ),
         attributed=np.where(atomics, work.threads, 0.0),
     )
-
-
-def _hot_slice(work: Work) -> bool:
-    """Whether one slice of L2 has far more atomics than the others: they meet at few words."""
-    average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
-    most = work.number(metrics.BUSY["l2_atomics"][0]) or 0.0
-    return average > 0 and most / average > HOT
 
 
 def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> Fix:

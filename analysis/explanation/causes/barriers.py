@@ -49,25 +49,15 @@ LONG_WAIT = 1500.0
 
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """What warps wait at the barriers of a block.
+    """What warps wait at the barriers of a block."""
 
-    Attributes:
-        bars: the barriers.
-        count: how often warps execute one.
-        at: share of the warps' time by instruction.
-        part: all of it.
-        of_state: of the state that ncu counts it to, which wgmma and clusters share.
-        each: cycles that a warp waits at one.
-        evidence: the same in numbers.
-    """
-
-    bars: Mask
-    count: float
-    at: Array
-    part: float
-    of_state: float
-    each: float
-    evidence: tuple[Evidence, ...]
+    bars: Mask  # the barriers
+    count: float  # how often warps execute one
+    at: Array  # share of the warps' time by instruction
+    part: float  # all of it
+    of_state: float  # of the state that ncu counts it to, which wgmma and clusters share
+    each: float  # cycles that a warp waits at one
+    evidence: tuple[Evidence, ...]  # the same in numbers
 
     def leaving(self, stays: float) -> float:
         """Factor on the whole state when this share of the waits at barriers stays."""
@@ -252,9 +242,7 @@ def _only_summed(work: Work, loop: Loop) -> set[int]:
 
 
 def _puts_together(work: Work, at: int, found: set[int], given: set[int]) -> bool:
-    """Whether an instruction that comes of what lanes exchange only adds it up, multiplies it by what all threads have
-    alike, or picks one of what they gave.
-    """
+    """Whether what comes of an exchange is only added up, multiplied by what threads have alike, or picked of it."""
     code, line = work.code, work.sass[at]
     if line.opcode in COMBINES or line.moves_a_constant:
         return True
@@ -393,9 +381,7 @@ def _warp_for_block(work: Work) -> Variant | None:
 
 
 def _resident(work: Work, more: int) -> float | None:
-    """Factor on the warps that an SM holds where one does a block's work, with so many more registers a thread; None
-    where a thread has no more of them.
-    """
+    """Factor on an SM's warps where one does a block's work with so many more registers; None where none are left."""
     registers = max(1, (work.profile.launch.registers_per_thread or 1) + more)
     if registers > REGISTERS_PER_THREAD:
         return None

@@ -48,24 +48,15 @@ def occupancy_of(work: Work) -> LaunchOccupancy | None:
 
 @dataclass(frozen=True, slots=True)
 class _Dealt:
-    """How a launch's blocks were dealt out over the SMs.
-
-    Attributes:
-        blocks: of the grid.
-        per_sm: blocks that an SM holds at once; 0 if not known.
-        waves: how often the grid fills the GPU.
-        tail: rounds of blocks that the busiest SM runs over those of an even share; 1 within one wave.
-        gap: warps that equal blocks would keep resident, over those that were.
-        evidence: cycles of the average, the busiest and the idlest SM.
-    """
+    """How a launch's blocks were dealt out over the SMs."""
 
     occupancy: LaunchOccupancy | None
-    blocks: float
-    per_sm: int
-    waves: float
-    tail: float
-    gap: float
-    evidence: tuple[Evidence, ...]
+    blocks: float  # of the grid
+    per_sm: int  # blocks that an SM holds at once; 0 if not known
+    waves: float  # how often the grid fills the GPU
+    tail: float  # rounds of blocks that the busiest SM runs over those of an even share; 1 within one wave
+    gap: float  # warps that equal blocks would keep resident, over those that were
+    evidence: tuple[Evidence, ...]  # cycles of the average, the busiest and the idlest SM
 
 
 def _dealt(work: Work) -> _Dealt | None:
@@ -118,9 +109,7 @@ def over_time(work: Work) -> tuple[Evidence, ...]:
 
 
 def _lengths_loaded(work: Work) -> bool:
-    """Whether mostly loops run whose length each block loads for itself (a row's, an expert's): blocks have as much to
-    do as the data say, however many there are.
-    """
+    """Whether mostly loops run whose length each block loads for itself (a row's, an expert's): as the data say."""
     if work.program is None:
         return False
     code, found = work.code, evaluations(work)
@@ -173,9 +162,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
 
 
 def divisible(work: Work) -> bool:
-    """Whether more blocks would have something to do at the same time: a warp of accesses for each SM, and no loop
-    in which warps mostly wait for the round before.
-    """
+    """Whether more blocks would have work at once: a warp of accesses for each SM, and no loop of rounds in turn."""
     if work.program is None:
         return True
     accesses = work.where(lambda line: line.space == "global") & work.ran

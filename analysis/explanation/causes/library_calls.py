@@ -40,55 +40,39 @@ _FP32 = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One timed product.
+    """One timed product."""
 
-    Attributes:
-        group: what its neighbours differ in.
-        layout: ``tn`` where the second operand is stored as N × K, else ``nn``.
-        shape: M, N, K.
-        call: ``mm``, ``addmm`` or ``view``.
-        offset, pitch: elements that the first operand begins later, and that its rows are longer.
-        us, p10, p90: median and the middle 80 % of its times, microseconds.
-        best: of the fastest of cublasLt's sixteen proposals; None where they were not timed.
-        kernels: what it launched.
-        ours: microseconds of gemmprof's own stage beside it; None where that was not timed.
-    """
-
-    group: str
+    group: str  # what its neighbours differ in
     type: str
-    layout: str
-    shape: tuple[int, int, int]
-    call: str
+    layout: str  # ``tn`` where the second operand is stored as N × K, else ``nn``
+    shape: tuple[int, int, int]  # M, N, K
+    call: str  # ``mm``, ``addmm`` or ``view``
+    # offset, pitch: elements that the first operand begins later, and that its rows are longer
     offset: int
     pitch: int
+    # us, p10, p90: median and the middle 80 % of its times, microseconds
     us: float
     p10: float
     p90: float
-    best: float | None
-    kernels: tuple[str, ...]
-    ours: float | None = None
+    best: float | None  # of the fastest of cublasLt's sixteen proposals; None where they were not timed
+    kernels: tuple[str, ...]  # what it launched
+    ours: float | None = None  # microseconds of gemmprof's own stage beside it; None where that was not timed
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What was timed on one card.
+    """What was timed on one card."""
 
-    Attributes:
-        name: as people say it: ``H200``.
-        cublas: version, as 13.1.0.
-        torch, date: of the run.
-        states: clock, power and temperature before, in between and after.
-        beside: date of the run in which gemmprof's own stage was timed in turns with them; '' where it was not.
-        products: every product.
-    """
-
-    name: str
-    cublas: str
+    name: str  # as people say it: ``H200``
+    cublas: str  # version, as 13.1.0
+    # torch, date: of the run
     torch: str
     date: str
-    states: tuple[str, ...]
-    products: tuple[Timed, ...]
-    beside: str = ""
+    states: tuple[str, ...]  # clock, power and temperature before, in between and after
+    products: tuple[Timed, ...]  # every product
+    beside: str = (
+        ""  # date of the run in which gemmprof's own stage was timed in turns with them; '' where it was not
+    )
 
 
 @cache

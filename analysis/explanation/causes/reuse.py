@@ -273,9 +273,7 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
 
 
 def _all_at_once(work: Work, mine: Sequence[footprint.Reuse], waits: Array, wider: int) -> Array:
-    """The same where registers of so many times the threads hold the values: their loop is unrolled then, and its loads
-    are under way together.
-    """
+    """The same where so many times the threads hold the values: their loop is unrolled, its loads wait together."""
     found, loads = waits.copy(), work.global_loads
     for one in mine:
         for loop in {loop for row in one.rows if (loop := work.code.loop_of(row))}:
@@ -421,9 +419,7 @@ def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[footprint.R
 
 
 def _carried_values(work: Work, known: Sequence[footprint.Reuse]) -> int:
-    """Registers that a thread holds for its result from one round of these loads' loops to the next: its sums, which
-    every further result needs for itself, too.
-    """
+    """Registers that hold a thread's sums from round to round of these loads' loops: every result needs its own."""
     code = work.code
     own = footprint.computing(work)
     loops = {loop for one in known for row in one.rows for loop in code.loops_around[row][:1]}

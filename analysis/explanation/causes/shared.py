@@ -117,7 +117,14 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     keep = np.where(loads | beside, STAYS, 1.0)
     left = float(np.where(loads, STAYS, 1.0) @ work.data_passes)
     fix = Fix(keep=keep, resources={"l1_data": share(left, everything)})
-    each = _uses(work, loads)
+    # How many instructions use each register that these loads fill.
+    filled = used_by = 0.0
+    for at in np.flatnonzero(loads & work.ran).tolist():
+        registers = work.sass[at].writes
+        filled += work.executed[at] * len(registers)
+        for one in readers[at]:
+            used_by += work.executed[one] * len(set(registers) & set(work.sass[one].reads))
+    each = share(used_by, filled)
     yield Candidate(
         cause="shared_memory_bandwidth",
         variants=(Variant("twice the tile of a thread", fix),),
@@ -132,17 +139,6 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
-
-
-def _uses(work: Work, loads: Mask) -> float:
-    """How many instructions use each register that these loads fill."""
-    filled = used = 0.0
-    for at in np.flatnonzero(loads & work.ran).tolist():
-        registers = work.sass[at].writes
-        filled += work.executed[at] * len(registers)
-        for one in work.code.readers[at]:
-            used += work.executed[one] * len(set(registers) & set(work.sass[one].reads))
-    return share(used, filled)
 
 
 def _own_strips(work: Work) -> Candidate | None:

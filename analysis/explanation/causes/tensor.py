@@ -39,21 +39,13 @@ WGMMA_ISSUES = 1.0 / 16.0
 
 @dataclass(frozen=True)
 class _Products:
-    """Multiply-adds of a matrix product on the FMA pipe.
+    """Multiply-adds of a matrix product on the FMA pipe."""
 
-    Attributes:
-        rows: the instructions.
-        macs: multiply-adds that all warps do with them.
-        converts: instructions that make FP32 values of their 16-bit operands.
-        widened: stores to shared memory of such values.
-        sixteen_bit: whether the operands have 16 bits.
-    """
-
-    rows: Mask
-    macs: float
-    converts: Mask
-    widened: Mask
-    sixteen_bit: bool
+    rows: Mask  # the instructions
+    macs: float  # multiply-adds that all warps do with them
+    converts: Mask  # instructions that make FP32 values of their 16-bit operands
+    widened: Mask  # stores to shared memory of such values
+    sixteen_bit: bool  # whether the operands have 16 bits
 
 
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
@@ -100,9 +92,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
 
 
 def _limit(work: Work, found: _Products) -> bool:
-    """Whether multiply-adds are what limits: they keep the FMA pipe busy, or are most of what the schedulers issue, and
-    nothing is busier than those.
-    """
+    """Whether multiply-adds limit: they keep the FMA pipe busy, or most issue slots where nothing is busier."""
     fma, busiest = work.loads.get(FMA), max(work.loads, key=lambda key: work.loads[key].share, default="")
     filled = 2.0 * float(work.executed[found.rows].sum()) > work.total_executed and busiest in (FMA, "issue")
     return filled or (fma is not None and fma.busy * work.imbalance >= BUSY_PIPE)
@@ -271,9 +261,7 @@ def _converts_half(line: Sass) -> bool:
 
 
 def _widened_for_shared(work: Work) -> tuple[Mask, Mask]:
-    """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory, and these stores; none where few
-    stores are so.
-    """
+    """Conversions to FP32 of 16-bit values on their way to shared memory, and those stores; none if few are so."""
     stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & work.ran
     found, widened = np.zeros_like(stores), np.zeros_like(stores)
     for index in np.flatnonzero(stores).tolist():

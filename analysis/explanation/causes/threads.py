@@ -116,9 +116,7 @@ def _apart_anew(work: Work) -> Array:
 
 
 def _ends_of_rows(work: Work) -> Mask:
-    """What lanes are parted from by their number and a length that all of their warp have loaded: a row that they walk
-    along together ends.
-    """
+    """What lanes are parted from by their number and a length that all of their warp have loaded: a row's end."""
     code, alike, found = work.code, neighbours_alike(work), evaluations(work)
     loaded = work.where(lambda line: line.is_load and line.space != "constant")
     counts = work.where(lambda line: line.instruction_class not in FLOATS)
@@ -648,9 +646,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
 
 
 def _reads_a_table(work: Work) -> bool:
-    """Whether a grid of any size walks over the work, and blocks only read their shared memory meanwhile: larger ones
-    would share it.
-    """
+    """Whether a grid of any size walks over the work, and blocks only read shared memory: larger ones would share."""
     if work.program is None:
         return False
     walked = {
