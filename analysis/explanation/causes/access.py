@@ -716,13 +716,14 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     stays = keep if bytes_each >= FULL_WORD else (atomics | retries_of(work, atomics)).astype(np.float64)
     fewest, most = work.widths[narrow].min(), work.widths[narrow].max()
     each = f"{most:.0f} byte{'' if most == 1 else 's'}"
+    each = each if fewest == most else f"{fewest:.0f} to {each}"
     yield Variant(
         "16 bytes a thread",
         Fix(keep=keep, resources=resources, warps=warps),
         most=work.within(stays),
         change=(
             f"Let a thread take {1 << round(math.log2(1.0 / ratio))} elements at once, up to {WIDE} bytes an access "
-            f"(float4, uint4, int4 …): its loads and stores move {f'{fewest:.0f} to ' * (fewest < most)}{each} each."
+            f"(float4, uint4, int4 …): its loads and stores move {each} each."
         ),
     )
 
