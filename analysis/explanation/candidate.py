@@ -39,7 +39,7 @@ class Candidate:
     variants: tuple[
         Variant, ...
     ]  # ways to be rid of it, at least one; the one that saves most stands for the finding
-    change: str  # what to try, one plain sentence
+    change: str = ""  # what to try, one plain sentence; '' for what the first variant says
     evidence: tuple[Evidence, ...] = ()  # the numbers that it rests on
     attributed: Array | None = field(
         default=None, repr=False
@@ -50,6 +50,10 @@ class Candidate:
     rank: int = SPECIFIC
     yields: float = 0.55
     another_arithmetic: bool = False  # what is written instead computes something else, or less precisely
+
+    def __post_init__(self) -> None:
+        if not self.change:
+            object.__setattr__(self, "change", self.variants[0].change)
 
     @property
     def fix(self) -> Fix:

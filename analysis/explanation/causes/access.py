@@ -93,12 +93,10 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         return
     excess = work.global_sectors - work.global_ideal
     requests = np.maximum(work.executed, 1.0)[wasteful].sum()
+    ideal = work.global_ideal[wasteful].sum() / requests
     tags = np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed))
-    factors = _coalesced_traffic(
-        work,
-        np.where(wasteful, work.global_ideal, work.global_sectors),
-        np.where(wasteful, tags, work.global_tags),
-    )
+    sectors = np.where(wasteful, work.global_ideal, work.global_sectors)
+    factors = _coalesced_traffic(work, sectors, np.where(wasteful, tags, work.global_tags))
     stores = wasteful & work.where(lambda line: line.is_store)
     burst = stalled_by(work, stores)
     # So much less has the queue to take.
@@ -106,17 +104,13 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     waits = _coalesced_waits(work, wasteful)
     lost = [np.where(wasteful, excess, 0.0), *(one.attributed for one in others)]
     stalled = "time that warps are stalled by these stores / time"
+    regular = share(work.global_sectors[wasteful].sum(), work.global_sectors.sum())
     yield Candidate(
         cause="uncoalesced_access",
         variants=(
             Variant(
                 "neighbouring threads at neighbouring addresses",
-                Fix(
-                    resources=factors,
-                    latency=waits,
-                    stalled=gone,
-                    regular=share(work.global_sectors[wasteful].sum(), work.global_sectors.sum()),
-                ),
+                Fix(resources=factors, latency=waits, stalled=gone, regular=regular),
                 most=work.within(np.where(wasteful, 0.0, waits)),
             ),
             *_turned(work, wasteful),
@@ -126,11 +120,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         evidence=(
             *((derived(stalled, burst.in_time),) if burst and burst.in_time >= HELD_UP else ()),
             derived("sectors per request", work.global_sectors[wasteful].sum() / requests, "sector"),
-            derived(
-                "memory_l2_theoretical_sectors_global_ideal / request",
-                work.global_ideal[wasteful].sum() / requests,
-                "sector",
-            ),
+            derived("memory_l2_theoretical_sectors_global_ideal / request", ideal, "sector"),
             derived(metrics.GLOBAL_EXCESS, excess[wasteful].sum(), "sector"),
             *work.evidence(metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
@@ -219,22 +209,19 @@ def as_records(work: Work) -> Candidate | None:
     factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
     passes = work.data_passes
     factors["l1_data"] = share(passes @ keep, passes.sum())
-    change = (
-        f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
-        f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
+    way = Variant(
+        f"{arrays_of_it} arrays as one of records of {widest} bytes",
+        # They are under way together, as the record is: what they wait for it, they wait once already.
+        Fix(keep=keep, latency=1.0 / keep, resources=factors),
+        change=(
+            f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
+            f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
+        ),
+        most=work.within(keep),
     )
     return Candidate(
         cause="uncoalesced_access",
-        variants=(
-            Variant(
-                f"{arrays_of_it} arrays as one of records of {widest} bytes",
-                # They are under way together, as the record is: what they wait for it, they wait once already.
-                Fix(keep=keep, latency=1.0 / keep, resources=factors),
-                change=change,
-                most=work.within(keep),
-            ),
-        ),
-        change=change,
+        variants=(way,),
         evidence=(
             derived("look-ups at the same index in several arrays / global loads' sectors", part),
             *work.evidence(metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
@@ -271,6 +258,13 @@ def in_runs(work: Work) -> Candidate | None:
     excess = (1.0 - stays) * np.where(rows, work.global_sectors, 0.0)
     lines = np.minimum(work.global_tags, work.global_sectors - excess)
     through = 2.0 * float(work.executed[rows].sum())
+    fix = Fix(
+        resources=_coalesced_traffic(work, work.global_sectors - excess, lines),
+        instructions={LSU: through},
+        passes=through,
+        barriers=2.0 * work.launched_warps,
+        shared_bytes=int(moved / blocks),
+    )
     change = (
         f"Put what a block stores in order in shared memory first: its stores touch "
         f"{share(work.global_sectors[rows].sum(), 0.5 * through):.0f} sectors each, at places that the block "
@@ -278,20 +272,7 @@ def in_runs(work: Work) -> Candidate | None:
     )
     return Candidate(
         cause="uncoalesced_access",
-        variants=(
-            Variant(
-                "in order through shared memory",
-                Fix(
-                    resources=_coalesced_traffic(work, work.global_sectors - excess, lines),
-                    instructions={LSU: through},
-                    passes=through,
-                    barriers=2.0 * work.launched_warps,
-                    shared_bytes=int(moved / blocks),
-                ),
-                change=change,
-            ),
-        ),
-        change=change,
+        variants=(Variant("in order through shared memory", fix, change=change),),
         evidence=(derived("sectors of these stores in order / now", stays),),
         attributed=excess,
     )
@@ -385,21 +366,18 @@ def in_patches(work: Work) -> Candidate | None:
     )
     words = share(work.global_sectors[rows].sum(), (work.global_sectors * left)[rows].sum())
     lanes = min(WARP, 2 ** round(math.log2(RUN / OF_A_RUN * words)))
-    change = (
-        f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a sector "
-        f"for every lane now, and the words of {words:.0f} loads lie in one."
+    way = Variant(
+        f"{lanes} lanes at one place",
+        _shared_out(work, sectors, tags, lanes),
+        change=(
+            f"Let {lanes} lanes share what a thread looks up word by word in one place: each of its loads touches a "
+            f"sector for every lane now, and the words of {words:.0f} loads lie in one."
+        ),
+        most=work.within(np.where(rows, 0.0, 1.0)),
     )
     return Candidate(
         cause="uncoalesced_access",
-        variants=(
-            Variant(
-                f"{lanes} lanes at one place",
-                _shared_out(work, sectors, tags, lanes),
-                change=change,
-                most=work.within(np.where(rows, 0.0, 1.0)),
-            ),
-        ),
-        change=change,
+        variants=(way,),
         evidence=(
             derived("loads of a thread / sectors in which what they look up lies", words),
             *work.evidence(metrics.L1_HIT_RATE),
@@ -649,7 +627,6 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="narrow_access",
         variants=variants,
-        change=variants[0].change,
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
             work.of_all("instructions that go with wider ones", work.executed * (1.0 - keep)),

@@ -237,7 +237,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="integer_arithmetic",
         variants=tuple(variants),
-        change=variants[0].change,
         evidence=(
             work.of_all(
                 f"instructions of {digits}-bit divisions"
@@ -489,7 +488,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="expensive_math",
         variants=tuple(variants),
-        change=takes if found.instructions.any() else variants[0].change,
+        change=takes if found.instructions.any() else "",
         evidence=(
             work.of_all("instructions of precise functions", work.executed[found.instructions]),
             *work.evidence(metrics.BUSY["xu"][0]),

@@ -89,7 +89,6 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         yield Candidate(
             cause="global_atomics",
             variants=(relaxed,),
-            change=relaxed.change,
             evidence=(work.of_all("fences of atomics", work.executed[fences]),),
             attributed=np.where(fences, work.attributed_total, 0.0),
         )

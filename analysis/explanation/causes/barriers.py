@@ -105,7 +105,6 @@ def barriers(work: Work) -> Iterator[Candidate]:
             yield Candidate(
                 cause="barriers",
                 variants=(alone,),
-                change=alone.change,
                 evidence=found.evidence,
                 attributed=found.at,
                 least=0.03,

@@ -106,7 +106,6 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
-        change=variants[0].change,
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", share(asked, flows.missed)),
             *work.evidence(metrics.GLOBAL_LOAD_HIT_RATE),
