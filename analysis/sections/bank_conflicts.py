@@ -163,11 +163,10 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
 
 
 def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
-    operations = []
     capability = profile.device.compute_capability
     absent = [opcode for feature, opcode in _LATER_OPCODES if not has(feature, capability)]
-    for name, title in _TITLES.items():
-        operation = SharedOperation(
+    operations = (
+        SharedOperation(
             name,
             reduce(lambda words, opcode: words.replace(f", {opcode}", ""), absent, title),
             _requests(profile, name),
@@ -176,9 +175,9 @@ def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
             _PART_OF.get(name, ""),
             (_requests(profile, "stmatrix") or 0.0) if name == "store" else 0.0,
         )
-        if operation.requests or operation.wavefronts or operation.conflicts:
-            operations.append(operation)
-    return tuple(operations)
+        for name, title in _TITLES.items()
+    )
+    return tuple(one for one in operations if one.requests or one.wavefronts or one.conflicts)
 
 
 def _requests(profile: KernelProfile, name: str) -> float | None:

@@ -114,22 +114,19 @@ def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     A metric that was collected and touched no instruction has the scalar 0 and no instances in the report: that is
     an empty dictionary here.
     """
-    found = _by_address(profile, metric)
-    return None if found is None else profile.named(found, metric)
-
-
-def _by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     instances = profile.instances.get(metric)
     if instances is None:
-        return {} if profile.metrics.get(metric) == 0 else None
+        return profile.named({}, metric) if profile.metrics.get(metric) == 0 else None
     if {*map(type, instances.keys), *map(type, instances.values)} <= {int}:
-        return dict(zip(instances.keys, instances.values, strict=True))  # type: ignore[arg-type]
+        found: dict[int, int] = dict(zip(instances.keys, instances.values, strict=True))  # type: ignore[arg-type]
+        return profile.named(found, metric)
     # A damaged report may hold NaN where a count should be, or more than any counter of 64 bits.
-    return {
+    found = {
         int(key): int(value)
         for key, value in instances.items()
         if not isinstance(key, str) and not isinstance(value, str) and abs(value) < _MOST and abs(key) < _MOST
     }
+    return profile.named(found, metric)
 
 
 def constants_set(profile: KernelProfile, metric: str) -> int | None:

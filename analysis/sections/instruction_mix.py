@@ -236,16 +236,12 @@ def counts_by_opcode(profile: KernelProfile, metric: str) -> dict[str, int] | No
 
 
 def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:
-    return tuple(
-        OpcodeCount(
-            opcode,
-            opcodes.info(opcode).instruction_class,
-            opcodes.info(opcode).meaning,
-            sum_of(executed, [opcode]),
-            None if threads is None or opcode not in threads else sum_of(threads, [opcode]),
-        )
-        for opcode in sorted(executed, key=lambda opcode: (-executed[opcode], opcode))
-    )
+    found = []
+    for opcode in sorted(executed, key=lambda opcode: (-executed[opcode], opcode)):
+        info, count = opcodes.info(opcode), sum_of(executed, [opcode])
+        own = None if threads is None or opcode not in threads else sum_of(threads, [opcode])
+        found.append(OpcodeCount(opcode, info.instruction_class, info.meaning, count, own))
+    return tuple(found)
 
 
 def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) -> tuple[OpcodeCount, ...]:
@@ -265,8 +261,7 @@ def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) 
 def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, ...]:
     found = []
     for key, title in opcodes.CLASSES.items():
-        members = tuple(item for item in counts if item.instruction_class == key)
-        if members:
+        if members := tuple(item for item in counts if item.instruction_class == key):
             executed = sum(item.executed for item in members)
             known = [item.thread_executed for item in members if item.thread_executed is not None]
             threads = sum(known) if len(known) == len(members) else None

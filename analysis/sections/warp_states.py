@@ -207,8 +207,8 @@ class WarpStates:
     @property
     def main_stall(self) -> StateShare | None:
         """The largest state in which the warp is held back (neither selected nor ready and waiting its turn)."""
-        held = [state for state in self.states if state.reason.group != ISSUING and state.share > 0]
-        return held[0] if held else None
+        held = (state for state in self.states if state.reason.group != ISSUING and state.share > 0)
+        return next(held, None)
 
 
 def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
