@@ -294,9 +294,7 @@ def _same_loss(one: Weighed, leaders: Sequence[Weighed], predictor: Predictor) -
     for each in leaders:
         told = each.prediction.saves
         # Whether the model knows of the time that both save (not measured elsewhere), with the same arithmetic.
-        known = all(
-            both.variant.known is None and not both.candidate.another_arithmetic for both in (one, each)
-        )
+        known = all(it.variant.known is None and not it.candidate.another_arithmetic for it in (one, each))
         # What saves half as much is another loss, however little is left of the second.
         if known and told >= SAME * one.prediction.saves:
             # Once it is done in one of the ways that save nearly as much, for nobody knows which is written.

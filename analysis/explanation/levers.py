@@ -223,9 +223,7 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
         return (DEBUG_BUILD,)
     if owner.key == "torch":
         found = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
-        return (
-            (found,) if found else ()
-        )  # of some nothing can be said: the first that matches has no sentence
+        return (found,) if found else ()  # the first that matches may have no sentence
     if owner.key == "cudnn" and re.search(r"n(?:chw|hwc)ToN(?:hwc|chw)", name, re.IGNORECASE):
         return (
             "A change of layout between NCHW and NHWC: with channels_last throughout, these launches go away.",

@@ -174,10 +174,8 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     finer = {metric: finer_counts(profile, metric) for metric in _BY_ADDRESS}
     threads = finer[metrics.THREADS_PER_OPCODE]
     by_opcode = _opcode_counts(executed, threads)
-    by_modifier, threads_of = (
-        finer[key] for key in (metrics.EXECUTED_PER_MODIFIER, metrics.THREADS_PER_MODIFIER)
-    )
-    modifiers = _opcode_counts(by_modifier or {}, threads_of)
+    by_modifier = finer[metrics.EXECUTED_PER_MODIFIER] or {}
+    modifiers = _opcode_counts(by_modifier, finer[metrics.THREADS_PER_MODIFIER])
     known = {metric for metric, counts in finer.items() if counts is not None}
     total = sum_of(executed)
     working = _without_constants(profile, by_opcode)

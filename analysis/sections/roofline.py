@@ -299,9 +299,8 @@ def _tensor_rate(profile: KernelProfile, limits: ArchLimits, product: MatrixProd
 def _products_per_second(profile: KernelProfile) -> Iterable[tuple[MatrixProduct, float]]:
     """The kinds of matrix products of a launch, and how many warp instructions of each ran a second."""
     duration = profile.number(metrics.DURATION)
-    executed = (
-        (opcodes.matrix_product(opcode), count) for opcode, count in _executed_with_modifiers(profile)
-    )
+    counted = _executed_with_modifiers(profile)
+    executed = ((opcodes.matrix_product(opcode), count) for opcode, count in counted)
     found = [(product, count) for product, count in executed if product is not None and count]
     if found:
         return [(product, count / duration * 1e9) for product, count in found] if duration else []

@@ -82,6 +82,5 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     # Of a graph ncu stores 1 there, whatever its launches allow.
     if profile.workload != "kernel":
         found["theoretical_warps"] = None
-    return Scheduler(
-        **found, cycles_per_issue=1 / issued if issued else None, missing=GROUP.incomplete(profile.metrics)
-    )
+    cycles = 1 / issued if issued else None
+    return Scheduler(**found, cycles_per_issue=cycles, missing=GROUP.incomplete(profile.metrics))

@@ -857,9 +857,8 @@ def _narrow(work: Work) -> Mask:
 @once
 def _fragments(work: Work) -> Mask:
     """What tensor cores read as it is: instructions tell which lane has which part, and how wide it is."""
-    return np.array(
-        [any(work.sass[use].instruction_class == "tensor" for use in uses) for uses in work.code.readers]
-    )
+    tensor = work.where(lambda line: line.instruction_class == "tensor")
+    return np.array([any(tensor[use] for use in uses) for uses in work.code.readers])
 
 
 def _overlapping(work: Work, narrow: Mask) -> Mask:
@@ -948,15 +947,14 @@ def _of_sums(work: Work) -> Mask:
     """What is made of nothing but what the lanes of a warp have added up, and what they have alike."""
     code, added, alike = work.code, added_up(work), neighbours_alike(work) >= WARP
     found, sums = np.zeros_like(added), np.flatnonzero(added).tolist()
-    found[list(reached(sums, lambda at: (use for use in code.readers[at] if not work.sass[use].space)))] = (
-        True
-    )
+    made = reached(sums, lambda at: (use for use in code.readers[at] if not work.sass[use].space))
+    found[list(made)] = True
     found &= work.ran
     waiting = np.flatnonzero(found & ~added).tolist()
     while waiting:
         at = waiting.pop()
-        if found[at] and not all(
-            found[one] or alike[one] or not work.executed[one] for one in code.sources(at)
+        if found[at] and any(
+            not (found[one] or alike[one]) for one in code.sources(at) if work.executed[one]
         ):
             found[at] = False
             waiting += [use for use in code.readers[at] if not added[use]]

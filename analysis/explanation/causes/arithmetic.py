@@ -272,7 +272,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     loads = work.global_loads & ran & (times > 1.0) & ~code.chased
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
     values = (
-        ran & footprint.computing(work) & work.where(lambda line: not line.space and pipe(line) != TENSOR)
+        ran & work.where(lambda line: not line.space and pipe(line) != TENSOR) & footprint.computing(work)
     )
     rows = {
         int(at)
@@ -318,9 +318,8 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
         lambda line: line.instruction_class == "tensor" or (line.is_atomic and line.space == "shared")
     )
     for number, axis in enumerate(AXES):
-        several = min(
-            float(launch.grid[number]), launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
-        )
+        most = launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
+        several = min(float(launch.grid[number]), most)
         alike = distinct.same_along(work, number) & work.ran
         values = alike & footprint.computing(work) & work.where(lambda line: not line.space)
         less = work.executed * values * (1.0 - 1.0 / max(1.0, several))

@@ -150,9 +150,8 @@ def _fewer(work: Work) -> Iterator[Candidate]:
 
 
 def _how_to_combine(work: Work, atomics: Mask) -> str:
-    extremes = [
-        {"MIN", "MAX"}.intersection(work.sass[at].modifiers) for at in np.flatnonzero(atomics).tolist()
-    ]
+    rows = np.flatnonzero(atomics).tolist()
+    extremes = [{"MIN", "MAX"}.intersection(work.sass[at].modifiers) for at in rows]
     kinds = set[str]().union(*extremes)
     how, kind, skipped = "sum", "add", ""
     if all(extremes):

@@ -29,9 +29,7 @@ SPREAD_OF_EQUALS = 1.2
 # Share of the warps' time in loops whose rounds cannot change places, from which on they decide.
 IN_ORDER = 0.5
 ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
-UNEVEN_BLOCKS = (
-    1.4  # cycles of the longest block of a small grid over the average one's, from which on it is uneven
-)
+UNEVEN_BLOCKS = 1.4  # cycles of the longest block of a small grid over the average one's, if they are uneven
 UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
 MOSTLY = 0.5  # share of the executions in loops, from which on they decide how long a block works
 LOST = 1.0  # per cent of the time from which on a beginning or an end of the launch is told of
@@ -196,9 +194,8 @@ def handed_round(work: Work) -> bool:
         def onward(ends: Iterable[int], inside: set[int] = inside) -> set[int]:
             return reached(ends, lambda place: inside.intersection(code.readers[place]))
 
-        carried = {
-            at for at in inside.intersection(code.carried(loop)) if sass[at].instruction_class in MATH_CLASSES
-        }
+        mine = inside.intersection(code.carried(loop))
+        carried = {at for at in mine if sass[at].instruction_class in MATH_CLASSES}
         made = onward(carried)
         shared = {at for at in inside if sass[at].space == "shared"}
         # Where something else is stored there, too, it may be that alone that others read.

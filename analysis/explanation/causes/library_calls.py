@@ -71,7 +71,7 @@ class Card:
     states: tuple[str, ...]  # clock, power and temperature before, in between and after
     products: tuple[Timed, ...]  # every product
     beside: str = (
-        ""  # date of the run in which gemmprof's own stage was timed in turns with them; '' where it was not
+        ""  # date of the run in which gemmprof's own stage was timed in turns with them; '' for none
     )
 
 

@@ -171,9 +171,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
         asked, again = asked + one.asked, again + first
         if written:
             stores = written.stores
-            keep[list({*stores.rows, *footprint.serving(work, {*stores.rows})})] = (
-                stores.thread / stores.asked
-            )
+            there = {*stores.rows, *footprint.serving(work, {*stores.rows})}
+            keep[list(there)] = stores.thread / stores.asked
     if not mine:
         return
     stays = again / asked
@@ -389,9 +388,8 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
         often = footprint.rounds(work, loop)
         of_rows = keep.copy()
         inside = slice(loop.first, loop.last + 1)
-        of_rows[inside] = np.minimum(
-            of_rows[inside], (often + footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS * often)
-        )
+        part = (often + footprint.OUTPUTS - 1.0) / (footprint.OUTPUTS * often)
+        of_rows[inside] = np.minimum(of_rows[inside], part)
         # Each round's sums are added to those of each result that they belong to.
         added = _carried_values(work, known) * float(work.executed[loop.first])
         yield Variant(
@@ -545,7 +543,7 @@ def _in_order(work: Work, flows: Traffic) -> float:
             # A row that begins where a loaded value says is walked on in order, where it is walked.
             loop = work.code.loop_of(at)
             looked_up[at] |= (
-                one.form.kind == address_forms.LOOK_UP or loop is None or one.form.step(loop) == 0
+                loop is None or one.form.kind == address_forms.LOOK_UP or one.form.step(loop) == 0
             )
     sectors = work.global_sectors
     stays = 1.0 - share(sectors[looked_up].sum(), sectors[loads].sum())

@@ -129,9 +129,8 @@ def _ends_of_rows(work: Work) -> Mask:
             continue
         made = list(reached(told, lambda at: () if loaded[at] else code.sources(at)))
         lengths = [at for at in made if loaded[at]]
-        inside[first : last + 1] = (
-            bool(lengths) and counts[made].all() and all(alike[at] == WARP for at in lengths)
-        )
+        of_rows = bool(lengths) and counts[made].all() and (alike[lengths] == WARP).all()
+        inside[first : last + 1] = of_rows
     return inside
 
 
