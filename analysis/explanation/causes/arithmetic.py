@@ -116,10 +116,9 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
 
 def _halves(work: Work, doubles: Mask) -> Mask:
     """What moves, picks or exchanges half of an FP64 value: it comes from FP64 arithmetic, or goes there."""
-    moves = work.where(
-        lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant)
-    )
-    places = np.flatnonzero(moves & work.ran).tolist()
+    moves = work.where(lambda line: line.opcode in HALVES) & work.ran
+    moves &= work.where(lambda line: line.opcode != "IMAD" or line.moves_a_constant)
+    places = np.flatnonzero(moves).tolist()
     near = {at: work.code.sources(at).union(work.code.consumers(at)) for at in places}
     found, new = doubles.copy(), True
     while new:
@@ -133,7 +132,7 @@ def _halves(work: Work, doubles: Mask) -> Mask:
 def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str, float], dict[str, float]]:
     """What stays of each resource's work, and what the FP32 instructions add to the FMA pipe."""
     count = float((work.executed * keep)[doubles].sum())
-    resources = {"fp64": 0.0, **({"tensor": 1.0} if "tensor" in work.loads else {})}
+    resources = {"fp64": 0.0} | ({"tensor": 1.0} if "tensor" in work.loads else {})
     special = np.where(work.pipes == XU, work.executed, 0.0)
     if special.any():
         # Whole numbers become FP32 on other pipes; what becomes a whole number does so at the other rate.
@@ -271,14 +270,9 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     times = np.maximum(1.0, np.minimum(distinct.neighbours_alike(work), widest))
     loads = work.global_loads & ran & (times > 1.0) & ~code.chased
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
-    values = (
-        ran & work.where(lambda line: not line.space and pipe(line) != TENSOR) & footprint.computing(work)
-    )
-    rows = {
-        int(at)
-        for at in np.flatnonzero((times > 1.0) & (loads | (values & ~distinct.evaluations(work).alike)))
-    }
-    gone, left = distinct.alone(work, rows, 1.0 / times)
+    values = work.where(lambda line: not line.space and pipe(line) != TENSOR) & footprint.computing(work)
+    rows = (times > 1.0) & (loads | (values & ran & ~distinct.evaluations(work).alike))
+    gone, left = distinct.alone(work, set(np.flatnonzero(rows).tolist()), 1.0 / times)
     keep = work.all_kept()
     keep[list(gone)] = left[list(gone)]
     less = work.executed * (1.0 - keep)
@@ -314,9 +308,8 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     launching, occupancy, flows = work.loads.get("block_launch"), occupancy_of(work), traffic(work)
     fits = float(occupancy.blocks_per_sm or 0) if occupancy is not None else 0.0
     launched = launching is not None and launching.share >= FULL and fits > 0.0
-    together = work.where(
-        lambda line: line.instruction_class == "tensor" or (line.is_atomic and line.space == "shared")
-    )
+    together = work.where(lambda line: line.is_atomic and line.space == "shared")
+    together |= work.where(lambda line: line.instruction_class == "tensor")
     for number, axis in enumerate(AXES):
         most = launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
         several = min(float(launch.grid[number]), most)
@@ -364,8 +357,7 @@ def turned_loops(work: Work) -> tuple[str, Variant] | None:
         inners = [one for one in inners if ran[one.last] and not found.loops[one.last] >> number & 1]
         apart = np.array([not one >> number & 1 for one in found.loops]) & ran if inners else ran
         for inner in inners:
-            inside = np.zeros_like(ran)
-            inside[inner.first : inner.last + 1] = ran[inner.first : inner.last + 1]
+            inside = code.within((inner,)) & ran
             if (inside & bound).any() or _handed_on(work, inside, outer):
                 continue
             again, several = inside & apart, footprint.rounds(work, outer)

@@ -111,15 +111,15 @@ def _lengths_loaded(work: Work) -> bool:
     if work.program is None:
         return False
     code, found = work.code, evaluations(work)
-    inside = np.zeros(len(work.sass), dtype=bool)
+    mine = []
     for loop in code.loops:
         leaving = (at for at in range(loop.first, loop.last) if _leaves(code, at, loop))
         ends = (one for at in (*leaving, loop.last) for one in code.sources(at))
         told = reached(ends, lambda at: () if code.sass[at].is_load else code.sources(at))
         loaded = [at for at in told if code.sass[at].is_load and code.sass[at].space == "global"]
         if loaded and not any(at in loop or found.by_thread[at] or found.alike[at] for at in loaded):
-            inside[loop.first : loop.last + 1] = True
-    return float(work.executed[inside].sum()) > MOSTLY * work.total_executed
+            mine.append(loop)
+    return float(work.executed[code.within(mine)].sum()) > MOSTLY * work.total_executed
 
 
 def _leaves(code: Program, at: int, loop: Loop) -> bool:

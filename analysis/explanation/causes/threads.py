@@ -545,10 +545,7 @@ def _value_by_value(work: Work) -> Candidate | None:
     code, ran, found = work.code, work.ran, evaluations(work)
     stores = work.where(lambda line: line.is_store and line.space == "global") & ran
     alike = (neighbours_alike(work) >= WARP) | stores | ~ran
-    inside = np.zeros(len(ran), dtype=bool)
-    for loop in code.loops:
-        if alike[loop.first : loop.last + 1].all():
-            inside[loop.first : loop.last + 1] = True
+    inside = code.within(loop for loop in code.loops if alike[loop.first : loop.last + 1].all())
     loads = work.global_loads & ran & inside
     if 2.0 * float(work.executed[inside].sum()) < work.total_executed or found.alike[loads].all():
         return None
@@ -656,9 +653,7 @@ def _reads_a_table(work: Work) -> bool:
         for symbol in factors
         if symbol.kind == "trip"
     }
-    inside = np.zeros(len(work.sass), dtype=bool)
-    for loop in work.code.loops:
-        inside[loop.first : loop.last + 1] |= loop.first in walked
+    inside = work.code.within(loop for loop in work.code.loops if loop.first in walked)
     shared = inside & work.ran & work.where(lambda line: line.space == "shared")
     return bool(shared.any()) and bool(work.where(lambda line: line.is_load)[shared].all())
 
