@@ -220,11 +220,8 @@ def shared_bandwidth(profile: KernelProfile) -> float | None:
 
 def _touches_shared_memory(profile: KernelProfile) -> bool | None:
     """Whether any instruction does; None where not every kind was counted."""
-    counts = [
-        profile.number(metrics.SHARED_WAVEFRONTS_OF[kind])
-        for kind in ("load", "store", "atomic", "async_copy")
-        if _exists(profile, kind)
-    ]
+    kinds = (kind for kind in ("load", "store", "atomic", "async_copy") if _exists(profile, kind))
+    counts = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) for kind in kinds]
     if has("wgmma", profile.device.compute_capability):
         operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
         opcodes = profile.instances.get(metrics.EXECUTED_PER_OPCODE)

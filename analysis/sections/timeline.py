@@ -471,14 +471,14 @@ def _phases(
             return float(100 * np.nansum(1 - share[a:b] / level) / columns)
 
         # What costs less than a sample cannot be told from the blur of one.
-        if first / columns >= blur and costs(0, first) >= 100 * sample:
-            begin.append(Phase("filling", _sms(share[:first]), 0.0, first / columns, costs(0, first)))
-        else:
+        if first / columns < blur or costs(0, first) < 100 * sample:
             first = 0
-        if (columns - last) / columns >= blur and costs(last, columns) >= 100 * sample:
-            ends.append(Phase("tail", _sms(share[last:]), last / columns, 1.0, costs(last, columns)))
-        else:
+        if (columns - last) / columns < blur or costs(last, columns) < 100 * sample:
             last = columns
+        for kept, name, a, b in ((begin, "filling", 0, first), (ends, "tail", last, columns)):
+            if b > a:
+                what = f"{100 * float(np.nan_to_num(share[a:b]).mean()):.0f} % of SMs have work"
+                kept.append(Phase(name, what, a / columns, b / columns, costs(a, b)))
     waves = profile.launch.waves_per_sm
     tensor = found.get("tensor")
     if tensor is not None and waves is not None and waves <= 1.0:
@@ -569,18 +569,11 @@ def _cuts(
     return sorted(chosen)
 
 
-def _sms(share: Array) -> str:
-    return f"{100 * float(np.nan_to_num(share).mean()):.0f} % of SMs have work"
-
-
 def _does(found: Mapping[str, Array], a: int, b: int) -> str:
     """What the busiest parts of the GPU do in these columns."""
     titles = {key: title for key, title, _ in _LANES}
-    busy = [
-        (float(np.nanmean(values[a:b])), key)
-        for key, values in found.items()
-        if key in titles and np.isfinite(values[a:b]).any()
-    ]
+    sampled = ((key, found[key][a:b]) for key in titles if key in found)
+    busy = [(float(np.nanmean(values)), key) for key, values in sampled if np.isfinite(values).any()]
     top = [pair for pair in sorted(busy, reverse=True)[:2] if pair[0] >= LEAST_CHANGE]
     idle = "nothing is busy" if len(busy) == len(titles) else "what was sampled is idle"
     return ", ".join(f"{titles[key]} {value:.0f} %" for value, key in top) or idle

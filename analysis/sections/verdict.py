@@ -111,20 +111,16 @@ def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
 
 
 def _closeness(findings: _Findings) -> str:
-    sentences = []
-    light = findings.light
+    sentences, light = [], findings.light
     if light is not None:
-        reached = [
+        compute = "compute", light.sm_percent, findings.unit(light.sm_breakdown)
+        memory = "memory", light.memory_percent, findings.unit(light.memory_breakdown)
+        reached = ", ".join(
             f"{side} reaches {percent:.1f} % of its peak" + (f" (busiest: {unit})" if unit else "")
-            for side, percent, unit in (
-                ("compute", light.sm_percent, findings.unit(light.sm_breakdown)),
-                ("memory", light.memory_percent, findings.unit(light.memory_breakdown)),
-            )
+            for side, percent, unit in (compute, memory)
             if percent is not None
-        ]
-        if reached:
-            sentence = ", ".join(reached)
-            sentences.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+        )
+        sentences += [f"{reached[:1].upper()}{reached[1:]}."] if reached else []
     point = None if findings.roofs is None else findings.roofs.tightest
     if point is not None:
         unit = "OP/s" if "int" in point.compute.key else "FLOP/s"
@@ -140,8 +136,7 @@ def _closeness(findings: _Findings) -> str:
 
 
 def _waiting(findings: _Findings) -> str:
-    sentences = []
-    stall, states, scheduler = findings.stall, findings.states, findings.scheduler
+    sentences, stall, states, scheduler = [], findings.stall, findings.states, findings.scheduler
     if states is not None and stall is not None:
         what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
         cycles, share = states.cycles_per_issued_instruction, f"{100 * stall.share:.0f} %"
