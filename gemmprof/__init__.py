@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from gemmprof.runs.directory import load_run as load_run
 
 __version__ = "0.1.0"
-
 _NAMES = {
     "gemmprof.analysis.kernel_analysis": "analyse",
     "gemmprof.analysis.occupancy.calculator": "Occupancy occupancy",
@@ -58,7 +57,6 @@ _NAMES = {
     "gemmprof.runs.directory": "load_recorded_run load_run",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
-
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (names, all of them)
 
 views.drawn_by(lambda: import_module("gemmprof.reports.pages.notebook").VIEWS)

@@ -20,25 +20,21 @@ def entry() -> int:
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
     if "pyarrow" in sys.modules:
-        # Its threads may still be at work: ended with the process, they end it as if it had failed.
-        _end_without_threads(code)
+        # Its threads may still be at work: ended with the process, they end it as if it had failed. So it ends here,
+        # after what modules asked to be done at its end; libraries end nothing of their own.
+        import atexit
+        import os
+        from contextlib import suppress
+
+        buckets = sys.modules.get("gemmprof.base.buckets")
+        # Arrow's own end would wait for a storage that does not answer.
+        if buckets is None or not buckets.under_way:
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
     return code
-
-
-def _end_without_threads(code: int) -> None:
-    """End this process after what modules asked to be done at its end; libraries end nothing of their own."""
-    import atexit
-    import os
-    from contextlib import suppress
-
-    buckets = sys.modules.get("gemmprof.base.buckets")
-    # Arrow's own end would wait for a storage that does not answer.
-    if buckets is None or not buckets.under_way:
-        atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -160,9 +160,13 @@ def _as_asked(options: argparse.Namespace) -> Iterator[None]:
         if getattr(options, "redact_source", None):
             stack.enter_context(_redacting(options))
         if getattr(options, "reads_on_a_cluster", False):
-            from gemmprof.arguments.common import read_elsewhere
+            from gemmprof.arguments.common import chosen_cluster
 
-            stack.enter_context(read_elsewhere(options))
+            if (where := chosen_cluster(options, gpu=False)) is not None:
+                from gemmprof.profiler.cluster.readers import reading_on
+                from gemmprof.reports.terminal.progress_bars import PlainProgress
+
+                stack.enter_context(reading_on(where, wait=options.wait, progress=PlainProgress()))
         yield
 
 

@@ -23,13 +23,13 @@ from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu
 from gemmprof.kernels import plugin
 from gemmprof.model import RunInfo, Stage, StageRecord, StageResult
+from gemmprof.profiler import measuring
 from gemmprof.profiler.here import HERE, Here
 from gemmprof.profiler.job import collecting
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
-from gemmprof.profiler.measuring import measure, measuring_work
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.settings import Settings, differences
-from gemmprof.profiler.site import Machine
+from gemmprof.profiler.site import Machine, Work
 from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def collect(
 
     with collecting(directory, waiting=waiting) as lock:
         stop_file.unlink(missing_ok=True)
-        collection = Collection(settings, directory, found, progress, lock, site)
-        return collection.do(resume)
+        return Collection(settings, directory, found, progress, lock, site).do(resume)
 
 
 class Collection:
@@ -94,7 +93,11 @@ class Collection:
         """All steps."""
         keeper = self._keeper
         started = time.monotonic()
-        built = self._build()
+        keeper.progress.phase("build", 1)
+        built = self._site.build(self._machine, keeper.progress)
+        self._leave_out(built.skipped)
+        what = f"compiled {len(built.compiled)} files" if built.compiled else "nothing to compile"
+        keeper.progress.done(f"{what}, {time.monotonic() - started:.1f} s")
         self._open(built, resume)
         keeper.spent("build", started)
         self._profiling.adopt()
@@ -120,17 +123,18 @@ class Collection:
         if not tasks:
             return False
         keeper.progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
-        work = measuring_work(keeper.settings)
+        settings = {"seed": keeper.settings.seed, "time_budget": keeper.settings.time_budget}
+        work = Work(measuring.MODULE, settings, "the program that verifies and times the stages")
         with self._site.places(work, keeper.progress, (keeper.lock,)) as places:
-            measure(keeper, places, "verify")
+            measuring.measure(keeper, places, "verify")
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
             if not (waiting and profile and places.leave(machine.gpu.card)):
-                measure(keeper, places, "time")
+                measuring.measure(keeper, places, "time")
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))
             with ThreadPoolExecutor(1) as beside:
-                timing = beside.submit(measure, keeper, places, "time")
+                timing = beside.submit(measuring.measure, keeper, places, "time")
                 try:
                     self._profiling.do()
                 except GemmprofError:
@@ -141,15 +145,6 @@ class Collection:
                     raise
                 timing.result()
             return True
-
-    def _build(self) -> BuildResult:
-        self._keeper.progress.phase("build", 1)
-        started = time.monotonic()
-        result = self._site.build(self._machine, self._keeper.progress)
-        self._leave_out(result.skipped)
-        what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"
-        self._keeper.progress.done(f"{what}, {time.monotonic() - started:.1f} s")
-        return result
 
     def _leave_out(self, skipped: Mapping[str, str]) -> None:
         """Go on without the stages that are written for other GPUs than this one.
@@ -248,11 +243,7 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
 
 
 def continued(
-    old: Run,
-    settings: Settings,
-    device: str,
-    records: Sequence[StageRecord],
-    versions: Mapping[str, str],
+    old: Run, settings: Settings, device: str, records: Sequence[StageRecord], versions: Mapping[str, str]
 ) -> Run:
     """The older run with this call's stages and problems added, its failures cleared for another try.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
-from gemmprof.gpu.devices import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
+from gemmprof.gpu.devices import Gpu, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.targets import require_nvcc
 from gemmprof.profiler import machine as machine_checks
@@ -36,7 +37,7 @@ class Here:
             UsageError: ``gpus`` names GPUs that are not there, or of several models.
         """
         listed = list_gpus()
-        gpu, *helpers = selected_gpus(listed, self.gpus)
+        gpu = selected_gpus(listed, self.gpus)[0]
         torch_version, torch_cuda = machine_checks.torch_build()
         checks = [
             machine_checks.check_torch(torch_version, torch_cuda),
@@ -52,13 +53,8 @@ class Here:
         for check in checks:
             if check.ok is False:
                 raise DeviceError(f"{check.name}: {check.found}", *check.remedies)
-        return Machine(
-            gpu,
-            ncu,
-            tuple(helpers),
-            pinned=_pinned(self.gpus, listed),
-            versions=machine_checks.versions(gpu, ncu),
-        )
+        versions = machine_checks.versions(gpu, ncu)
+        return Machine(gpu, ncu, pinned=_pinned(self.gpus, listed), versions=versions)
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
         """Build the extension; for GPUs that were chosen as a program would that sees one of them alone."""
@@ -87,4 +83,7 @@ HERE = Here()
 
 def _pinned(selection: str, gpus: Sequence[Gpu]) -> bool:
     """Whether programs must be shown their GPU alone, so that it is the one that results are labelled with."""
-    return bool(selection) or not are_ordered_as_listed(gpus)
+    # CUDA counts GPUs in nvidia-smi's order, that of the PCI bus, where CUDA_DEVICE_ORDER asks for it. Else it puts the
+    # fastest one first: of several models that may be any.
+    ordered = len({gpu.name for gpu in gpus}) <= 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    return bool(selection) or not ordered

@@ -55,7 +55,6 @@ class Job:
     events: Path  # file to append events to
     stop_file: Path  # the helper stops before the next task once this file exists
     seed: int = 0  # seed of the operands
-    time_budget: float = 0.5  # seconds for timing one task
     # hash of what each task's kernel was built from, so that its report is never taken for another's
     sources: tuple[str, ...] = ()
 
@@ -163,7 +162,6 @@ def collection_lives(directory: Path) -> bool:
 
 
 # --- Running a helper program -----------------------------------------------------------------------------------------
-
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 5.0

@@ -21,7 +21,6 @@ from gemmprof.profiler.settings import Settings
 from gemmprof.runs.directory import Run, report_record, save_run
 
 STOP_FILE = ".stop"
-
 Key = tuple[int, Problem]  # number of a stage, and the problem, whose type says of which ladder
 
 
@@ -137,7 +136,6 @@ class Keeper:
             events=events.resolve(),
             stop_file=(self.directory / STOP_FILE).resolve(),
             seed=self.settings.seed,
-            time_budget=self.settings.time_budget,
             sources=tuple(map(self.source_hash, tasks)),
         )
 

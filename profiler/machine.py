@@ -17,28 +17,16 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu import devices
 from gemmprof.gpu.arch import LIMITS
-from gemmprof.gpu.devices import (
-    Gpu,
-    Tool,
-    chosen_gpu,
-    find_ncu,
-    find_nvcc,
-    find_torch,
-    list_gpus,
-    parse_version,
-)
 from gemmprof.model.answers import Check
 from gemmprof.profiler.ncu.command import COUNTER_REMEDIES, WITHOUT_NCU, require_ncu
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38  # bit numbers of the capabilities in ``CapEff`` (linux/capability.h)
-
 PERFMON_DRIVER = 565  # first driver branch that accepts CAP_PERFMON for performance counters
 # Oldest driver branch that runs programs of a CUDA release, whose minor versions are compatible (table of the CUDA
 # compatibility guide).
 OLDEST_DRIVERS = {11: 450, 12: 525, 13: 580}
-
 NEEDED_BYTES = 2 << 30
 
 
@@ -72,11 +60,11 @@ def _restricted(parameters: str | None) -> str | None:
     return None if match is None else match[1]
 
 
-def check_counters(gpu: Gpu | None) -> Check:
+def check_counters(gpu: devices.Gpu | None) -> Check:
     """May this user read the GPU's performance counters?"""
     if gpu is None:
         return Check("counter permission", None, "there is no GPU whose counters could be read")
-    driver = parse_version(gpu.driver)
+    driver = devices.parse_version(gpu.driver)
     parameters = _read(DRIVER_PARAMETERS)
     capabilities = effective_capabilities(_read(PROCESS_STATUS) or "")
     permitted = counters_permitted(parameters, capabilities, driver)
@@ -88,11 +76,11 @@ def check_counters(gpu: Gpu | None) -> Check:
     return Check("counter permission", permitted, found, () if permitted else COUNTER_REMEDIES)
 
 
-def check_gpu() -> tuple[Check, Gpu | None]:
+def check_gpu() -> tuple[Check, devices.Gpu | None]:
     """Is there a GPU, and which one will be used?"""
     try:
-        gpus = list_gpus()
-        gpu = chosen_gpu(gpus)
+        gpus = devices.list_gpus()
+        gpu = devices.chosen_gpu(gpus)
     except DeviceError as error:
         return Check("GPU", False, error.found or error.message, error.remedies), None
     more = f" (the first of {len(gpus)})" if len(gpus) > 1 else ""
@@ -101,12 +89,12 @@ def check_gpu() -> tuple[Check, Gpu | None]:
     return Check("GPU", True, f"{gpu.name}, compute capability {capability}{memory}{more}"), gpu
 
 
-def check_driver(gpu: Gpu | None, torch_cuda: str | None) -> Check:
+def check_driver(gpu: devices.Gpu | None, torch_cuda: str | None) -> Check:
     """Is there a driver, and is it new enough for torch's CUDA?"""
     if gpu is None:
         return Check("driver", False, "no driver answers", ("install the NVIDIA driver, then reboot",))
-    needed = OLDEST_DRIVERS.get(next(iter(parse_version(torch_cuda or "")), 0))
-    version = parse_version(gpu.driver)
+    needed = OLDEST_DRIVERS.get(next(iter(devices.parse_version(torch_cuda or "")), 0))
+    version = devices.parse_version(gpu.driver)
     if needed is None or not version or version[0] >= needed:
         return Check("driver", True, gpu.driver)
     older = f"or install a torch built for an older CUDA than {torch_cuda} (https://pytorch.org/get-started)"
@@ -114,9 +102,9 @@ def check_driver(gpu: Gpu | None, torch_cuda: str | None) -> Check:
     return Check("driver", False, found, ("upgrade the NVIDIA driver", older))
 
 
-def check_nvcc(gpu: Gpu | None) -> Check:
+def check_nvcc(gpu: devices.Gpu | None) -> Check:
     """Is there a CUDA compiler that knows the GPU?"""
-    nvcc = find_nvcc()
+    nvcc = devices.find_nvcc()
     if nvcc is None:
         remedy = "install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or set CUDA_HOME"
         return Check("nvcc", False, "no nvcc in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin", (remedy,))
@@ -154,13 +142,13 @@ def check_ncu() -> Check:
 def check_ncu_report() -> Check:
     """Can the reports that this ncu writes be read here?"""
     module = _package_version("ncu-report")
-    ncu = find_ncu()
+    ncu = devices.find_ncu()
     shipped = devices.ncu_python_directory(ncu.path) if ncu else None
     if module is None and shipped is None:
         return Check("ncu-report", False, "not installed", ("pip install ncu-report",))
     if module is None:
         return Check("ncu-report", True, f"the module inside Nsight Compute ({shipped})")
-    if ncu is not None and ncu.version and parse_version(module) < ncu.version:
+    if ncu is not None and ncu.version and devices.parse_version(module) < ncu.version:
         found = f"{module}, older than ncu {ncu.version_text}"
         if shipped is not None:
             return Check("ncu-report", True, f"{found}: the module inside Nsight Compute is used ({shipped})")
@@ -170,7 +158,7 @@ def check_ncu_report() -> Check:
 
 def torch_build() -> tuple[str | None, str | None]:
     """Version of the installed torch and of the CUDA it was built for, without importing it."""
-    torch = find_torch()
+    torch = devices.find_torch()
     return (None, None) if torch is None else (torch.version, torch.cuda)
 
 
@@ -194,17 +182,9 @@ def check_space(folder: Path) -> Check:
     return Check("disk space", True, found)
 
 
-def check_nvml() -> Check:
-    """Is nvidia-ml-py there? Without it the SM clock during timing is not recorded."""
-    version = _package_version("nvidia-ml-py")
-    found = version or "not installed: SM clocks are not recorded"
-    remedies = () if version else ("pip install nvidia-ml-py",)
-    return Check("nvidia-ml-py", version is not None, found, remedies, needed=False)
-
-
-def versions(gpu: Gpu, ncu: Tool | None) -> dict[str, str]:
+def versions(gpu: devices.Gpu, ncu: devices.Tool | None) -> dict[str, str]:
     """Versions of what decides the numbers of a run on this machine, by name; what is not there is left out."""
-    nvcc, torch = find_nvcc(), find_torch()
+    nvcc, torch = devices.find_nvcc(), devices.find_torch()
     found = {
         "driver": gpu.driver,
         "torch": torch.version if torch else None,
@@ -219,6 +199,8 @@ def examine(runs: Path) -> tuple[Check, ...]:
     """Every check, in the order in which its failure would stop a collection into the folder ``runs``."""
     gpu_check, gpu = check_gpu()
     torch_version, torch_cuda = torch_build()
+    nvml = _package_version("nvidia-ml-py")
+    clocks = nvml or "not installed: SM clocks are not recorded"
     return (
         gpu_check,
         check_driver(gpu, torch_cuda),
@@ -229,7 +211,13 @@ def examine(runs: Path) -> tuple[Check, ...]:
         check_ncu_report(),
         check_counters(gpu),
         check_space(runs),
-        check_nvml(),
+        Check(
+            "nvidia-ml-py",
+            nvml is not None,
+            clocks,
+            () if nvml else ("pip install nvidia-ml-py",),
+            needed=False,
+        ),
     )
 
 

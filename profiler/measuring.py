@@ -13,8 +13,7 @@ from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
 from gemmprof.profiler.job import Task, counted_interrupts
 from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, NotBegun, Request, Work
+from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, NotBegun, Request
 
 if TYPE_CHECKING:
     from gemmprof.profiler.cluster.cluster_site import ClusterPlaces
@@ -28,17 +27,7 @@ PART_SECONDS = 600.0
 
 # FLOP/s that the slowest kernel on the oldest GPU still reaches, generously: what takes longer hangs.
 SLOWEST_RATE = 1e10
-
 POLL_SECONDS = 0.2
-
-
-def measuring_work(settings: Settings) -> Work:
-    """What the children of a collection are for."""
-    return Work(
-        MODULE,
-        {"seed": settings.seed, "time_budget": settings.time_budget},
-        "the program that verifies and times the stages",
-    )
 
 
 def measure(keeper: Keeper, places: Places, part: Literal["verify", "time"]) -> None:

@@ -154,9 +154,7 @@ class Profiling:
         with ExitStack() as stack:
             self._section_folder = stack.enter_context(
                 section_folder(
-                    self._ncu,
-                    self._keeper.settings.metric_set,
-                    timeline=self._keeper.settings.timeline,
+                    self._ncu, self._keeper.settings.metric_set, timeline=self._keeper.settings.timeline
                 )
             )
             self._program = self._start_pass()

@@ -18,7 +18,6 @@ from gemmprof.runs.directory import Run
 NCU_SETS = ("basic", "detailed", "full", "roofline")
 METRIC_SETS = (LEAN, *NCU_SETS)
 CLOCK_CONTROLS = ("none", "base")
-
 _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 

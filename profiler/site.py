@@ -88,16 +88,10 @@ class Machine:
 
     gpu: Gpu  # the one that is profiled; of a cluster the first
     ncu: Tool | None  # None where nothing is to be profiled
-    helpers: tuple[Gpu, ...] = ()  # more of the same model that help to verify and time
     # programs are shown their GPU alone; else they take the one that CUDA uses first, which is `gpu`
     pinned: bool = False
     # of what decides the numbers (torch, cuda, nvcc, …), by name
     versions: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def cards(self) -> tuple[Card, ...]:
-        """All GPUs, the one that is profiled first."""
-        return tuple(gpu.card for gpu in (self.gpu, *self.helpers))
 
 
 class Compilers:

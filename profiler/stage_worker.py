@@ -22,18 +22,6 @@ from gemmprof.profiler.measure.timing import Bench, facts_of, launches
 from gemmprof.profiler.measure.verification import verify_stage
 
 
-def no_device_message() -> str:
-    """Why torch sees no GPU, in torch's own words."""
-    import torch
-
-    try:
-        torch.cuda.init()
-    except Exception as error:
-        # torch raises RuntimeError, AssertionError (a build without CUDA) or its own classes here.
-        return str(error).strip().splitlines()[0]
-    return "torch.cuda.is_available() is false"
-
-
 class Worker:
     """Verifies and times on one device.
 
@@ -45,7 +33,12 @@ class Worker:
         import torch
 
         if not torch.cuda.is_available():
-            raise RuntimeError(no_device_message())
+            try:
+                torch.cuda.init()
+            except Exception as error:
+                # torch raises RuntimeError, AssertionError (a build without CUDA) or its own classes here.
+                raise RuntimeError(str(error).strip().splitlines()[0]) from None
+            raise RuntimeError("torch.cuda.is_available() is false")
         install_named()
         self._seed = int(settings["seed"])
         self._budget = float(settings["time_budget"])

@@ -78,13 +78,13 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
         raise UsageError(f"there is a baseline {name} already", "add --force to replace it")
     if not side.kernels:
         raise UsageError(f"{side.title} holds no kernel")
-    kept = Baseline(
-        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        side.title,
-        side.stages,
-        side.processes,
-        tuple(_kept(record) for record in side.kernels),
-    )
+    records = []
+    for record in side.kernels:  # which stand without their report
+        causes = causes_of(record)
+        sure = None if causes is None else tuple(sorted(causes))
+        records.append(replace(disassembled(record), causes=sure, place=None, family=None))
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    kept = Baseline(now, side.title, side.stages, side.processes, tuple(records))
     text = msgspec.json.encode(kept)
     if too_many := values_beyond(text):
         raise UsageError(
@@ -97,17 +97,6 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
     with new_file(path, durable=True) as temporary:
         temporary.write_bytes(data)
     return path
-
-
-def _kept(record: KernelRecord) -> KernelRecord:
-    """A record that stands without its report."""
-    causes = causes_of(record)
-    return replace(
-        disassembled(record),
-        causes=None if causes is None else tuple(sorted(causes)),
-        place=None,
-        family=None,
-    )
 
 
 def read_baseline(name: str, folder: str | None = None) -> Baseline:
@@ -213,7 +202,6 @@ def remove_baseline(name: str, folder: str | None = None) -> Path:
 # What is usual elsewhere (`usual_noise`) is scaled: by how much more or less the control's launches scatter within a
 # process, and its processes lie apart. How often the verdicts err with it is tried on the control itself, each kernel
 # judged by what the others teach.
-
 
 # So many kernels that scatter as usual elsewhere are added to those of the control: a few kernels say little.
 LIKE_ELSEWHERE = 3.0

@@ -27,7 +27,6 @@ DEFAULT_THREADS = 256
 _BINARY = (b"\x7fELF", b"!<arch>", b"\x50\xed\x55\xba")
 _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
-
 # What is compared of a build, besides the mix of instructions (``instructions_<class>``): name in conditions and title.
 FIGURES = {
     "registers": "registers",

@@ -30,7 +30,6 @@ from gemmprof.base.regex import Regex, regex
 
 # --- Waivers ----------------------------------------------------------------------------------------------------------
 
-
 # What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte.
 LARGEST_BYTES = 256 << 10
 
@@ -80,7 +79,6 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
 
 
 # --- A gate -----------------------------------------------------------------------------------------------------------
-
 
 _COMPARES: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,

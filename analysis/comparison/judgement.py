@@ -24,7 +24,6 @@ from gemmprof.base import amounts
 
 # --- What is usual ----------------------------------------------------------------------------------------------------
 
-
 REFERENCE_NS = 1e5  # duration at which `NoiseModel.middle` holds
 # Standard deviations up to this are held possible where there are repetitions; more where those say so.
 WIDEST = 0.15
@@ -32,7 +31,6 @@ WIDEST = 0.15
 POINTS = 25
 # Chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond.
 BACKGROUND = 0.03
-
 
 # Launches of kernels below this scatter by what starting and ending one takes, which they mostly are: up to
 # half a microsecond, in a long tail (fills of 1.4 to 2.3 µs in two recordings).
@@ -145,10 +143,6 @@ def limit_of(compute: float | None, memory: float | None) -> str:
 
 # --- Statistics -------------------------------------------------------------------------------------------------------
 
-
-# --- Statistics -------------------------------------------------------------------------------------------------------
-
-
 # Residuals beyond this many robust standard deviations count as if they were there (Huber's way with
 # outliers).
 CLIP = 2.5
@@ -188,8 +182,7 @@ def location_bias(count: int) -> float:
 
 def location_variance(count: int) -> float:
     """Variance of `location` of that many normal values of variance 1, by simulation."""
-    small = {1: 1.0, 2: 0.5, 3: 0.377}
-    return small.get(count, 1.13 / max(count, 1))
+    return {1: 1.0, 2: 0.5, 3: 0.377}.get(count, 1.13 / max(count, 1))
 
 
 def clipped_squares(values: Sequence[float], centre: float) -> float:
@@ -302,7 +295,6 @@ def rejected(probabilities: Sequence[float], rate: float) -> tuple[list[bool], f
 
 
 # --- SAME, FASTER, SLOWER or CAN'T TELL -------------------------------------------------------------------------------
-
 
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
@@ -502,21 +494,17 @@ def _levels_apart(series: Sequence[Batch]) -> float:
     """
     found = []
     for batch in series:
-        levels = two_levels(batch.logs, 4 * batch.step)
-        found += [levels] if levels and _stays(batch.logs, sum(levels) / 2) else []
+        if levels := two_levels(batch.logs, 4 * batch.step):
+            # It stays for two launches at least on each of its levels: else it is disturbed now and then.
+            above = [log > sum(levels) / 2 for log in batch.logs]
+            found += [levels] if all((level, level) in pairwise(above) for level in (False, True)) else []
     if len(series) > 1:
         together = [log for batch in series for log in batch.logs]
         few = min(len(batch.logs) for batch in series) // 2
         levels = two_levels(together, 4 * max(batch.step for batch in series), few)
         if levels and any(min(batch.logs) < sum(levels) / 2 < max(batch.logs) for batch in series):
             found.append(levels)
-    return max((high - low for low, high in filter(None, found)), default=0.0)
-
-
-def _stays(logs: Sequence[float], between: float) -> bool:
-    """Whether the series stays for two launches at least on each of its levels: else it is disturbed now and then."""
-    above = [log > between for log in logs]
-    return all((level, level) in pairwise(above) for level in (False, True))
+    return max((high - low for low, high in found), default=0.0)
 
 
 def _rounding(batch: Batch) -> float:
@@ -589,32 +577,33 @@ def judge(estimates: Sequence[Estimate], *, margin: float = EQUIVALENT_WITHIN) -
     _, level = rejected([one.probability for one in repeated], FALSE_DISCOVERY_RATE * share)
     # What rests on the usual noise alone errs in the same way for many kernels at once: there each stands for itself.
     single = FAMILY_WISE / max(len(estimates), 1)
-    return [_judgement(one, level if one.own_share > 0 else single, margin) for one in estimates]
+    found = []
+    for one in estimates:
+        own = level if one.own_share > 0 else single
+        width = one.noise.quantile(own)
+        narrow = one.noise.quantile(2 * EQUIVALENCE_LEVEL)
+        equivalent = max(math.expm1(one.change + narrow), -math.expm1(one.change - narrow)) < margin
+        verdict: Verdict = "unclear"
+        size = abs(math.expm1(one.change))
+        if one.probability <= own and size >= SMALLEST_SHARE * margin and size > one.least:
+            verdict = "slower" if one.change > 0 else "faster"
+        elif equivalent:
+            verdict = "same"
+        judged = Judgement(
+            verdict,
+            as_measured(math.exp(one.before)),
+            as_measured(math.exp(one.after)),
+            math.expm1(one.change),
+            math.expm1(one.change - width),
+            math.expm1(one.change + width),
+            math.expm1(width + one.noise.quantile(2 * (1 - POWER))),
+            one,
+            equivalent,
+        )
+        found.append(judged)
+    return found
 
 
 def as_measured(value: float) -> float:
     """A value that went through a logarithm and back, without the digits that this made."""
     return float(f"{value:.13g}")
-
-
-def _judgement(one: Estimate, level: float, margin: float) -> Judgement:
-    width = one.noise.quantile(level)
-    narrow = one.noise.quantile(2 * EQUIVALENCE_LEVEL)
-    equivalent = max(math.expm1(one.change + narrow), -math.expm1(one.change - narrow)) < margin
-    verdict: Verdict = "unclear"
-    size = abs(math.expm1(one.change))
-    if one.probability <= level and size >= SMALLEST_SHARE * margin and size > one.least:
-        verdict = "slower" if one.change > 0 else "faster"
-    elif equivalent:
-        verdict = "same"
-    return Judgement(
-        verdict,
-        as_measured(math.exp(one.before)),
-        as_measured(math.exp(one.after)),
-        math.expm1(one.change),
-        math.expm1(one.change - width),
-        math.expm1(one.change + width),
-        math.expm1(width + one.noise.quantile(2 * (1 - POWER))),
-        one,
-        equivalent,
-    )

@@ -377,11 +377,7 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
     elif one.match.how == "only" and before.name != after.name:
         notes.append("other names, compared because each side holds one kernel")
     return replace(
-        one,
-        verdict=verdict,
-        judgement=judgement,
-        cycles=None if one.timed else cycles,
-        note="; ".join(notes),
+        one, verdict=verdict, judgement=judgement, cycles=None if one.timed else cycles, note="; ".join(notes)
     )
 
 

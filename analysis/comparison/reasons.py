@@ -14,14 +14,13 @@ from statistics import median
 from typing import Literal
 
 from gemmprof import metrics as m
-from gemmprof.analysis.comparison.records import Code, KernelRecord, Range, opcode_changes
+from gemmprof.analysis.comparison.records import Code, KernelRecord, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import one_launch
-from gemmprof.base.amounts import signed_percent
+from gemmprof.base.amounts import ratio, signed_percent
 from gemmprof.model import Finding
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
-
 CLOCK_WITHIN = 0.005  # clocks that differ by less are alike
 DRIFT_WITHIN = 0.03  # a clock that moved by more than this within one side drifted
 # Amounts at L1, and at L2 and device memory, that differ by less are alike. Behind L1 they depend on
@@ -127,7 +126,7 @@ def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter
     found = []
     for name, what in counted.items():
         left, right = before.metrics[name], after.metrics[name]
-        if not what or not _apart(left, right):
+        if not what or not (left.high < right.low or right.high < left.low):
             continue
         if what in ("l1", "behind l1"):
             within = (NEAR_WITHIN if what == "l1" else FAR_WITHIN) * (FEW_TIMES if few else 1.0)
@@ -136,10 +135,6 @@ def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter
                 continue
         found.append(Counter(name, left.middle, right.middle))
     return tuple(sorted(found, key=lambda counter: (-abs(counter.change), counter.metric)))
-
-
-def _apart(left: Range, right: Range) -> bool:
-    return left.high < right.low or right.high < left.low
 
 
 def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
@@ -193,7 +188,6 @@ def _card(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
 
 # --- In the words of findings -----------------------------------------------------------------------------------------
 # Findings are worked out where they are asked for: that needs the disassembly.
-
 
 __all__ = ["CAUSES", "Score", "causes_of", "findings_at", "score", "what_changed"]
 
@@ -261,13 +255,13 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
         return ""
     names = [{one.cause for one in side} for side in (was, now)]
     parts = [
-        f"{_title(one.cause)} (predicted {_per_cent(one.saves)}, {100 * one.saves_low:.0f} to "
+        f"{_title(one.cause)} (predicted {ratio(one.saves, 0)}, {100 * one.saves_low:.0f} to "
         f"{100 * one.saves_high:.0f}) is gone"
         for one in was
         if one.cause not in names[1] and change < 0
     ]
     parts += [
-        f"{_title(one.cause)} is new (would save {_per_cent(one.saves)})"
+        f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})"
         for one in now
         if one.cause not in names[0] and change > 0
     ]
@@ -275,17 +269,13 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
         return ""
     found = score(was, now, change) if change < 0 else None
     came = f", {found.words}" if found else ""
-    following = f"; next: {_title(now[0].cause)} {_per_cent(now[0].saves)}" if now and change < 0 else ""
+    following = f"; next: {_title(now[0].cause)} {ratio(now[0].saves, 0)}" if now and change < 0 else ""
     return f"{', '.join(parts[:2])}: {signed_percent(100 * change)} measured{came}{following}"
 
 
 def _title(cause: str) -> str:
     title = CAUSES.get(cause, cause)
     return title[:1].lower() + title[1:]
-
-
-def _per_cent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 @cache

@@ -27,7 +27,6 @@ from gemmprof.model import KernelProfile
 
 # --- Quantities -------------------------------------------------------------------------------------------------------
 
-
 SAME_WITHIN = 0.005  # changes up to this size (see `Change.magnitude`) count as none
 
 
@@ -151,7 +150,6 @@ def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
 
 # --- Code -------------------------------------------------------------------------------------------------------------
 
-
 GRAM = 4  # codes are compared by the runs of this many opcodes that they share
 SKETCH = 128  # how many of the smallest hashes of such runs are kept (Broder's bottom-k sketch)
 
@@ -202,7 +200,6 @@ def opcode_changes(before: Code, after: Code) -> list[tuple[str, int, int]]:
 
 
 # --- What a comparison keeps of one side ------------------------------------------------------------------------------
-
 
 STEP_NS = 32.0  # resolution of ncu's durations where they are multiples of it, as on recent GPUs
 # Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read.

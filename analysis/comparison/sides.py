@@ -30,7 +30,6 @@ from gemmprof.runs.directory import Run
 # Severities of Nsight Compute's advice that count as findings.
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
 
-
 # What `gemmprof profile` calls the report of its first run, in which it only counts.
 COUNT_REPORT = "count.ncu-rep"
 
@@ -159,22 +158,19 @@ def middle_launch(launches: Sequence[KernelProfile]) -> KernelProfile:
 
 
 def _merged(parts: Sequence[Sequence[recorded.KernelRecord]]) -> tuple[recorded.KernelRecord, ...]:
-    """The kernels of several processes, those of one key as repetitions."""
+    """The kernels of several processes, those of one key as repetitions: code and quantities are of the first."""
     found = grouped((record.key, record) for part in parts for record in part)
-    return tuple(_one_of(records) for records in found.values())
-
-
-def _one_of(records: Sequence[recorded.KernelRecord]) -> recorded.KernelRecord:
-    """One kernel of several processes: its times and metrics are of all, code and quantities of the first."""
-    if len(records) == 1:
-        return records[0]
-    ranges = grouped(item for record in records for item in record.metrics.items())
-    return replace(
-        records[0],
-        launches=sum(record.launches for record in records),
-        times=tuple(times for record in records for times in record.times),
-        metrics={name: recorded.Range.over(found) for name, found in ranges.items()},
-    )
+    for key, records in found.items():
+        if len(records) > 1:
+            ranges = grouped(item for record in records for item in record.metrics.items())
+            of_all = replace(
+                records[0],
+                launches=sum(record.launches for record in records),
+                times=tuple(times for record in records for times in record.times),
+                metrics={name: recorded.Range.over(several) for name, several in ranges.items()},
+            )
+            found[key] = [of_all]
+    return tuple(record for (record,) in found.values())
 
 
 def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
@@ -193,10 +189,7 @@ def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
 
 
 def _of_stage(
-    run: Run,
-    result: StageResult,
-    analysis: KernelAnalysis | None,
-    digests: Mapping[tuple[str, int], str],
+    run: Run, result: StageResult, analysis: KernelAnalysis | None, digests: Mapping[tuple[str, int], str]
 ) -> recorded.KernelRecord:
     stage = run.record_of(result).stage
     label = f"{stage.number} {stage.title}, {result.problem.label}"
@@ -256,9 +249,7 @@ def _instructions(place: tuple[str, int] | None) -> tuple[Instruction, ...]:
 
 # --- Which kernels of two sides belong together -----------------------------------------------------------------------
 
-
 How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
-
 ALIKE = 0.75  # kernels of other names whose code is alike by at least this are taken for one that was renamed
 # The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by
 # 0.8).
@@ -334,28 +325,23 @@ def match(before: Side, after: Side) -> tuple[Match, ...]:
 def _launched_otherwise(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
     """Pairs of one full name with another grid, block, shared memory or NVTX path, those most alike first."""
     of_name = grouped((record.name, record) for record in new if _is_family(record))
-    scored = [
-        (_in_common(left, right), -abs(place - position), left, right)
-        for place, left in enumerate(gone)
-        if _is_family(left)
-        for position, right in enumerate(of_name.get(left.name, ()))
-    ]
+    scored = []
+    for place, left in enumerate(gone):
+        for position, right in enumerate(of_name.get(left.name, ()) if _is_family(left) else ()):
+            # The range and then the number of launches say more than sizes do.
+            in_common = (
+                left.nvtx == right.nvtx,
+                left.launches == right.launches,
+                (left.grid == right.grid) + (left.block == right.block),
+                left.code is not None and right.code is not None and left.code.digest == right.code.digest,
+            )
+            scored.append((in_common, -abs(place - position), left, right))
     return (Match(left, right, "launch") for left, right, _ in _best(scored))
 
 
 def _is_family(record: KernelRecord) -> bool:
     """Stages of runs and kernels of builds have keys of their own, which say all there is to say."""
     return record.key[0] not in ("stage", "build")
-
-
-def _in_common(left: KernelRecord, right: KernelRecord) -> tuple[int, ...]:
-    """How much of two launches is alike: the range and then the number of launches say more than sizes do."""
-    return (
-        left.nvtx == right.nvtx,
-        left.launches == right.launches,
-        (left.grid == right.grid) + (left.block == right.block),
-        left.code is not None and right.code is not None and left.code.digest == right.code.digest,
-    )
 
 
 def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
@@ -405,9 +391,17 @@ def rungs(side: Side) -> tuple[Match, ...]:
     A run of stages is a ladder, and so is a report of single launches whose function names begin alike
     (``gemm_naive``, ``gemm_shared``).
     """
-    groups = grouped((problem_of(record), record) for record in side.kernels)
-    if not side.stages and not _is_ladder(side.kernels):
+    functions = [
+        found[1].lstrip("_") if (found := _FUNCTION.search(one.name)) else "" for one in side.kernels
+    ]
+    # Triton's and C's names often begin with an underscore, which says nothing of what they have in common.
+    named_alike = (
+        all("_" in name for name in functions) and len({n.partition("_")[0] for n in functions}) == 1
+    )
+    single = len(side.kernels) > 1 and all(record.launches == 1 for record in side.kernels)
+    if not side.stages and not (single and named_alike):
         return ()
+    groups = grouped((problem_of(record), record) for record in side.kernels)
     return tuple(
         Match(first, second, "ladder") for group in groups.values() for first, second in pairwise(group)
     )
@@ -415,18 +409,6 @@ def rungs(side: Side) -> tuple[Match, ...]:
 
 _NUMBER = re.compile(r"\b(?:\d+|true|false)\b")
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
-
-
-def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
-    functions = [found[1] if (found := _FUNCTION.search(record.name)) else "" for record in kernels]
-    # Triton's and C's names often begin with an underscore, which says nothing of what they have in common.
-    stems = {function.lstrip("_").partition("_")[0] for function in functions}
-    return (
-        len(kernels) > 1
-        and all(record.launches == 1 for record in kernels)
-        and all("_" in function.lstrip("_") for function in functions)
-        and len(stems) == 1
-    )
 
 
 def chosen(side: Side, selector: str) -> KernelRecord:

@@ -33,7 +33,6 @@ ALIASES: Mapping[str, str] = {
 }
 
 LONGEST = 1000  # words, numbers and signs of a condition
-
 _SCALE = {
     "": 1.0, "%": 1.0,
     "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9,
@@ -53,7 +52,6 @@ _TOKEN = re.compile(
     r"|(?P<number>[+-]?\s*(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
     r"|(?P<plus>\+)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<name>[A-Za-z_][\w.:]*))"
 )
-
 
 TIME = "time"  # a gate judges it by all repetitions; elsewhere it is the duration
 

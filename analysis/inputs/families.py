@@ -21,7 +21,6 @@ from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile, Sourc
 
 Place = tuple[str, int]  # a launch: path of its report, position in it
 
-
 # Share of the time of all launches below which a gain is not worth a line.
 LEAST = 0.01
 
@@ -57,8 +56,7 @@ def census(profiles: Iterable[KernelProfile]) -> Census:
     spelled = {report: labels(of_report) for report, of_report in names.items()}
     of: dict[Place, Identity] = {}
     for number, key in enumerate(sorted(found, key=lambda key: -time[key]), 1):
-        identity = Identity(number, spelled[key[0]][key[1].name])
-        of.update(dict.fromkeys(found[key], identity))
+        of.update(dict.fromkeys(found[key], Identity(number, spelled[key[0]][key[1].name])))
     return Census(of, sum(time.values()))
 
 

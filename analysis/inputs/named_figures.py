@@ -161,7 +161,6 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 # Unit of every figure and cause; metrics have that of the report.
 UNITS: Mapping[str, str] = {**{one.name: one.unit for one in QUANTITIES}, **dict.fromkeys(CAUSES, "%")}
-
 _ACCESSES = ("shared_load_wavefronts", "shared_store_wavefronts")
 # Quantity to the quantities that add up to the whole of which it is a part: a thousand conflicts more among a
 # billion wavefronts are no change worth telling.

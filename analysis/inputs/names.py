@@ -20,7 +20,6 @@ from gemmprof.model import KernelProfile
 ELISION = "…"
 # Characters up to which the arguments of a name that nothing needs to be told apart from are shown.
 ROOM = 110
-
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _BRACKET = re.compile(
     r"operator(?: ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|<=|>=|<|>))?|<unnamed>|->|([][<>(){}])"
@@ -274,14 +273,28 @@ def is_doubtful(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _of_name(name: str) -> str:
-    head = _name_head(name)
+    # The name up to its first template argument or parameter, without what says nothing of whose it is.
+    if name.startswith("_Z"):
+        head = unmangled(name)
+    else:
+        head, shorter = name, _SILENT.sub("", name)
+        while shorter != head:
+            head, shorter = shorter, _SILENT.sub("", shorter)
+        head = re.split(r"[<(]", head, maxsplit=1)[0]
     if "_xmma_" in head:
         # Kernels of one generator, which cuBLAS, cuDNN and TensorRT share; the end of the name says whose it is.
         if name.startswith("trt_") or "_trt" in name:
             return "tensorrt"
         return "cudnn" if "cudnn" in name or _CONVOLUTION.search(name) else "cublas"
     if _ENTRY.match(head):
-        return _of_cutlass(name)
+        # CUTLASS's entry: what it is instantiated with says who compiled it.
+        if "flash::" in name:
+            return "attention"
+        if "cudnn" in name:
+            return "cudnn"
+        if _NAMED_BY_LIBRARY.search(name):
+            return "cudnn" if _CONVOLUTION.search(name) else "cublas"
+        return "library" if re.search(r"\b(?:vllm|flashinfer|tensorrt_llm|trtllm)::", name) else "cutlass"
     if _OF_A_LIBRARY.search(name):
         return "library"
     for key, pattern in _HEADS:
@@ -291,27 +304,6 @@ def _of_name(name: str) -> str:
         if pattern.search(name):
             return key
     return "triton" if _BARE.match(name) and not _OF_WARP.search(name) else "own"
-
-
-def _of_cutlass(name: str) -> str:
-    """CUTLASS's entry: what it is instantiated with says who compiled it."""
-    if "flash::" in name:
-        return "attention"
-    if "cudnn" in name:
-        return "cudnn"
-    if _NAMED_BY_LIBRARY.search(name):
-        return "cudnn" if _CONVOLUTION.search(name) else "cublas"
-    return "library" if re.search(r"\b(?:vllm|flashinfer|tensorrt_llm|trtllm)::", name) else "cutlass"
-
-
-def _name_head(name: str) -> str:
-    """The name up to its first template argument or parameter, without what says nothing of whose it is."""
-    if name.startswith("_Z"):
-        return unmangled(name)
-    shorter = _SILENT.sub("", name)
-    while shorter != name:
-        name, shorter = shorter, _SILENT.sub("", shorter)
-    return re.split(r"[<(]", name, maxsplit=1)[0]
 
 
 def unmangled(name: str) -> str:

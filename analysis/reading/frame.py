@@ -35,14 +35,10 @@ from gemmprof.ncurep.ncu_frame import MAGIC
 
 # --- The file: what it is, and its uncompressed bytes ----------------------------------------------------------------
 
-
 FREE_BYTES = 64 << 20  # a compressed report may unpack to this much in any case,
 MAX_RATIO = 80  # and to this many times its size: reports shrink to a 20th or 30th
-
 _MAX_NESTED_COMPRESSION = 2
-
 KEPT_BYTES = 256 << 20  # what `unpacked_once` keeps on the disk at most
-
 _KNOWN_FORMATS = (
     (b"\x7fELF", "an ELF file (a program or a cubin)"),
     (b"PK\x03\x04", "a zip archive"),
@@ -79,7 +75,7 @@ class _Kept(ExitStack):
     def find(self, packed: tuple[object, ...]) -> BinaryIO | None:
         """The bytes that this file unpacked to."""
         file = self._files.get(packed)
-        return None if file is None else _again(file)
+        return None if file is None else os.fdopen(os.dup(file.fileno()), "rb", buffering=0)
 
     def keep(self, packed: tuple[object, ...], file: BinaryIO, *, latest: bool = False) -> None:
         """Keep what this file unpacked to, if there is room; ``latest``: in place of all others, whatever its size."""
@@ -90,11 +86,10 @@ class _Kept(ExitStack):
             self._bytes = 0
         if latest or self._bytes + size <= KEPT_BYTES:
             self._bytes += size
-            self._files[packed] = self.enter_context(_again(file))
+            self._files[packed] = self.enter_context(os.fdopen(os.dup(file.fileno()), "rb", buffering=0))
 
 
 _kept: ContextVar[_Kept | None] = ContextVar("_kept", default=None)
-
 
 # Of a process that does jobs for others: it may be given more launches of the report that it fetched last.
 _of_process = _Kept()
@@ -114,10 +109,6 @@ def unpacked_once() -> Iterator[None]:
             _kept.reset(token)
 
 
-def _again(file: BinaryIO) -> BinaryIO:
-    return os.fdopen(os.dup(file.fileno()), "rb", buffering=0)
-
-
 def open_unpacked(path: Path) -> BinaryIO:
     """The uncompressed bytes of a report, as an unbuffered file: its own, or a temporary one without a name.
 
@@ -126,8 +117,25 @@ def open_unpacked(path: Path) -> BinaryIO:
     """
     kept, url = _kept.get(), foreign_files.url_of(path)
     if url:
-        return _fetched(url, path, kept or (_of_process if is_for_others() else None))
-    file = _open_regular(path)
+        kept = kept or (_of_process if is_for_others() else None)
+        if kept is None:
+            return _unpacked(path, fetch(url))
+        with kept.one_at_a_time:
+            # A command reads what it found first; who does jobs for others looks whether it is still that.
+            current = (url, *(below(url, deep=False).values() if kept is _of_process else ()))
+            if (known := kept.find(current)) is None:
+                known = _unpacked(path, fetch(url))
+                kept.keep(current, known, latest=kept is _of_process)
+            return known
+    try:
+        # Without waiting: a pipe or a device could block for ever or never end.
+        file = foreign_files.open_file(path)
+    except FileNotFoundError:
+        raise no_such_file(path) from None
+    except foreign_files.RefusedFileError as error:
+        raise ReportError(f"{path} {error.strerror}, not a report", "name a .ncu-rep file") from None
+    except OSError as error:
+        raise UnreachableError.of(path, f"{path} cannot be read", found=str(error)) from error
     if kept is None:
         return _unpacked(path, file)
     packed = os.fstat(file.fileno())
@@ -139,18 +147,6 @@ def open_unpacked(path: Path) -> BinaryIO:
     if unpacked is not file:
         kept.keep(identity, unpacked)
     return unpacked
-
-
-def _fetched(url: str, path: Path, kept: _Kept | None) -> BinaryIO:
-    if kept is None:
-        return _unpacked(path, fetch(url))
-    with kept.one_at_a_time:
-        # A command reads what it found first; who does jobs for others looks whether it is still that.
-        identity = (url, *(below(url, deep=False).values() if kept is _of_process else ()))
-        if (known := kept.find(identity)) is None:
-            known = _unpacked(path, fetch(url))
-            kept.keep(identity, known, latest=kept is _of_process)
-        return known
 
 
 def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
@@ -171,18 +167,6 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
     except BaseException:
         file.close()
         raise
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """The file, opened without waiting: a pipe or a device could block for ever or never end."""
-    try:
-        return foreign_files.open_file(path)
-    except FileNotFoundError:
-        raise no_such_file(path) from None
-    except foreign_files.RefusedFileError as error:
-        raise ReportError(f"{path} {error.strerror}, not a report", "name a .ncu-rep file") from None
-    except OSError as error:
-        raise UnreachableError.of(path, f"{path} cannot be read", found=str(error)) from error
 
 
 def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
@@ -360,10 +344,8 @@ def _walk(frame: Frame) -> None:
 
 # --- Sources ----------------------------------------------------------------------------------------------------------
 
-
 # Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows.
 INSTRUCTION_BYTES = 16
-
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
 _LINE_TABLE, _PYTHON_FILE = b".debug_line\0", b".py\0"
@@ -484,7 +466,6 @@ def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:
 
 # --- Reports of a run -------------------------------------------------------------------------------------------------
 # A report that differs from what its run collected, lost launches or gained some is refused, unless its user trusts it.
-
 
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
 _doubted: dict[str, str] = {}  # why each report is doubted that was checked and trusted, by its path

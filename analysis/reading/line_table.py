@@ -129,32 +129,21 @@ def _inlined_calls(rows: bytes, names: bytes, wanted: tuple[int, ...]) -> dict[i
 
 def _sequences(data: bytes, wanted: Sequence[int]) -> Iterator[tuple[list[_Row], list[str]]]:
     """The rows of the runs of addresses that begin at these places, with the names of their files."""
-    for unit, end in _units(data):
-        inside = [place for place in wanted if unit < place < end]
-        if inside:
-            *header, files, lengths = _head(data, unit, end)
-            for place in inside[:MOST_CALLS]:
-                yield _rows(data, place - _BEFORE_ADDRESS, end, header, lengths), files
-
-
-def _units(data: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end of each unit of the table."""
     unit = 0
     for _ in range(MOST_UNITS):
-        if unit + _HEADER.size > len(data):
+        opcodes = unit + _HEADER.size
+        if opcodes > len(data):
             return
-        end = unit + 4 + _HEADER.unpack_from(data, unit)[0]
-        yield unit, min(end, len(data))
-        unit = end
+        length, _, _, step, _, line_base, line_range, opcode_base = _HEADER.unpack_from(data, unit)
+        end = min(unit + 4 + length, len(data))
+        inside = [place for place in wanted if unit < place < end]
+        if inside:
+            begin = opcodes + opcode_base - 1  # of its files; before them the numbers of operands
+            files, header = _files(data[:end], begin), (step, line_base, line_range, opcode_base)
+            for place in inside[:MOST_CALLS]:
+                yield _rows(data, place - _BEFORE_ADDRESS, end, header, data[opcodes:begin]), files
+        unit += 4 + length
     raise ValueError("more units than a module has")
-
-
-def _head(data: bytes, unit: int, end: int) -> tuple[int, int, int, int, list[str], bytes]:
-    """What a unit's opcodes mean (step, first line, range of lines, first of them), its files, and operands."""
-    _, _, _, step, _, line_base, line_range, opcode_base = _HEADER.unpack_from(data, unit)
-    begin = unit + _HEADER.size + opcode_base - 1
-    lengths = data[unit + _HEADER.size : begin]
-    return step, line_base, line_range, opcode_base, _files(data[:end], begin), lengths
 
 
 def _files(data: bytes, position: int) -> list[str]:
@@ -208,8 +197,10 @@ def _rows(data: bytes, position: int, end: int, header: Sequence[int], lengths: 
             delta, position = _unsigned(data, position)
             address += delta * step
         elif opcode == _ADVANCE_LINE:
-            delta, position = _signed(data, position)
-            line += delta
+            begin = position
+            value, position = _unsigned(data, position)
+            bits = 7 * (position - begin)
+            line += value - (1 << bits) if value >> (bits - 1) & 1 else value
         elif opcode == _SET_FILE:
             file, position = _unsigned(data, position)
         elif opcode == _CONST_ADD_PC:
@@ -270,10 +261,3 @@ def _unsigned(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80 or shift > 63:
             return value, position
-
-
-def _signed(data: bytes, position: int) -> tuple[int, int]:
-    begin = position
-    value, position = _unsigned(data, position)
-    bits = 7 * (position - begin)
-    return (value - (1 << bits) if value >> (bits - 1) & 1 else value), position

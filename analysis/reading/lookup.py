@@ -24,7 +24,7 @@ from gemmprof.base import system
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import ReportError
 from gemmprof.base.foreign_files import UnpackError, read_packed
-from gemmprof.base.system import cache_directory, cache_is_off
+from gemmprof.base.system import kept_folder
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.gpu.devices import ncu_python_directory
 from gemmprof.metrics import unit_by_name
@@ -37,31 +37,16 @@ from gemmprof.ncurep.ncu_frame import MAX_BYTES, Item, WireError, decode
 # A small cache on disk for what only the native reader knows: disassembly and units.
 #
 # Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the
-# version of ``ncu_report`` alone, and both are in the key. The cache lies in ``disassembly`` of gemmprof's cache
-# directory (`gemmprof.base.output`); deleting it is always safe.
-
+# version of ``ncu_report`` alone, and both are in the key. Deleting it is always safe.
 
 T = TypeVar("T")
-
+# Of gemmprof's cache; its own because old entries are deleted: beside it lie compiled stages and results of searches.
+FOLDER = "disassembly"
 MAX_ENTRIES = 2000  # when the cache holds more entries than this, the older half is deleted
 
 # Bytes that an entry may unpack to; the largest kernels of the corpus have 20 MiB of disassembly.
 LARGEST_ENTRY = 128 << 20
-
 _FORMAT = 3
-
-
-def entries_directory() -> Path | None:
-    """The cache's own folder, None if it is turned off or there is no home directory.
-
-    It is its own because old entries are deleted: beside it lie compiled stages and the results of searches.
-    """
-    if cache_is_off():
-        return None
-    try:
-        return cache_directory() / "disassembly"
-    except RuntimeError:
-        return None
 
 
 @cache
@@ -87,7 +72,7 @@ def cache_key(*parts: object) -> str:
 
 def load(key: str, kind: type[T]) -> T | None:
     """The entry of this type, None if there is none or it is damaged."""
-    folder = entries_directory()
+    folder = kept_folder(FOLDER)
     if folder is None:
         return None
     try:
@@ -95,13 +80,13 @@ def load(key: str, kind: type[T]) -> T | None:
     except (OSError, DocumentError, UnpackError):
         return None
     with contextlib.suppress(OSError):  # a cache that others filled is read all the same
-        os.utime(folder / key)  # what is used stays: `_prune` goes by this time
+        os.utime(folder / key)  # what is used stays: `store` deletes by this time
     return found
 
 
 def store(key: str, value: object) -> None:
     """Keep an entry. A cache that cannot be written is no error."""
-    folder = entries_directory()
+    folder = kept_folder(FOLDER)
     if folder is None:
         return
     with contextlib.suppress(OSError):
@@ -114,23 +99,18 @@ def store(key: str, value: object) -> None:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-        _prune(folder)
-
-
-def _prune(folder: Path) -> None:
-    entries = [entry for entry in os.scandir(folder) if entry.is_file()]
-    if len(entries) > MAX_ENTRIES:
-        entries.sort(key=lambda entry: entry.stat().st_mtime)
-        for entry in entries[: len(entries) // 2]:
-            with contextlib.suppress(OSError):
-                Path(entry.path).unlink()
+        entries = [entry for entry in os.scandir(folder) if entry.is_file()]
+        if len(entries) > MAX_ENTRIES:
+            entries.sort(key=lambda entry: entry.stat().st_mtime)
+            for entry in entries[: len(entries) // 2]:
+                with contextlib.suppress(OSError):
+                    Path(entry.path).unlink()
 
 
 # --- The worker -------------------------------------------------------------------------------------------------------
 # The worker process around ``ncu_report`` (`native`): one for each place that it is imported from, kept and replaced.
 #
 # Whatever happens to the worker (abort, crash, hang, memory) ends as `NativeReaderError`, never in this process.
-
 
 TIMEOUT_SECONDS = 120.0  # longest wait for one answer of the native reader
 
@@ -233,9 +213,7 @@ def _forget_after_fork() -> None:
 atexit.register(stop_native_readers)
 system.after_fork(_forget_after_fork)
 
-
 # --- What a report does not hold and ``ncu_report`` knows -------------------------------------------------------------
-
 
 _UNKNOWN_SASS = ("", "???", "N/A")  # what the disassembler says of code that it does not know
 
@@ -522,7 +500,8 @@ def _one_launch(
     frame: Frame, kept: messages.KernelIdentity, names: Iterable[str], process: int, sources: Iterable[Item]
 ) -> bytes:
     """The report that holds this launch, which knows metrics by these names, and these items of code."""
-    parts = [ncu_frame.head_bytes(frame.version)]
+    head = messages.FileHeader(version=frame.version).SerializeToString()
+    parts = [ncu_frame.MAGIC + ncu_frame.framed(head)]
     parts += [
         ncu_frame.block_bytes([frame.read(item.start, item.end)], kind="source", process=process)
         for item in sources

@@ -26,11 +26,9 @@ _MESSAGES: Mapping[str, type[_Message]] = {
     "graph": messages.GraphResult,
 }
 
-
 _NOTHING = (0, 0, 0)
 # What CUDA accepts along x, y and z on every GPU that Nsight Compute knows.
 _GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
-
 
 # Launches that are decoded together at most: with more of them the first one comes later and little is won.
 BATCH_LAUNCHES, BATCH_BYTES = 32, 2 << 20
@@ -340,7 +338,6 @@ def _device(attributes: Mapping[str, MetricValue]) -> Device:
 
 # --- What stands beside a launch: advice, NVTX ranges, facts of the session -------------------------------------------
 
-
 # As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 _SPEEDUP_SCOPES = {1: "local", 2: "global"}
@@ -389,18 +386,15 @@ def nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
     threads = [found for found in state.threads if found.id == thread] or state.threads
     around: list[messages.NvtxStarted | messages.NvtxPushed] = [*state.started]
     around += [domain for found in threads for domain in found.domains]
-    names = [_range_name(entry, strings.get(part.domain, {})) for part in around for entry in part.ranges]
-    return tuple(name for name in names if name)
-
-
-def _range_name(entry: messages.StartedRange | messages.PushedRange, strings: Mapping[int, str]) -> str:
-    """Name of a range; one that was given as a registered string has only a handle into the domain's table."""
-    message = entry.attributes.message
-    return (
-        entry.name
-        or message.text
-        or (strings.get(message.handle, "") if entry.HasField("attributes") else "")
-    )
+    names = []
+    for part in around:
+        texts = strings.get(part.domain, {})
+        for entry in part.ranges:
+            message = entry.attributes.message
+            # A name that was given as a registered string has only a handle into the domain's table.
+            registered = texts.get(message.handle, "") if entry.HasField("attributes") else ""
+            names.append(entry.name or message.text or registered)
+    return tuple(filter(None, names))
 
 
 def session_details(data: bytes) -> SessionDetails:

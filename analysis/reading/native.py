@@ -27,8 +27,7 @@ LONGEST_SECONDS = 180
 
 def _answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:
     context = module.load_report(request["path"])
-    ranges = context.num_ranges()
-    found = context.range_by_idx(0) if ranges else None
+    found = context.range_by_idx(0) if context.num_ranges() else None
     if found is None or not found.num_actions():
         return {"failure": "it sees no launch in it"}
     action = found.action_by_idx(0)

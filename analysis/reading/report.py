@@ -46,7 +46,6 @@ from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
 # hold in every recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen;
 # docs/reading.md says what that is.
 
-
 # Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they
 # hold.
 SESSION_FACTS = {
@@ -61,10 +60,8 @@ _KNOWN_FORMAT = 7
 _COMPLETE_SINCE = (2022, 2)
 # Providers whose version every session of that format tells.
 VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
-
 ROLL_UPS = (".min", ".avg", ".max", ".sum")
 _NOISE = 1e-9  # relative difference of sums that adding in another order makes
-
 NAMED = 3  # so many contradictions of one kind are named; then only counted
 
 
@@ -169,7 +166,19 @@ class Values:
         """What is wrong with the values of this launch."""
         found: list[str] = []
         if profile.workload == "kernel":
-            found += _launch_doubts(profile)
+            launch, metrics = profile.launch, profile.metrics
+            stated = {
+                m.GRID_SIZE: launch.blocks,
+                m.BLOCK_SIZE: launch.threads_per_block,
+                m.THREADS: launch.blocks * launch.threads_per_block,
+                **dict(zip(m.GRID_DIMENSIONS, launch.grid, strict=True)),
+                **dict(zip(m.BLOCK_DIMENSIONS, launch.block, strict=True)),
+            }
+            for name, value in stated.items():
+                if name in metrics and metrics[name] != value:
+                    found.append(f"the metric {name} is {metrics[name]}, its launch says {value}")
+            if launch.threads_per_block > 1024:
+                found.append(f"a block of {launch.threads_per_block} threads: no GPU starts one")
             counted = self._counts if profile.instances else ()
             counts = [name for name in counted if _is_wrong_sum(profile, name)]
             found += _some(counts, "counts are not the sum of their values by instruction")
@@ -182,22 +191,6 @@ def _some(names: Sequence[str], what: str) -> Iterable[str]:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{what}: {', '.join(names[:NAMED])}{more}"
-
-
-def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
-    launch, metrics = profile.launch, profile.metrics
-    stated = {
-        m.GRID_SIZE: launch.blocks,
-        m.BLOCK_SIZE: launch.threads_per_block,
-        m.THREADS: launch.blocks * launch.threads_per_block,
-        **dict(zip(m.GRID_DIMENSIONS, launch.grid, strict=True)),
-        **dict(zip(m.BLOCK_DIMENSIONS, launch.block, strict=True)),
-    }
-    for name, value in stated.items():
-        if name in metrics and metrics[name] != value:
-            yield f"the metric {name} is {metrics[name]}, its launch says {value}"
-    if launch.threads_per_block > 1024:
-        yield f"a block of {launch.threads_per_block} threads: no GPU starts one"
 
 
 def _in_order(metrics: Mapping[str, MetricValue], names: tuple[str, ...]) -> bool:
@@ -227,7 +220,6 @@ def _is_wrong_sum(profile: KernelProfile, name: str) -> bool:
 
 
 # --- Reads Nsight Compute reports -------------------------------------------------------------------------------------
-
 
 NO_UNITS = (
     "no unit of a metric is known: what the report says of its GPU is damaged, or newer than ncu_report"

@@ -20,14 +20,12 @@ _REPEATED_BYTES, _KNOWN_BYTES, _KNOWN_OVERHEAD = 8 << 10, 4 << 20, 512
 
 # Lists of names that are remembered: a report has a few, one for each kind of workload and its code.
 _LAYOUTS = 32
-
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.
 _Decoded = tuple[int, MetricValue | None, _Elements | None, bool]
 # From so many metrics on, numpy saves the time that it takes to load: a tenth of a second.
 MANY = 40_000
 _BY_TIME = 1  # `Metric.keyed_by` of what was sampled over time
-
 _parse_metric = messages.Metric.FromString
 
 
@@ -43,10 +41,6 @@ class InstanceTable(Mapping[str, Instances]):
         """Take the values of metrics by name: as columns of one kind each, or ready."""
         self._values = {**found}
         self._keys: dict[tuple[MetricValue, ...], tuple[MetricValue, ...]] = {}
-
-    def discard(self, name: str) -> None:
-        """Forget the values of a metric."""
-        self._values.pop(name, None)
 
     def __getitem__(self, name: str) -> Instances:
         found = self._values[name]
@@ -64,10 +58,6 @@ class InstanceTable(Mapping[str, Instances]):
             return found.keys, found.values
         values = _column(found.values) or ()
         return _column(found.keys) or range(len(values)), values
-
-    def keys_of(self, name: str) -> Sequence[MetricValue]:
-        """Keys of the instance values of a metric, without looking at the values."""
-        return self.columns_of(name)[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -146,11 +136,7 @@ class MetricDecoder:
             yield self._launch(found, numbers[here], values[here], others)
 
     def _launch(
-        self,
-        found: Sequence[bytes],
-        numbers: list[int],
-        values: list[Any],
-        others: Sequence[int],
+        self, found: Sequence[bytes], numbers: list[int], values: list[Any], others: Sequence[int]
     ) -> tuple[dict[str, MetricValue], InstanceTable, tuple[str, ...]]:
         """One launch, of whose metrics those at these places are not decoded yet."""
         elements: dict[int, _Elements] = {}
@@ -166,18 +152,17 @@ class MetricDecoder:
         # A metric of two sections, or of several runs of the program (application replay), stands there twice:
         # ncu_report takes what stands last and nothing of the others.
         scalars = dict(zip(names, values, strict=True))
-        instances = InstanceTable(
-            {names[place]: several for place, several in elements.items() if names[place] in self._wanted}
-        )
-        if not unique:
-            last = dict(zip(names, range(len(names)), strict=True))
-            for name in [name for name in instances if last[name] not in elements]:
-                instances.discard(name)
+        last = {} if unique else dict(zip(names, range(len(names)), strict=True))
+        wanted = {
+            names[place]: several
+            for place, several in elements.items()
+            if names[place] in self._wanted and last.get(names[place], place) in elements
+        }
         for place in others:  # all that is plain has a value
             if values[place] is None and scalars.get(names[place], 0) is None:
                 del scalars[names[place]]
         sampled = {names[place]: None for place in of_time if not names[place].startswith(OF_THE_PROFILER)}
-        return scalars, instances, tuple(sampled)
+        return scalars, InstanceTable(wanted), tuple(sampled)
 
     def _names(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], bool]:
         """The names that these numbers stand for, the same in most launches, and whether each stands there once."""
@@ -223,9 +208,7 @@ _MOST = 128  # bytes of a value whose length is one byte
 _DIGITS = 9  # of a varint below 2^63; the longest one has bits to spare, which its decoder drops
 
 
-def _plain_metrics(
-    found: Sequence[bytes],
-) -> tuple[list[int], list[Any], list[bool]]:
+def _plain_metrics(found: Sequence[bytes]) -> tuple[list[int], list[Any], list[bool]]:
     """Names (numbers) and values of metrics, and which of them are known; the rest is for protobuf.
 
     A metric of ncu's is its name, its value, the values by instruction if there are any, and what their keys are (0

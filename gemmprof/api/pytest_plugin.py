@@ -259,33 +259,25 @@ class Profile:
             UsageError: there is no such baseline.
         """
         __tracebackhide__ = True
-        from gemmprof.analysis.comparison.baseline import save_baseline
+        from gemmprof.analysis.comparison.baseline import load_baseline, path_of, save_baseline
         from gemmprof.analysis.comparison.outcome import compare
 
         folder = None if self._config is None else self._config.getoption("--ncu-baselines")
         if isinstance(before, str):
             if self._config is not None and self._config.getoption("--ncu-save-baselines"):
                 save_baseline(before, self.side, folder, force=True)
-            earlier = _baseline(before, folder)
+            if not (path := path_of(before, folder)).exists():
+                raise UsageError(
+                    f"there is no baseline {before} in {path.parent}",
+                    "pytest --ncu-save-baselines saves it from what this run profiles or opens",
+                    "pytest --ncu-baselines DIR looks in another folder",
+                )
+            earlier = load_baseline(before, folder)
         else:
             earlier = before.side
         outcome = compare(earlier, self.side, across=tuple(across))
         _hold(outcome, conditions or ("time > +3%",), allow_new=allow_new, allow_gone=allow_gone)
         return outcome
-
-
-def _baseline(name: str, folder: str | None) -> Side:
-    """The baseline; where there is none, how pytest makes it."""
-    __tracebackhide__ = True
-    from gemmprof.analysis.comparison.baseline import load_baseline, path_of
-
-    if not path_of(name, folder).exists():
-        raise UsageError(
-            f"there is no baseline {name} in {path_of(name, folder).parent}",
-            "pytest --ncu-save-baselines saves it from what this run profiles or opens",
-            "pytest --ncu-baselines DIR looks in another folder",
-        )
-    return load_baseline(name, folder)
 
 
 @pytest.hookimpl(wrapper=True)

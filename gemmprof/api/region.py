@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,6 @@ REGION_VARIABLE = "GEMMPROF_REGION"
 # Set in the child: JSON of the reports of the regions before, by their number, which the script may look at
 # again.
 REPORTS_VARIABLE = "GEMMPROF_REGION_REPORTS"
-
 _entered = 0
 _reports: dict[str, str] = {}  # of the regions profiled so far, by number: paths
 
@@ -237,11 +236,22 @@ def _driver(call: str) -> None:
 
 def _again(scratch: Path | None = None) -> tuple[str, ...]:
     """The command that runs this program again; a notebook's cells are written to ``scratch`` first."""
-    cells = _cells()
-    if cells is not None:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is not None:
         if scratch is None:
             return ()
-        return (sys.executable, str(_notebook_script(cells, scratch)))
+        # What was run so far, this cell included; magics are already translated into calls of get_ipython() here.
+        cells = [cell for cell in shell.history_manager.input_hist_parsed if cell.strip()]
+        # Each cell from a file of its own, so that its source is found.
+        files = []
+        for number, cell in enumerate(cells, 1):
+            file = scratch / f"cell_{number}.py"
+            file.write_text(cell, encoding="utf-8")
+            files.append(str(file))
+        script = scratch / "notebook.py"
+        script.write_text(_RUNNER.format(folder=str(Path.cwd()), files=json.dumps(files)), encoding="utf-8")
+        return (sys.executable, str(script))
     words = tuple(sys.orig_argv)
     has_script = any(not word.startswith("-") for word in words[1:]) or "-c" in words
     if not has_script or hasattr(sys, "ps1"):
@@ -251,16 +261,6 @@ def _again(scratch: Path | None = None) -> tuple[str, ...]:
             "or use a notebook",
         )
     return (sys.executable, *words[1:])
-
-
-def _cells() -> Sequence[str] | None:
-    """The cells that a notebook or IPython prompt has run, this one included; None in a script."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None:
-        return None
-    # Magics are already translated into calls of get_ipython() here.
-    return [cell for cell in shell.history_manager.input_hist_parsed if cell.strip()]
 
 
 _RUNNER = """\
@@ -282,15 +282,3 @@ for file in json.loads({files!r}):
     except Exception as error:  # a cell that failed in the notebook fails here too, and the next one goes on
         print(f"{{Path(file).name}}: {{type(error).__name__}}: {{error}}", file=sys.stderr)
 """
-
-
-def _notebook_script(cells: Sequence[str], scratch: Path) -> Path:
-    """A script that runs the cells one after the other, each from a file of its own so that its source is found."""
-    files = []
-    for number, cell in enumerate(cells, 1):
-        file = scratch / f"cell_{number}.py"
-        file.write_text(cell, encoding="utf-8")
-        files.append(str(file))
-    script = scratch / "notebook.py"
-    script.write_text(_RUNNER.format(folder=str(Path.cwd()), files=json.dumps(files)), encoding="utf-8")
-    return script

@@ -67,7 +67,15 @@ class Tools:
         Raises:
             UsageError: it leads out of the folders; whether there is something is not told.
         """
-        named = self._inside(path)
+        text = Path(path)
+        places = [text] if text.is_absolute() else [root / text for root in self.roots]
+        inside = [place for place in places if self._is_inside(place)]
+        if "\0" in path or ".." in text.parts or not inside:
+            raise UsageError(
+                "this path is outside the folders that the server was started with",
+                f"use a path below {', '.join(map(str, self.roots))}",
+            )
+        named = next((place for place in inside if place.exists()), inside[0])
         try:
             # Of a folder or pattern, links that lead elsewhere are left out, as if there were nothing.
             found = [item for item in expand([named]) if self._is_inside(item)]
@@ -78,17 +86,6 @@ class Tools:
         if not found:
             raise UsageError("no report or run under this path", "`open` with the path . lists what there is")
         return found
-
-    def _inside(self, path: str) -> Path:
-        text = Path(path)
-        places = [text] if text.is_absolute() else [root / text for root in self.roots]
-        inside = [place for place in places if self._is_inside(place)]
-        if "\0" in path or ".." in text.parts or not inside:
-            raise UsageError(
-                "this path is outside the folders that the server was started with",
-                f"use a path below {', '.join(map(str, self.roots))}",
-            )
-        return next((place for place in inside if place.exists()), inside[0])
 
     def _is_inside(self, place: Path) -> bool:
         try:
@@ -287,8 +284,7 @@ class Readers:
                     raise
                 return worker.ask({**request, "tool": "listing"}, max(0.0, end - time.monotonic()))
         except WorkerError as error:
-            problem = UsageError(str(error), "ask for less: one report, one kernel, one launch")
-            return {"error": str(problem)}
+            return {"error": str(UsageError(str(error), "ask for less: one report, one kernel, one launch"))}
         finally:
             self._idle.put(worker)
 
@@ -347,8 +343,7 @@ def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     except GemmprofError as error:
         return {"error": str(error)}
     except OSError as error:
-        problem = UsageError(error.strerror or type(error).__name__, "check the path")
-        return {"error": str(problem)}
+        return {"error": str(UsageError(error.strerror or type(error).__name__, "check the path"))}
     except Exception as error:
         return {"error": f"this is a fault of gemmprof: {type(error).__name__}: {error}\n  fix: report it"}
 

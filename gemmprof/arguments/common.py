@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
     from gemmprof.base.documents import Document
     from gemmprof.profiler.cluster.connection import Jobs
 
-
 DOUBTS_SHOWN = 3  # so many reasons why launches are doubtful are named; the others are counted
-
 PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
@@ -326,16 +323,14 @@ def refresh_dataset(folder: Path, inputs: list[Path], options: argparse.Namespac
 
 def columns() -> int:
     """Columns for running text: ``$COLUMNS``, else the terminal's, else 80; never wider than reads well."""
-    is_known = "COLUMNS" in os.environ or sys.stdout.isatty()
-    return min(100, _columns(sys.stdout) or _of_terminal()) if is_known else 80
-
-
-def _of_terminal() -> int:
-    # As `shutil` does it, which takes a tenth of a short answer's time to load.
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
+    wide = _columns(sys.stdout) if "COLUMNS" in os.environ or sys.stdout.isatty() else 80
+    if wide is None:
+        # As `shutil` does it, which takes a tenth of a short answer's time to load.
+        try:
+            wide = os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        except (OSError, ValueError):
+            wide = 80
+    return min(100, wide)
 
 
 def _columns(stream: TextIO) -> int | None:
@@ -356,22 +351,3 @@ def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | No
     from gemmprof.profiler.cluster.connection import Jobs
 
     return Jobs(system, options.slurm or options.pbs, tuple(options.job or ()), gpu)
-
-
-@contextmanager
-def read_elsewhere(options: argparse.Namespace) -> Iterator[None]:
-    """Have the reports of a command that declares `READING_PLACE` read where its options say.
-
-    Raises:
-        UsageError: options that do not go together.
-        DeviceError: no cluster, or no worker.
-    """
-    where = chosen_cluster(options, gpu=False)
-    if where is None:
-        yield
-        return
-    from gemmprof.profiler.cluster.readers import reading_on
-    from gemmprof.reports.terminal.progress_bars import PlainProgress
-
-    with reading_on(where, wait=options.wait, progress=PlainProgress()):
-        yield

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import common
@@ -20,12 +19,8 @@ if TYPE_CHECKING:
     from gemmprof.profiler.collect import Site
 
 Result = TypeVar("Result")
-
 DEFAULT_SHAPE = "4096"
-
 AGAIN_SECONDS = 1.0  # between two looks for a scheduler that went away
-
-
 LADDER = f"""
 --ladder                of {", ".join(f"{ladder.name} ({ladder.title})" for ladder in catalog.LADDERS)}
 """
@@ -95,16 +90,23 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         work: does it on a site. Where a cluster's scheduler goes away, it is called again, with True, once one answers.
 
     Raises:
+        UsageError: options that do not go together.
         SchedulerGone: none does within ``--wait``.
-        DeviceError: it answers, and the work cannot be done there.
+        DeviceError: no cluster, or no worker; or it answers, and the work cannot be done there.
     """
+    where = common.chosen_cluster(options, gpu=True)
+    if where is None:
+        from gemmprof.profiler.here import Here
+
+        return work(Here(options.gpus), False)
+    from gemmprof.profiler.cluster.cluster_site import cluster_site
     from gemmprof.profiler.cluster.connection import NoScheduler, SchedulerGone
 
     gone: SchedulerGone | None = None
     end = 0.0
     while True:
         try:
-            with chosen_site(options, progress) as site:
+            with cluster_site(where, wait=options.wait, progress=progress) as site:
                 return work(site, gone is not None)
         except SchedulerGone as error:
             gone, end = error, time.monotonic() + options.wait
@@ -115,23 +117,3 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         if time.monotonic() >= end:
             raise gone
         time.sleep(AGAIN_SECONDS)
-
-
-@contextmanager
-def chosen_site(options: argparse.Namespace, progress: Progress) -> Iterator[Site]:
-    """Where the options have the work done.
-
-    Raises:
-        UsageError: options that do not go together.
-        DeviceError: no cluster, or no worker.
-    """
-    where = common.chosen_cluster(options, gpu=True)
-    if where is None:
-        from gemmprof.profiler.here import Here
-
-        yield Here(options.gpus)
-        return
-    from gemmprof.profiler.cluster.cluster_site import cluster_site
-
-    with cluster_site(where, wait=options.wait, progress=progress) as site:
-        yield site

@@ -32,11 +32,8 @@ from gemmprof.commands import COMMANDS, FRONT, help_text
 # given. What else there is to say of values stands by the argument's name in `values`: choices (a tuple), a type (a
 # function), what stands where none is given, or argparse's own words.
 
-
 Values = Mapping[str, Any]
-
 LARGEST = 0x7FFF_FFFF_FFFF_FFFF  # no option means more; a number of five thousand digits would take its time
-
 _ARGUMENT = re.compile(
     r"(?P<flags>\w+|-[\w-]+(?:, --[\w-]+)*)(?:/(?P<name>\w+))?"
     r"(?: (?P<metavar>\S+?)(?:>=(?P<least>\d+)|(?P<percent>%))?)?(?P<more>[?*+…])?(?:  +(?P<help>.*))?"
@@ -217,9 +214,7 @@ DATASET = """
 """
 READ_INTO_DATASET = values(READ_THERE, processes=2)
 
-
 # --- The parser that is made of them ----------------------------------------------------------------------------------
-
 
 EXIT_ERROR = 2
 
@@ -278,19 +273,16 @@ class Parser(argparse.ArgumentParser):
             *self._option_string_actions,
             *(name for a in self._actions for name in map(str, a.choices or ())),
         ]
+        import difflib
+
         words = message.split(": ", 1)[-1].partition(" (choose from")[0].replace("'", " ").split()
-        found = [f"did you mean {close[0]}?" for word in words if (close := _closest(word, known))]
+        found = []
+        for name in (word.partition("=")[0] for word in words):
+            # Dashes make every two options alike, so names are compared without them.
+            bare = {one.lstrip("-"): one for one in known if one.startswith("-") == name.startswith("-")}
+            close = difflib.get_close_matches(name.lstrip("-"), bare, n=1, cutoff=0.6)
+            found += [f"did you mean {bare[one]}?" for one in close if name not in known]
         return [*found, f"`{self.prog} --help` lists what there is"]
-
-
-def _closest(word: str, known: Sequence[str]) -> list[str]:
-    import difflib
-
-    name = word.partition("=")[0]
-    # Dashes make every two options alike, so names are compared without them.
-    bare = {one.lstrip("-"): one for one in known if one.startswith("-") == name.startswith("-")}
-    close = difflib.get_close_matches(name.lstrip("-"), bare, n=1, cutoff=0.6)
-    return [] if name in known else [bare[one] for one in close]
 
 
 class _FrontParser(Parser):

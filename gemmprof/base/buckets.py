@@ -21,7 +21,6 @@ from gemmprof.base.system import in_time
 COPIED_BYTES = 1 << 20
 # For so many bytes, or the list of a folder: the slowest line that anybody reads reports through has 20 KB a second.
 PATIENCE_SECONDS = 60.0
-
 under_way: list[str] = []
 """What the storage has not answered yet. Arrow waits for it at the end of the process: the command line does not."""
 

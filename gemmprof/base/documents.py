@@ -22,7 +22,6 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get
 import msgspec
 
 T = TypeVar("T")
-
 MAX_BYTES = 256 << 20  # larger documents are none of ours
 # A value takes up to 190 bytes of memory once it is decoded, and two in the file: kilobytes may unpack to gigabytes of
 # them. A baseline of 3,000 kernels with every metric has so many.

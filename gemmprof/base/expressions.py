@@ -18,7 +18,6 @@ from msgspec import Meta
 
 LONGEST = 400  # characters of an expression
 LARGEST = 1 << 62  # no value may be larger than this
-
 _ALLOWED = re.compile(r"[\w\s()+\-*/%<>=!&|^]+", re.ASCII)
 # C's operators in Python's letters: ``!`` as the one that binds as tightly, which no text holds by itself.
 _WORDS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", "~"), (r"/", "//"))

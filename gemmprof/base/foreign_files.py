@@ -22,7 +22,6 @@ from typing import BinaryIO
 MIB = 1 << 20
 LARGEST_TEXT = 16 * MIB  # bytes of a text: sources, logs, notes; ncu's log of ten thousand launches has one
 LARGEST_DOCUMENT = 256 * MIB  # bytes of a JSON document; a baseline of ten thousand kernels has 100 MiB
-
 GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 # Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB.
 LARGEST_DICTIONARY = 256 * MIB
@@ -325,9 +324,7 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
                     yield data
         except zstandard.ZstdError as error:
             raise UnpackError(str(error)) from None
-        pending = decoder.unused_data + pending
-        if not pending:
-            pending = file.read(_CHUNK)
+        pending = decoder.unused_data + pending or file.read(_CHUNK)
         if not pending:
             return
 

@@ -229,18 +229,13 @@ def _one_at_a_time(folder: Path, patience: float | None = None) -> Iterator[bool
     """
     handle = system.open_folder(folder)
     try:
-        yield handle is None or _locked(handle, patience)
+        if handle is None or patience is None:
+            _hold(handle)
+            yield True
+        else:  # a disk without locks counts as locked: nothing there is taken for a leftover
+            yield system.lock_within(handle, patience, poll=LOCK_POLL_SECONDS)
     finally:
         system.close(handle)
-
-
-def _locked(handle: int, patience: float | None) -> bool:
-    if patience is None:
-        with contextlib.suppress(OSError):  # a disk without locks
-            system.lock(handle, wait=True)
-        return True
-    # A disk without locks counts as locked: nothing there is taken for a leftover.
-    return system.lock_within(handle, patience, poll=LOCK_POLL_SECONDS)
 
 
 @contextlib.contextmanager

@@ -278,19 +278,15 @@ def silence(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def _open_standard_descriptors() -> None:
-    """Fill closed descriptors 0 to 2: else the next file that is opened is what prints and children write into."""
+@contextlib.contextmanager
+def guarded_output() -> Iterator[None]:
+    """Make both standard streams harmless in this context. One that is closed swallows what is printed."""
+    # Closed descriptors 0 to 2 are filled: else the next file that is opened is what prints and children write into.
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free one, which is this one
-
-
-@contextlib.contextmanager
-def guarded_output() -> Iterator[None]:
-    """Make both standard streams harmless in this context. One that is closed swallows what is printed."""
-    _open_standard_descriptors()
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         streams: list[TextIO] = []

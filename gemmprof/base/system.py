@@ -30,12 +30,8 @@ POSIX = hasattr(os, "fork")
 # Whether a file can live in memory and still have a path.
 MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 LOCKS = fcntl is not None
-
 Made = TypeVar("Made")
-
 _one_reader = threading.Lock()
-
-
 one_command = False
 LOT = 100_000  # new objects between two collections (Python's default is 700 to 2,000)
 
@@ -248,13 +244,7 @@ def after_fork(forget: Callable[[], None]) -> None:
 
 # Environment variable that moves the cache; ``off`` (or empty, or 0) turns the cache of disassembly off.
 CACHE_VARIABLE = "GEMMPROF_CACHE"
-
 _OFF = ("", "off", "0")
-
-
-def cache_is_off() -> bool:
-    """True if the user wants nothing kept that is not needed. Builds need their cache: they keep it where it lies."""
-    return os.environ.get(CACHE_VARIABLE) in _OFF
 
 
 def cache_directory() -> Path:
@@ -265,7 +255,17 @@ def cache_directory() -> Path:
     """
     from pathlib import Path
 
-    named = os.environ.get(CACHE_VARIABLE)
-    if named and not cache_is_off():
+    named = os.environ.get(CACHE_VARIABLE, "")
+    if named not in _OFF:
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gemmprof"
+
+
+def kept_folder(name: str) -> Path | None:
+    """A folder of the cache for what is not needed, as builds are; None if nothing is to be kept, or without a home."""
+    if os.environ.get(CACHE_VARIABLE) in _OFF:
+        return None
+    try:
+        return cache_directory() / name
+    except RuntimeError:
+        return None

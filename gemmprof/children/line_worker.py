@@ -23,10 +23,8 @@ from gemmprof.base.errors import GemmprofError
 
 LONGEST_WORDS = 4096  # bytes of a dead worker's standard error that are looked at
 
-
 # How long a killed worker is waited for: one that hangs in a driver may not end before the driver lets it go.
 KILL_SECONDS = 10.0
-
 ORPHAN_SECONDS = 0.5  # how often a worker looks whether whoever started it still lives
 
 # Variable that tells a worker who started it: asked later, the system may already name who adopted it.
@@ -82,26 +80,21 @@ class LineWorker:
         self._environment = dict(environment or {})
         self._keep_open = tuple(keep_open)
         self._own_group = own_group
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None  # None before the start and after the end
         self._buffer = bytearray()
         self._messages: Any = None
 
     @property
-    def process(self) -> subprocess.Popen[bytes] | None:
-        """The process, None before the start and after the end."""
-        return self._process
-
-    @property
     def running(self) -> bool:
         """Whether there is a process and it has not ended."""
-        return self._process is not None and self._process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
         """Start it anew; returns at once; WorkerError if no process can be started."""
         self.stop()
         self._messages = tempfile.TemporaryFile(prefix="gemmprof-")  # noqa: SIM115 (lives as long as the worker)
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -120,12 +113,27 @@ class LineWorker:
         Raises:
             WorkerError: it died, hung, or answered with something else than an object.
         """
-        if self._process is None:
+        if self.process is None:
             self.start()
         deadline = time.monotonic() + timeout
-        with contextlib.suppress(BrokenPipeError):  # the last words of a dead worker are read below
-            self._send(request, deadline, timeout)
-        line = self._receive(deadline, timeout)
+        process = self.process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        there, back = process.stdin.fileno(), process.stdout.fileno()
+        data = json.dumps(request).encode("ascii") + b"\n"
+        try:
+            with contextlib.suppress(BrokenPipeError):  # the last words of a dead worker are read below
+                system.in_time(lambda: system.write_all(there, data), deadline - time.monotonic())
+            while b"\n" not in self._buffer:
+                chunk = system.in_time(lambda: os.read(back, 1 << 20), deadline - time.monotonic())
+                if not chunk:
+                    raise self._died(process)
+                self._buffer += chunk
+        except TimeoutError:
+            words = self._last_words()
+            self.stop()
+            raise WorkerError(f"{self._name} did not answer within {timeout:g} s", words=words) from None
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = rest
         try:
             answer = json.loads(line)
         except ValueError:
@@ -137,7 +145,7 @@ class LineWorker:
 
     def stop(self) -> None:
         """End it, if it runs."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         self._buffer.clear()
         if process is not None:
             process.kill()
@@ -150,36 +158,6 @@ class LineWorker:
         if self._messages is not None:
             self._messages.close()
             self._messages = None
-
-    def _send(self, request: Mapping[str, Any], deadline: float, timeout: float) -> None:
-        process = self._process
-        assert process is not None and process.stdin is not None
-        handle, data = process.stdin.fileno(), json.dumps(request).encode("ascii") + b"\n"
-        try:
-            system.in_time(lambda: system.write_all(handle, data), deadline - time.monotonic())
-        except TimeoutError:
-            raise self._hung(timeout) from None
-
-    def _receive(self, deadline: float, timeout: float) -> bytes:
-        process = self._process
-        assert process is not None and process.stdout is not None
-        handle = process.stdout.fileno()
-        while b"\n" not in self._buffer:
-            try:
-                chunk = system.in_time(lambda: os.read(handle, 1 << 20), deadline - time.monotonic())
-            except TimeoutError:
-                raise self._hung(timeout) from None
-            if not chunk:
-                raise self._died(process)
-            self._buffer += chunk
-        line, _, rest = bytes(self._buffer).partition(b"\n")
-        self._buffer[:] = rest
-        return line
-
-    def _hung(self, timeout: float) -> WorkerError:
-        words = self._last_words()
-        self.stop()
-        return WorkerError(f"{self._name} did not answer within {timeout:g} s", words=words)
 
     def _died(self, process: subprocess.Popen[bytes]) -> WorkerError:
         """How it ended, with its last line."""

@@ -25,7 +25,6 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 
-
 SCRIPT = Path(__file__).resolve().with_name("watched.py")
 
 

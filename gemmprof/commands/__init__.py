@@ -45,7 +45,6 @@ FRONT = "show"
 
 # Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``.
 TAKE_A_PROGRAM = frozenset({"profile", "watch"})
-
 _HELP = """\
 usage: gemmprof REPORT|RUN… ['#3']
        gemmprof COMMAND …

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 PAGES = "report"  # folder of the rendered pages in the run directory
-
-
 ARGUMENTS = f"""
 [what to measure]
 --all-stages            the whole ladder, or every ladder where none is chosen

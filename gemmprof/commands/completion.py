@@ -16,8 +16,6 @@ from gemmprof.arguments.parser import values
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files
-
-
 ARGUMENTS = "shell  the shell"
 VALUES = values(shell=SHELLS)
 
@@ -36,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
                     words = [word for option in one.option_strings for word in _values(option, name)]
                     one.choices = words or one.choices
     for action in _actions(parser):
-        if takes_files(action):
+        shown = action.metavar if isinstance(action.metavar, str) else ""
+        if not action.choices and not _FILES.isdisjoint(re.split(r"[^A-Z]+", shown)):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, options.shell))
     return 0
@@ -58,12 +57,6 @@ def _values(word: str, command: str) -> list[str]:
         "--gpu": [product.name for product in PRODUCTS],
         "--shape": ["1024", "2048", "4096", "8192"],
     }.get(word, [])
-
-
-def takes_files(action: argparse.Action) -> bool:
-    """Whether the values of an argument are files or folders, by the word that its help shows for them."""
-    words = action.metavar if isinstance(action.metavar, str) else ""
-    return not action.choices and not _FILES.isdisjoint(re.split(r"[^A-Z]+", words))
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.comparison.sides import Side
 
 FORMATS = ("text", "markdown", "json", "junit", "sarif", "github", "html")
-
-
 ARGUMENTS = f"""
 inputs RUN|REPORT*      before and after; one: a ladder is compared within itself; none: the newest run here, else the
                         recorded run
@@ -84,11 +82,28 @@ VALUES = parser.values(
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; 1 if a gate was given and does not hold."""
     from gemmprof.analysis.comparison.gate import check, read_waivers
+    from gemmprof.analysis.inputs.conditions import parse_condition
 
     if options.learn_noise:
         return _learn_noise(options)
-    _check_format(options)
-    conditions = _conditions(options)
+    # A way to say it that cannot be is refused before anything is read.
+    kind = "json" if options.json else options.format
+    if kind == "html" and (options.build or not options.output):
+        raise UsageError(
+            "a build has no samples to show" if options.build else "a page needs a file",
+            *(["choose another --format"] if options.build else ["-o diff.html"]),
+        )
+    if kind == "text" and options.output:
+        raise UsageError("text goes to the terminal", "choose a --format for the file")
+    conditions = list(options.fail_if)
+    if options.fail_slower is not None:
+        conditions.append(f"time > +{options.fail_slower:g}%")
+    if not conditions and not options.build and (options.waivers or options.allow_new or options.allow_gone):
+        raise UsageError(
+            "--waivers, --allow-new and --allow-gone belong to a gate", "add --fail-if 'time > +3%'"
+        )
+    for text in conditions:  # what cannot be read is said before the reports are
+        parse_condition(text, two_sides=True)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
     outcome = _built(options) if options.build else _outcome(options)
     gate = None
@@ -107,18 +122,6 @@ def run(options: argparse.Namespace) -> int:
         print(f"gemmprof diff: {note}", file=sys.stderr)
     lost = bool(outcome.broken) and not options.allow_gone
     return 0 if (gate is None or gate.holds) and not lost else 1
-
-
-def _check_format(options: argparse.Namespace) -> None:
-    """Refuse a way to say it that cannot be, before anything is read."""
-    kind = "json" if options.json else options.format
-    if kind == "html" and (options.build or not options.output):
-        raise UsageError(
-            "a build has no samples to show" if options.build else "a page needs a file",
-            *(["choose another --format"] if options.build else ["-o diff.html"]),
-        )
-    if kind == "text" and options.output:
-        raise UsageError("text goes to the terminal", "choose a --format for the file")
 
 
 def _learn_noise(options: argparse.Namespace) -> int:
@@ -159,22 +162,6 @@ def _built(options: argparse.Namespace) -> Outcome:
         )
     threads = options.threads or DEFAULT_THREADS
     return compare_builds(load_build(inputs, threads), load_build(other, threads))
-
-
-def _conditions(options: argparse.Namespace) -> list[str]:
-    """The gate's conditions, each of which can be read: that is said before the reports are."""
-    from gemmprof.analysis.inputs.conditions import parse_condition
-
-    texts = list(options.fail_if)
-    if options.fail_slower is not None:
-        texts.append(f"time > +{options.fail_slower:g}%")
-    if not texts and not options.build and (options.waivers or options.allow_new or options.allow_gone):
-        raise UsageError(
-            "--waivers, --allow-new and --allow-gone belong to a gate", "add --fail-if 'time > +3%'"
-        )
-    for text in texts:
-        parse_condition(text, two_sides=True)
-    return texts
 
 
 def _outcome(options: argparse.Namespace) -> Outcome:

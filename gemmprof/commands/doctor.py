@@ -25,7 +25,14 @@ ARGUMENTS = f"""{JSON}
 def run(options: argparse.Namespace) -> int:
     """Examine the machine, or the workers of a cluster, and print the findings."""
     if options.cluster:
-        return _cluster(options)
+        from gemmprof.profiler.cluster.cluster_site import examine_cluster
+        from gemmprof.reports.terminal.summary import worker_parts
+
+        workers = examine_cluster(options.cluster)
+        lacking = not workers or any(check.is_missing for worker in workers for check in worker.checks)
+        found = DoctorClusterDocument(not lacking, tuple(workers))
+        answer(options, lambda: found, lambda _: worker_parts(workers))
+        return 1 if lacking else 0
     from gemmprof.profiler.machine import examine
 
     checks = examine(runs_directory())
@@ -39,15 +46,3 @@ def run(options: argparse.Namespace) -> int:
 
     answer(options, lambda: DoctorDocument(not missing, tuple(checks)), lambda _: check_parts(checks))
     return 1 if missing else 0
-
-
-def _cluster(options: argparse.Namespace) -> int:
-    from gemmprof.profiler.cluster.cluster_site import examine_cluster
-    from gemmprof.reports.terminal.summary import worker_parts
-
-    workers = examine_cluster(options.cluster)
-    missing = any(check.is_missing for worker in workers for check in worker.checks)
-    can_collect = bool(workers) and not missing
-    found = DoctorClusterDocument(can_collect, tuple(workers))
-    answer(options, lambda: found, lambda _: worker_parts(workers))
-    return 0 if can_collect else 1

@@ -37,8 +37,6 @@ from gemmprof.reports.tables import TABLES
 DEFAULT_FOLDER = "gemmprof-tables"
 FORMATS = ("parquet", "csv", "jsonl", "dataset", "speedscope", "perfetto")
 VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.pftrace"}
-
-
 ARGUMENTS = f"""{INPUTS}
 -o, --output PATH       folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file
 {FORCE}

@@ -16,7 +16,6 @@ import hashlib
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from gemmprof.arguments import common
 from gemmprof.arguments.parser import DATASET, JSON, READ_INTO_DATASET, READING_PLACE, values
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "no condition was given", "gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"
         )
-    from gemmprof.base.system import without_modules
+    from gemmprof.base.system import kept_folder, without_modules
 
     with without_modules("pandas", "numpy"):
         from gemmprof.reports.dataset.manifest import is_dataset
@@ -57,7 +56,10 @@ def run(options: argparse.Namespace) -> int:
         if len(inputs) == 1 and is_dataset(inputs[0]):
             folder, failed = inputs[0], False
         else:
-            folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            names = "\0".join(sorted(str(path.resolve()) for path in inputs))
+            key = hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            kept = kept_folder("datasets")
+            folder = kept / key if kept else Path(stack.enter_context(tempfile.TemporaryDirectory()))
             failed = common.refresh_dataset(folder, inputs, options)
         with without_modules("pandas", "numpy"):
             answer = search(folder, condition, asked=options.condition, limit=options.limit)
@@ -65,17 +67,3 @@ def run(options: argparse.Namespace) -> int:
 
     common.answer(options, lambda: answer, lambda width: found.parts(answer, width=width))
     return common.exit_code(failed)
-
-
-def _kept_dataset(inputs: list[Path]) -> Path | None:
-    """Where the data set of these inputs is kept between calls; None if nothing is to be kept."""
-    from gemmprof.base.system import cache_directory, cache_is_off
-
-    if cache_is_off():
-        return None
-    names: list[Any] = sorted(str(path.resolve()) for path in inputs)
-    key = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    try:
-        return cache_directory() / "datasets" / key
-    except RuntimeError:
-        return None

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gemmprof.reports.history.store import HistoryStore
 
 PAGE = ".html"
-
-
 KERNEL = "kernel REGEX{}  kernels whose name the expression is found in; case makes no difference"
 ONE_CARD = """
 --device NAME           only times of this card
@@ -85,7 +83,14 @@ def _record(options: argparse.Namespace) -> int:
         raise UsageError(
             "no run or report was named", "gemmprof history record RUN|REPORT… (a history is not guessed)"
         )
-    origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
+    try:
+        when = datetime.now(UTC) if options.date is None else datetime.fromisoformat(options.date)
+    except ValueError:
+        raise UsageError(
+            f"'{options.date}' is no date", "write 2026-03-01 or 2026-03-01T12:00:00+00:00"
+        ) from None
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    origin = Origin(when, options.commit, options.branch, options.machine, options.note)
     session = common.load_inputs(options)
     kept = points(session, origin)
     store = _store(options, create=True)
@@ -99,16 +104,6 @@ def _record(options: argparse.Namespace) -> int:
         print(came.words)
     common.announce(file)
     return common.exit_code(session.failures)
-
-
-def _when(text: str | None) -> datetime:
-    if text is None:
-        return datetime.now(UTC)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"'{text}' is no date", "write 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -77,11 +77,6 @@ def run(options: argparse.Namespace) -> int:
         return _from_reports(options)
     if options.stage is not None:
         return _from_stage(options)
-    return _from_numbers(options)
-
-
-def _from_numbers(options: argparse.Namespace) -> int:
-    """The configuration of the command line."""
     given = [options.threads is not None, options.regs is not None]
     if _is_page(options) and not any(given):
         # The page alone: it opens with a plain configuration and is meant to be played with.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 DEFAULT_FOLDER = "gemmprof-report"
-
-
 ARGUMENTS = f"""{INPUTS}{TRACE}
 --recorded              render the recorded run that ships with gemmprof
 -o, --output DIR        folder to write, or file with --single-file (default: {DEFAULT_FOLDER})

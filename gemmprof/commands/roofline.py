@@ -18,8 +18,6 @@ from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 
 FORMATS = (".png", ".svg", ".pdf")
-
-
 ARGUMENTS = f"""{INPUTS}
 --shape MxNxK           only the stages of a run on this shape
 -o, --output FILE       draw into FILE (.png, .svg or .pdf) instead of a table

@@ -21,12 +21,9 @@ from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, cho
 from gemmprof.arguments.parser import JSON, values, whole
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
-from gemmprof.model import Ladder
 from gemmprof.model.ladder import Variant
 
 DEFAULT_LIMIT = 150
-
-
 ARGUMENTS = f"""
 --stage STAGE           a stage by number or name (9, warptiled)
 {ladder_options.TYPES}
@@ -49,12 +46,26 @@ VALUES = values(
 
 def run(options: argparse.Namespace) -> int:
     """Search, print the best, and say where the winner is kept."""
+    from gemmprof.profiler.settings import select_stages
+
     ladder = chosen_ladder(options)
-    variant = _variant(options.stage, ladder)
+    stages = select_stages([options.stage], ladder)
+    if len(stages) != 1 or not stage_variants(stages[0]):
+        raise UsageError(
+            f"'{options.stage}' is not one stage with parameters", "`gemmprof stages` lists the parameters"
+        )
+    variant = stage_variants(stages[0])[0]
     if options.constraints:
         return _list_constraints(variant, as_json=options.json)
     if options.reset:
-        return _reset(variant)
+        from gemmprof.base.system import cache_directory
+        from gemmprof.kernels.tuned import forget_tuned
+
+        had = forget_tuned(cache_directory(), variant.name)
+        console().print(
+            f"{variant.name}: {'the winner is forgotten, the catalog counts again' if had else 'there was no winner'}"
+        )
+        return 0
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
     from gemmprof.reports.terminal.progress_bars import progress_on
@@ -75,17 +86,6 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.kept is not None else 1
 
 
-def _variant(selector: str, ladder: Ladder) -> Variant:
-    from gemmprof.profiler.settings import select_stages
-
-    stages = select_stages([selector], ladder)
-    if len(stages) != 1 or not stage_variants(stages[0]):
-        raise UsageError(
-            f"'{selector}' is not one stage with parameters", "`gemmprof stages` lists the parameters"
-        )
-    return stage_variants(stages[0])[0]
-
-
 def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
@@ -101,15 +101,4 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     for sentence in sentences:
         out.print(f"- {sentence}")
     out.print(f"{len(space)} parameter sets satisfy them.")
-    return 0
-
-
-def _reset(variant: Variant) -> int:
-    from gemmprof.base.system import cache_directory
-    from gemmprof.kernels.tuned import forget_tuned
-
-    had = forget_tuned(cache_directory(), variant.name)
-    console().print(
-        f"{variant.name}: {'the winner is forgotten, the catalog counts again' if had else 'there was no winner'}"
-    )
     return 0

@@ -31,8 +31,6 @@ POLL_SECONDS = 0.5
 SETTLED_SECONDS = 0.3  # a file that is being written changes more than once: it has to rest so long
 KEPT = 10  # reports that are kept; the history has all
 SHOWN = 3  # kernels that a run's line names, those that changed most
-
-
 ARGUMENTS = """
 paths FILE|FOLDER*      what is watched (default: the files that the command names)
 --kernel REGEX          kernels whose name the expression is found in

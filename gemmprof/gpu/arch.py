@@ -168,9 +168,7 @@ def tensor_rate(name: str, limits: ArchLimits, source: str, sums: str = "fp32") 
 # Blocks in a cluster after opting in to non-portable sizes
 # (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
 MAX_CLUSTER_SIZE = 16
-
 MAX_BARRIERS_PER_BLOCK = 16  # named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)
-
 _WRITTEN = r"(?:sm|compute|lto)?_?(\d{1,2})\.?(\d)[af]?"
 
 

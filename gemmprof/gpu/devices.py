@@ -112,14 +112,6 @@ def visible_gpus(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     return tuple(chosen)
 
 
-def are_ordered_as_listed(gpus: Sequence[Gpu]) -> bool:
-    """Whether CUDA counts these GPUs, all of the machine, in nvidia-smi's order, which is that of the PCI bus.
-
-    Unless ``CUDA_DEVICE_ORDER`` asks for the same, CUDA puts the fastest one first: of several models that may be any.
-    """
-    return len({gpu.name for gpu in gpus}) <= 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-
-
 def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
     """The GPU that CUDA uses first, see `visible_gpus`; DeviceError if ``CUDA_VISIBLE_DEVICES`` hides every GPU."""
     if seen := visible_gpus(gpus):
@@ -177,10 +169,8 @@ def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
 # --- Where NVIDIA's tools lie, and which versions they are ------------------------------------------------------------
 # Nothing here runs a GPU program or imports a package of NVIDIA's; versions come from asking the tool once.
 
-
 # Environment variable that names the ncu executable to use instead of the one on PATH.
 NCU_VARIABLE = "GEMMPROF_NCU"
-
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})")
 _ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
 _ASK_SECONDS = 30.0
@@ -395,7 +385,6 @@ _USED = re.compile(r"Used (?P<registers>\d+) registers")
 _BARRIERS = re.compile(r"used (?P<barriers>\d+) barriers")
 # Compilers before CUDA 5 wrote "4096+16 bytes smem": static plus parameters.
 _SHARED = re.compile(r"(?P<static>\d+)(?:\+(?P<system>\d+))? bytes smem")
-
 
 # A hundred thousand names take a second; one of 300 letters may stand for gigabytes, each part naming the last twice.
 DEMANGLE_SECONDS, DEMANGLED_BYTES = 5.0, 64 << 20

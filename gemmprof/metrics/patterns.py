@@ -8,22 +8,7 @@ from functools import lru_cache
 
 from gemmprof.base.foreign_files import facts
 from gemmprof.base.spread import grouped
-from gemmprof.metrics.constants import (
-    ACCESS_SIZE_BY_ADDRESS,
-    ACCESS_TYPE_BY_ADDRESS,
-    CLUSTER_SIZE,
-    DURATION,
-    GROUPS,
-    INSTRUCTION_TERMS,
-    MEMORY_TYPE_BY_ADDRESS,
-    REGISTERS_PER_THREAD,
-    SHARED_MEMORY_CONFIG,
-    SHARED_MEMORY_DRIVER,
-    SHARED_MEMORY_DYNAMIC,
-    SHARED_MEMORY_STATIC,
-    SPACE_REQUESTS,
-    SPACE_SECTORS,
-)
+from gemmprof.metrics import constants as m
 from gemmprof.metrics.groups import KNOWN_NAMES
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
@@ -45,9 +30,9 @@ SUMS_OF_INSTANCES = (
 # What kind of access an instruction is. One that is no access has none; of everything else it has 0.
 CODES_BY_ADDRESS = frozenset(
     (
-        ACCESS_TYPE_BY_ADDRESS,
-        ACCESS_SIZE_BY_ADDRESS,
-        MEMORY_TYPE_BY_ADDRESS,
+        m.ACCESS_TYPE_BY_ADDRESS,
+        m.ACCESS_SIZE_BY_ADDRESS,
+        m.MEMORY_TYPE_BY_ADDRESS,
         "smsp__sass_inst_executed_memdesc_explicit_evict_type",
     )
 )
@@ -61,10 +46,8 @@ NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
     "derived__memory_l1_conflicts_shared_nway",
 }
 
-
 # --- Sampling ---------------------------------------------------------------------------------------------------------
 # Metrics sampled over time (sections PmSampling and PmSampling_WarpStates), and what the sampler says of itself.
-
 
 # How the names begin of what ncu says of its own work.
 OF_THE_PROFILER = "profiler__"
@@ -98,9 +81,7 @@ def sampled_stall(counter: str) -> str | None:
 # time (PmSampling_WarpStates) take six more, beyond a fifth, so they are for those who ask (docs/timeline.md).
 PM_SAMPLING = "PmSampling"
 
-
 # --- Instruction mix (sections InstructionStats, ComputeWorkloadAnalysis) ---------------------------------------------
-
 
 _PIPE = re.compile(
     r"(?:sm__inst_executed_pipe_(?P<counted>\w+)|sm__pipe_(?P<timed>\w+)_cycles_active(?:_v2)?)"
@@ -116,7 +97,6 @@ def pipe_metrics(present: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 # --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
-
 
 _STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 # `warp_stall` on Pascal.
@@ -178,30 +158,28 @@ def counters(present: Iterable[str]) -> Iterator[str]:
 
 def counts_more_than_time(present: Iterable[str]) -> bool:
     """Whether ncu measured anything of a launch beside how long it took."""
-    return any(not name.startswith(DURATION.partition(".")[0]) for name in counters(present))
+    return any(not name.startswith(m.DURATION.partition(".")[0]) for name in counters(present))
 
 
 # What tells the launches of a program apart and how much each matters; one pass collects it.
-COUNT = (DURATION, SHARED_MEMORY_DYNAMIC)
+COUNT = (m.DURATION, m.SHARED_MEMORY_DYNAMIC)
 
 # What `LaunchStatistics` holds of them, by its field.
 OF_LAUNCH = {
-    "registers_per_thread": REGISTERS_PER_THREAD,
-    "static_shared_memory": SHARED_MEMORY_STATIC,
-    "dynamic_shared_memory": SHARED_MEMORY_DYNAMIC,
-    "driver_shared_memory": SHARED_MEMORY_DRIVER,
-    "shared_memory_config": SHARED_MEMORY_CONFIG,
-    "cluster_size": CLUSTER_SIZE,
+    "registers_per_thread": m.REGISTERS_PER_THREAD,
+    "static_shared_memory": m.SHARED_MEMORY_STATIC,
+    "dynamic_shared_memory": m.SHARED_MEMORY_DYNAMIC,
+    "driver_shared_memory": m.SHARED_MEMORY_DRIVER,
+    "shared_memory_config": m.SHARED_MEMORY_CONFIG,
+    "cluster_size": m.CLUSTER_SIZE,
 }
 
-
 # --- What memory does -------------------------------------------------------------------------------------------------
-
 
 # Warp-level instructions by address space and operation: the sum over the entries, each the first name that the report
 # has (another version of ncu, another name).
 SPACE_INSTRUCTIONS = grouped(
-    ((space, operation), names) for (space, operation, _), names in INSTRUCTION_TERMS.items()
+    ((space, operation), names) for (space, operation, _), names in m.INSTRUCTION_TERMS.items()
 )
 LOCAL_LOADS, LOCAL_STORES = (SPACE_INSTRUCTIONS["local", kind][0] for kind in ("load", "store"))
 SHARED_INSTRUCTIONS_OF = {
@@ -211,20 +189,18 @@ SHARED_INSTRUCTIONS_OF = {
 GLOBAL_REQUESTS_OF, GLOBAL_SECTORS_OF, LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF = (
     {operation: name for (of, operation), name in names.items() if of == space}
     for space in ("global", "local")
-    for names in (SPACE_REQUESTS, SPACE_SECTORS)
+    for names in (m.SPACE_REQUESTS, m.SPACE_SECTORS)
 )
 
 # Behind the name of a count: its per cent of peak, and its rate.
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
 
-
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
 
 L1_DATA_STAGE = "L1 data stage"
 # One path serves both; the breakdown's other members tell which of the two was busy.
 FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
-
 _UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in facts(__file__, "hardware_units.csv"))
 
 
@@ -239,7 +215,6 @@ def hardware_unit(name: str) -> str:
 
 
 # --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
-
 
 # Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle, and the most that all SMs
 # together can execute.
@@ -275,16 +250,13 @@ def tensor_by_instruction(present: Iterable[str]) -> Iterator[tuple[str, str]]:
 _BUSY = grouped((resource, metric) for resource, metric in facts(__file__, "busy.csv"))
 BUSY = {resource: tuple(found) for resource, found in _BUSY.items()}
 
-
 # Sectors at L1's tags: ``space`` is global or local, ``lookup`` is '' or ``_lookup_miss``.
 LSU_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{space}_op_{operation}{lookup}.sum"
 
 # Cycles that a warp spends in a state for each instruction that it issues.
 stalled_per_issue = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
 
-
 # --- The lean set -----------------------------------------------------------------------------------------------------
-
 
 _TABLES = "MemoryWorkloadAnalysis_Tables"
 # What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
@@ -301,8 +273,6 @@ LEAN_WITHOUT = (
 # Thousands of metrics of tensor cores, 0.4 s a launch: left out where it is known that no kernel uses them.
 _TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
 _BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
-
-
 LEAN = "lean"  # the set of what the analyses read, in as few passes as can be
 
 
@@ -324,7 +294,7 @@ def collection_options(
     """
     options = ["--set", metric_set]
     if metric_set == LEAN:
-        groups = GROUPS.values()
+        groups = m.GROUPS.values()
         of_tables = (
             name
             for group in groups

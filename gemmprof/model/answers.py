@@ -5,7 +5,6 @@ It stands here because the profiler makes it and the reports show it, and neithe
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,15 +65,10 @@ class Search:
     variant: Variant  # the kernel
     problems: tuple[Problem, ...]  # what to be fast on; the score is a geometric mean over them
     limit: int = 200  # how many candidates to try at most
-    jobs: int = 0  # compilers at a time
+    jobs: int = 0  # compilers at a time; 0: as many as there are cores
     seed: int = 0  # of the choice and of the operands
     minimum_warps: int = 4  # fewest resident warps an SM
     early_factor: float = 1.15  # dropped if so many times slower than the best at first look
-
-    @property
-    def compilers(self) -> int:
-        """How many compilers work at a time."""
-        return self.jobs or os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,6 @@ class Ladder:
 
 # --- What a run measured ----------------------------------------------------------------------------------------------
 
-
 Seconds = Annotated[float, Meta(ge=1e-9, le=1e6)]
 # No run that gemmprof wrote comes near these ends; they hold for what is read from files.
 Size = Annotated[int, Meta(ge=0, le=1 << 24)]

@@ -30,14 +30,11 @@ from gemmprof.ncurep import ncu_messages_pb2 as messages
 # bytes where somebody meant it to. So most messages may be small only, and the few that are large in true reports are
 # walked before they are decoded.
 
-
 M = TypeVar("M", bound=Message)
-
 SMALL_BYTES = 4 << 20  # messages up to this size cost little whatever is in them
 # No launch is larger: 9 MB is the largest recorded, of a kernel of fifteen thousand instructions.
 MAX_BYTES = 128 << 20
 MAX_FIELDS = 500_000  # no large message has more fields: a launch has some thousand metrics
-
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -126,18 +123,14 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 # --- The frame of an ``.ncu-rep`` -------------------------------------------------------------------------------------
 
-
 MAGIC = b"NVR\0"
 MAX_BLOCKS = 250_000
 MAX_ITEMS = 500_000
 MAX_STRINGS = 100_000
 # More than these are refused: ncu writes a block a launch, and a table of a few thousand names.
 MAX_HEADER_BYTES = 16 << 20
-
 WORKLOADS = ("kernel", "range", "command list", "graph")
-
 Read = Callable[[int, int], bytes]  # the bytes of the report from the first to before the second position
-
 _U32 = struct.Struct("<I")
 # Counts in a block header, in the order in which the items follow.
 _ITEM_KINDS = {
@@ -210,31 +203,24 @@ def blocks(read: Read, position: int, size: int) -> Iterator[Block]:
             raise WireError(f"more than {MAX_BLOCKS} blocks")
         start = position
         header, position = _message(read, position, size, size, "a block header")
-        block = _block(header, start, position, size)
-        strings += len(block.strings)
+        head = decode_strictly(messages.BlockHeader, header)
+        end = position + head.payload_size
+        if end > size:
+            raise Torn(f"a block needs {head.payload_size} bytes from byte {position}, the file has {size}")
+        kinds = tuple((kind, count) for name, kind in _ITEM_KINDS.items() if (count := getattr(head, name)))
+        held = sum(count for _, count in kinds)
+        # Each item takes four bytes at least: a damaged count ends here and not in a loop of four billion steps.
+        if 4 * held > head.payload_size:
+            raise WireError(f"{held} items in a block of {head.payload_size} bytes")
+        names = head.strings.names
+        session = head.session if head.HasField("session") else None
+        if not held and session is None and not names:
+            raise WireError(f"a block that holds nothing at byte {start}")
+        strings += len(names)
         if strings > MAX_STRINGS:
             raise WireError(f"more than {MAX_STRINGS} names of metrics")
-        yield block
-        position = block.end
-
-
-def _block(header: bytes, start: int, payload_start: int, size: int) -> Block:
-    head = decode_strictly(messages.BlockHeader, header)
-    end = payload_start + head.payload_size
-    if end > size:
-        raise Torn(f"a block needs {head.payload_size} bytes from byte {payload_start}, the file has {size}")
-    kinds = tuple((kind, count) for name, kind in _ITEM_KINDS.items() if (count := getattr(head, name)))
-    held = sum(count for _, count in kinds)
-    # Each item takes four bytes at least: a damaged count ends here and not in a loop of four billion steps.
-    if 4 * held > head.payload_size:
-        raise WireError(f"{held} items in a block of {head.payload_size} bytes")
-    names = head.strings.names
-    session = head.session if head.HasField("session") else None
-    if not held and session is None and not names:
-        raise WireError(f"a block that holds nothing at byte {start}")
-    if len(names) > MAX_STRINGS:
-        raise WireError(f"more than {MAX_STRINGS} names of metrics")
-    return Block(start, payload_start, end, kinds, head.process.id, session, tuple(names))
+        yield Block(start, position, end, kinds, head.process.id, session, tuple(names))
+        position = end
 
 
 def items(read: Read, block: Block, size: int) -> Iterator[Item]:
@@ -289,8 +275,3 @@ def block_bytes(
     counter = next(counter for counter, name in _ITEM_KINDS.items() if name == kind)
     setattr(header, counter, len(framed_items))
     return framed(header.SerializeToString()) + payload
-
-
-def head_bytes(version: int) -> bytes:
-    """Magic and file header of a report."""
-    return MAGIC + framed(messages.FileHeader(version=version).SerializeToString())

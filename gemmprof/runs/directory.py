@@ -28,7 +28,7 @@ from gemmprof.base import system
 from gemmprof.base.amounts import brief
 from gemmprof.base.documents import checked, plain
 from gemmprof.base.errors import ReportError, RunError
-from gemmprof.base.expressions import Addresses, is_arithmetic
+from gemmprof.base.expressions import is_arithmetic
 from gemmprof.base.foreign_files import open_file, read_bytes
 from gemmprof.base.output import write_new
 from gemmprof.base.spread import grouped
@@ -40,9 +40,7 @@ from gemmprof.ncurep import ncu_frame
 # A run may come from elsewhere. What it says reaches pages, tables, file names and divisions, so everything that is not
 # of the type and in the range that gemmprof writes is refused here, naming the place in the file.
 
-
 FORMAT_VERSION = 2
-
 MAX_FILE_BYTES = 64 << 20
 MAX_TEXT = 1 << 20  # no run that gemmprof wrote comes near these
 
@@ -72,7 +70,13 @@ def read_document(file: Path) -> RunDocument:
         FileNotFoundError: if there is none.
         RunError: if it cannot be read, is damaged, or a newer gemmprof wrote it.
     """
-    document = _json(file)
+    try:
+        document = json.loads(read_bytes(file, MAX_FILE_BYTES).decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError from None
+    except (OSError, ValueError, RecursionError) as error:
+        again = "copy or collect the run again"
+        raise RunError(f"{file} cannot be read", again, found=str(error)[:300]) from error
     version = document.get("format_version") if isinstance(document, dict) else None
     if version != FORMAT_VERSION:
         raise RunError(
@@ -90,16 +94,6 @@ def read_document(file: Path) -> RunDocument:
             f"{file} is damaged", "copy or collect the run again", found=str(error)[:300]
         ) from error
     return found
-
-
-def _json(file: Path) -> Any:
-    remedies = ["copy or collect the run again"]
-    try:
-        return json.loads(read_bytes(file, MAX_FILE_BYTES).decode("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{file} cannot be read", *remedies, found=str(error)[:300]) from error
 
 
 def _no_surprise(given: Any, known: Any, place: str = "run") -> None:
@@ -134,9 +128,19 @@ def _check(found: RunDocument) -> None:
     """What the types of the fields do not say: what belongs together, and what is evaluated."""
     if not -(2**63) <= found.info.seed < 2**64:
         raise ValueError("the seed has more than 64 bits")
-    for record in found.stages:
-        if record.stage.addresses is not None:
-            _check_addresses(record.stage.name, record.stage.addresses)
+    for stage in (record.stage for record in found.stages):
+        if (addresses := stage.addresses) is None:
+            continue
+        texts = [*addresses.tile, addresses.threads, *addresses.names.values(), addresses.computing or "0"]
+        for access in addresses.accesses:
+            texts += [access.row, access.column, access.executions, access.ahead, access.place or "0"]
+        for copy in addresses.copies:
+            texts += [copy.rows, copy.columns, copy.boxes, copy.receivers]
+        for read in addresses.operand_reads:
+            texts += [read.rows, read.columns]
+        for text in texts:
+            if not is_arithmetic(text):
+                raise ValueError(f"{stage.name[:40]}: {text[:60]!r} is no integer arithmetic")
     known = {record.stage.number for record in found.stages}
     for number, result in enumerate(found.results):
         place = f"results[{number}]"
@@ -149,23 +153,7 @@ def _check(found: RunDocument) -> None:
             raise ValueError(f"{place}.verification is below zero")
 
 
-def _check_addresses(stage: str, addresses: Addresses) -> None:
-    """Only integer arithmetic: these texts are evaluated."""
-    texts = [*addresses.tile, addresses.threads, *addresses.names.values()]
-    texts += filter(None, [addresses.computing])
-    for access in addresses.accesses:
-        texts += [access.row, access.column, access.executions, access.ahead, *filter(None, [access.place])]
-    for copy in addresses.copies:
-        texts += [copy.rows, copy.columns, copy.boxes, copy.receivers]
-    for read in addresses.operand_reads:
-        texts += [read.rows, read.columns]
-    for text in texts:
-        if not is_arithmetic(text):
-            raise ValueError(f"{stage[:40]}: {text[:60]!r} is no integer arithmetic")
-
-
 # --- The run directory ------------------------------------------------------------------------------------------------
-
 
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
@@ -185,7 +173,6 @@ class Run(Shown):
     results: tuple[StageResult, ...] = ()
     # each report as it was when it was collected, by its name in the results
     reports: Mapping[str, ReportRecord] = field(default_factory=dict, repr=False)
-    recorded: bool = field(default=False, compare=False)  # true for the run that ships with the package
 
     def __repr__(self) -> str:
         parts = (len(self.stages), "stages"), (len(self.problems), "problems"), (len(self.results), "results")
@@ -328,7 +315,7 @@ def save_run(run: Run) -> Path:
     return write_new(path, written(document), durable=True)
 
 
-def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
+def load_run(directory: str | Path) -> Run:
     """Read a run directory (or its ``run.json``).
 
     Raises:
@@ -343,9 +330,7 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
             f"{path} is no run directory: it has no {RUN_FILE}",
             "give a directory that `gemmprof collect` wrote, or a .ncu-rep file",
         ) from None
-    return Run(
-        file.parent, found.info, found.stages, found.problems, found.results, found.reports, recorded=recorded
-    )
+    return Run(file.parent, found.info, found.stages, found.problems, found.results, found.reports)
 
 
 def recorded_run_directory() -> Path:
@@ -355,7 +340,7 @@ def recorded_run_directory() -> Path:
 
 def load_recorded_run() -> Run:
     """The run of every ladder on a real GPU that ships with the package."""
-    return load_run(recorded_run_directory(), recorded=True)
+    return load_run(recorded_run_directory())
 
 
 def runs_directory() -> Path:
@@ -387,7 +372,6 @@ def newest_run_directory() -> Path | None:
 #
 # ``run.json`` keeps the SHA-256 of each report's uncompressed bytes, so that it may be compressed later, and the number
 # of its launches.
-
 
 _CHUNK = 1 << 20
 

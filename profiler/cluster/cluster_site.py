@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import tempfile
 import threading
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import gemmprof
 from gemmprof.base.errors import DeviceError
-from gemmprof.base.foreign_files import read_end
+from gemmprof.base.foreign_files import open_lock, read_end
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Tool
@@ -52,8 +53,6 @@ from gemmprof.profiler.site import (
 )
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from gemmprof.kernels.build import BuildResult
 
 WAIT_SECONDS = 300.0
@@ -122,10 +121,32 @@ class ClusterSite:
 
     def __init__(self, workers: GpuWorkers) -> None:
         self._client, self.workers = workers.client, workers
-        named = os.environ.get(PLUGIN_VARIABLE)
-        carried = {PLUGIN_VARIABLE: Content.of(Path(named))} if named else {}
-        self._facts = look_at_workers(workers.client)
-        self._model = _model(list(self._facts.values()))
+        plugin = os.environ.get(PLUGIN_VARIABLE)
+        carried = {PLUGIN_VARIABLE: Content.of(Path(plugin))} if plugin else {}
+        same = "install the same gemmprof on every worker: pip install '.[cluster,gpu]' in one checkout"
+        addresses = list(connection.workers(workers.client, gpu=True))
+        answers = workers.client.run(remote.look, workers=addresses, on_error="return")
+        self._facts: dict[str, remote.WorkerFacts] = {}  # what each worker with a GPU is like, by address
+        for address, answer in answers.items():
+            if isinstance(answer, OSError):
+                continue  # it went away this very moment
+            if not isinstance(answer, remote.WorkerFacts):
+                found = f"{type(answer).__name__}: {answer}"
+                raise DeviceError(f"worker {address} cannot run gemmprof", same, found=found)
+            if answer.sources != code_digest():
+                named = f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"
+                raise connection.other_code([named])
+            self._facts[address] = answer
+        models = Counter(gpu.name for facts in self._facts.values() for gpu in facts.gpus)
+        if not models:
+            raise DeviceError(
+                "CUDA shows no GPU to any worker of the cluster",
+                "`nvidia-smi` must list the GPU there",
+                "a Slurm job needs --gres=gpu:1, a pod nvidia.com/gpu: 1",
+                found=f"workers on {', '.join(sorted({facts.host for facts in self._facts.values()}))}",
+            )
+        # The model that most workers have: results of different models are not compared.
+        self._model = models.most_common(1)[0][0]
         workers.errand = Errand(uuid.uuid4().hex, code_digest(), self._model, carried)
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
@@ -149,9 +170,9 @@ class ClusterSite:
         for name in ("gemmprof", "torch", "cuda", "nvcc", *(("ncu",) if profile else ())):
             _agree(name, {address: facts.versions.get(name, "none") for address, facts in mine.items()})
         first = next(iter(mine.values()))
-        gpus = [gpu for facts in mine.values() for gpu in facts.gpus if gpu.name == self._model]
+        gpu = next(gpu for gpu in first.gpus if gpu.name == self._model)
         ncu = first.ncu if profile else None
-        return Machine(gpus[0], ncu, tuple(gpus[1:]), pinned=True, versions=dict(first.versions))
+        return Machine(gpu, ncu, pinned=True, versions=dict(first.versions))
 
     def _mine(self) -> dict[str, remote.WorkerFacts]:
         """The workers that have the model of GPU that is worked on, by address."""
@@ -288,10 +309,8 @@ class ClusterPlaces:
 
 # --- Profiling on a cluster -------------------------------------------------------------------------------------------
 
-
 # Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
 SHARES_PER_HOST = 2
-
 LONGEST_TEXT = 256 << 10  # bytes of a log that come along
 
 
@@ -344,9 +363,15 @@ class ClusterProfiling(Profiling):
         with self._naming:
             files = profile_pass.next_pass(keeper.directory)
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
-        delivery = self._delivered(host, tasks, files)
-        if delivery is None:
+        made = self._workers.with_gpu(profile_there, tuple(tasks), keeper.settings)
+        try:
+            delivery: Delivery = self._workers.do(
+                made, host=host, fetching=REPORT_SECONDS, leaving=keeper.leaving.is_set
+            )
+        except NotBegun:  # Ctrl-C came first
             return profile_pass.PassOutcome(interrupted=True)
+        if delivery.report is not None:
+            delivery.report.write(files.report)
         for end, text in delivery.texts.items():
             files.log.with_name(files.name + end).write_text(text, encoding="utf-8")
         name = str(files.report.relative_to(files.directory))
@@ -358,19 +383,6 @@ class ClusterProfiling(Profiling):
             # A pass that was stopped before its first launch is no failure of its stage.
             return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
-
-    def _delivered(self, host: str, tasks: Sequence[Task], files: profile_pass.PassFiles) -> Delivery | None:
-        """Have the pass made and its report written; None where Ctrl-C came first."""
-        made = self._workers.with_gpu(profile_there, tuple(tasks), self._keeper.settings)
-        try:
-            delivery: Delivery = self._workers.do(
-                made, host=host, fetching=REPORT_SECONDS, leaving=self._keeper.leaving.is_set
-            )
-        except NotBegun:
-            return None
-        if delivery.report is not None:
-            delivery.report.write(files.report)
-        return delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +414,11 @@ def profile_there(
         environment = remote.environment(errand.files(extension))
         with ExitStack() as stack:
             card = stack.enter_context(remote.GPUS.one(errand.model))
-            stack.enter_context(remote.alone_on_host())
+            # One ncu at a time on a machine: two take about as long as one after the other, each on its GPU. Not Dask's
+            # Lock: that of a killed worker is free only after its lease (dask/distributed#8770), and its ncu may still
+            # run by then; the system frees this one with the last process that holds it.
+            alone = Path(tempfile.gettempdir()) / f"gemmprof-ncu-{os.getuid()}.lock"
+            fcntl.flock(stack.enter_context(open_lock(alone, private=True)), fcntl.LOCK_EX)
             remote.GPUS.drop(card)  # the profiler needs it for itself
             lock = stack.enter_context(collecting(folder))
             job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
@@ -430,42 +446,6 @@ def profile_there(
 # --- What workers are like --------------------------------------------------------------------------------------------
 
 
-def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
-    """What each worker with a GPU is like, by address.
-
-    Raises:
-        DeviceError: gemmprof is missing on a worker, or another one than here.
-    """
-    addresses = list(connection.workers(client, gpu=True))
-    remedies = ["install the same gemmprof on every worker: pip install '.[cluster,gpu]' in one checkout"]
-    answers = client.run(remote.look, workers=addresses, on_error="return")
-    facts = {}
-    for address, answer in answers.items():
-        if isinstance(answer, OSError):
-            continue  # it went away this very moment
-        if not isinstance(answer, remote.WorkerFacts):
-            raise DeviceError(
-                f"worker {address} cannot run gemmprof", *remedies, found=f"{type(answer).__name__}: {answer}"
-            )
-        if answer.sources != code_digest():
-            raise connection.other_code([f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"])
-        facts[address] = answer
-    return facts
-
-
-def _model(facts: Sequence[remote.WorkerFacts]) -> str:
-    """The model of GPU that most workers have: results of different models are not compared."""
-    models = Counter(gpu.name for worker in facts for gpu in worker.gpus)
-    if not models:
-        raise DeviceError(
-            "CUDA shows no GPU to any worker of the cluster",
-            "`nvidia-smi` must list the GPU there",
-            "a Slurm job needs --gres=gpu:1, a pod nvidia.com/gpu: 1",
-            found=f"workers on {', '.join(sorted({worker.host for worker in facts}))}",
-        )
-    return models.most_common(1)[0][0]
-
-
 def _agree(name: str, versions: dict[str, str]) -> None:
     """Refuse workers that would measure different things."""
     if len(set(versions.values())) > 1:
@@ -478,7 +458,6 @@ def _agree(name: str, versions: dict[str, str]) -> None:
 
 # Packages by which the parts of a cluster talk to each other.
 SAME_EVERYWHERE = ("distributed", "dask", "cloudpickle", "msgpack")
-
 START_REMEDY = f"start it with: {connection.START_WORKER}"
 
 
@@ -495,7 +474,7 @@ def examine_cluster(address: str) -> tuple[WorkerReport, ...]:
         versions = client.get_versions()
         ours, theirs = _spoken(versions["client"]), versions["workers"]
         reports = [
-            _report(worker, facts, answers.get(worker), _packages(ours, _spoken(theirs.get(worker, {}))))
+            _report(worker, facts, answers.get(worker), ours, _spoken(theirs.get(worker, {})))
             for worker, facts in workers.items()
         ]
     return tuple(sorted(reports, key=lambda report: (report.host, report.worker)))
@@ -508,30 +487,15 @@ def _spoken(versions: Mapping[str, Any]) -> dict[str, str]:
     return {name: (packages.get(name) or "none").removesuffix(".final.0") for name in names}
 
 
-def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Check) -> WorkerReport:
+def _report(
+    worker: str, facts: Mapping[str, Any], answer: Any, ours: Mapping[str, str], theirs: Mapping[str, str]
+) -> WorkerReport:
     if not isinstance(answer, remote.WorkerFacts):
         found = f"{type(answer).__name__}: {answer}".splitlines()[0]
         remedy = "install it there: pip install '.[cluster,gpu]' in the checkout of gemmprof"
         return WorkerReport(worker, str(facts.get("host", "")), (Check("gemmprof", False, found, (remedy,)),))
     declared = facts.get("resources", {}).get(connection.RESOURCE, 0)
     same = answer.sources == code_digest()
-    checks = [
-        Check(
-            "gemmprof", same, answer.versions["gemmprof"] + ("" if same else ", with other code than here"),
-            () if same else (f"install the same as here ({gemmprof.__version__}) on every worker",),
-        ),
-        packages,
-        Check(
-            f"resource {connection.RESOURCE}", declared >= 1, f"{declared:g}",
-            () if declared >= 1 else (START_REMEDY,),
-        ),
-        *(check for check in answer.checks if check.name != "disk space"),
-    ]  # fmt: skip
-    return WorkerReport(worker, answer.host, tuple(checks))
-
-
-def _packages(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Check:
-    """Do both ends speak the same Dask?"""
     other = [f"{name} {theirs[name]} (here {ours[name]})" for name in ours if theirs[name] != ours[name]]
     # Pickles of other minor versions of Python do not pass; a patch release apart they do.
     if other == [name for name in other if name.startswith("python")] and (
@@ -539,6 +503,16 @@ def _packages(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Check:
     ):
         other = []
     found = ", ".join(other) if other else f"distributed {ours['distributed']}, Python {theirs['python']}"
-    return Check(
-        "versions", not other, found, ("use one environment for all of the cluster",) if other else ()
-    )
+    checks = [
+        Check(
+            "gemmprof", same, answer.versions["gemmprof"] + ("" if same else ", with other code than here"),
+            () if same else (f"install the same as here ({gemmprof.__version__}) on every worker",),
+        ),
+        Check("versions", not other, found, ("use one environment for all of the cluster",) if other else ()),
+        Check(
+            f"resource {connection.RESOURCE}", declared >= 1, f"{declared:g}",
+            () if declared >= 1 else (START_REMEDY,),
+        ),
+        *(check for check in answer.checks if check.name != "disk space"),
+    ]  # fmt: skip
+    return WorkerReport(worker, answer.host, tuple(checks))

@@ -25,14 +25,10 @@ if TYPE_CHECKING:
 
 RESOURCE = "GPU"
 CONNECT_SECONDS = 15.0
-
 FILE_SECONDS = 5.0  # how long a scheduler file may stay unfinished
-
 ANSWER_SECONDS = 5.0  # how long workers are waited for that are told something beside their tasks
-
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 START_READER = "dask worker ADDRESS --nthreads 1 --nworkers auto"
-
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ucxx|ws|wss|inproc)://\S+|[^\s/]+:\d+")
 # Where a connection is encrypted, or stays on this machine.
 _HERE = re.compile(r"(tls|ucx|ucxx|wss|inproc)://.*|(\w+://)?(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?")
@@ -269,46 +265,35 @@ def _started(jobs: Jobs) -> Iterator[Any]:
     arguments = jobs.arguments()
     with ExitStack() as stack:
         if "shared_temp_directory" not in arguments:
-            arguments["shared_temp_directory"] = stack.enter_context(_certificates())
-        cluster = stack.enter_context(_made(kind, arguments, jobs))
-        cluster.scale(jobs=jobs.count)
-        yield cluster
-
-
-@contextmanager
-def _certificates() -> Iterator[str]:
-    """A folder for the certificates of a run, which only this user reads; workers find it where homes are shared."""
-    try:
-        import cryptography  # noqa: F401
-    except ImportError as error:
-        raise missing_extra(error) from None
-    parent = cache_directory() / "certificates"
-    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=parent, prefix="run-") as folder:
-        yield folder
-
-
-@contextmanager
-def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) -> Iterator[Any]:
-    try:
-        with no_collection():
-            cluster = kind(**arguments)
-    except GemmprofError:
-        raise
-    except Exception as error:
-        # dask-jobqueue checks its options with whatever error comes first.
-        raise UsageError(
-            f"--{jobs.system}: these options make no job",
-            "--job name=value takes the options of dask-jobqueue: queue, account, walltime, cores, memory",
-            found=f"{type(error).__name__}: {error}",
-        ) from error
-    try:
-        yield cluster
-    finally:
-        cluster.close(timeout=10)
-        for name, value in vars(cluster).items():  # the certificates, before their folder goes
-            if name.startswith("_job_") and hasattr(value, "close"):
-                value.close()
+            try:
+                import cryptography  # noqa: F401
+            except ImportError as error:
+                raise missing_extra(error) from None
+            # For the run's certificates, which only this user reads; workers find them where homes are shared.
+            parent = cache_directory() / "certificates"
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder = tempfile.TemporaryDirectory(dir=parent, prefix="run-")
+            arguments["shared_temp_directory"] = stack.enter_context(folder)
+        try:
+            with no_collection():
+                cluster = kind(**arguments)
+        except GemmprofError:
+            raise
+        except Exception as error:
+            # dask-jobqueue checks its options with whatever error comes first.
+            raise UsageError(
+                f"--{jobs.system}: these options make no job",
+                "--job name=value takes the options of dask-jobqueue: queue, account, walltime, cores, memory",
+                found=f"{type(error).__name__}: {error}",
+            ) from error
+        try:
+            cluster.scale(jobs=jobs.count)
+            yield cluster
+        finally:
+            cluster.close(timeout=10)
+            for name, value in vars(cluster).items():  # the certificates, before their folder goes
+                if name.startswith("_job_") and hasattr(value, "close"):
+                    value.close()
 
 
 class NoScheduler(DeviceError):

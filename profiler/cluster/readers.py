@@ -29,7 +29,6 @@ from gemmprof.profiler.site import NotBegun
 # Tasks on their way for each thread of the workers: none waits for us, and what is done but not taken stays little.
 AHEAD = 3
 FEWEST_AHEAD = 16
-
 JOB_SECONDS = 1800.0  # a job is a batch of reports or launches: what takes longer hangs
 TRIES = 8  # how often a job is begun anew whose workers are killed: then it is taken for what kills them
 

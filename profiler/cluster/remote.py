@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import hashlib
-import os
 import platform
 import socket
 import tempfile
@@ -24,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import gemmprof
 from gemmprof.base.errors import BuildError, DeviceError, RunError
-from gemmprof.base.foreign_files import MIB, open_lock, read_bytes
+from gemmprof.base.foreign_files import MIB, read_bytes
 from gemmprof.base.output import new_file
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Gpu, KernelResources, Tool, find_ncu, find_nvcc, list_gpus, visible_gpus
@@ -45,7 +43,6 @@ except ImportError:  # which `connection.connected` says
 
 # A report of a pass; Dask sends what is large in pieces, and keeps it in memory meanwhile.
 LARGEST = 2048 * MIB
-
 
 # What decides what a worker does: modules and their tables, templates, kernels.
 _CODE = frozenset((".py", ".csv", ".toml", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
@@ -123,7 +120,7 @@ class Errand:
 
     def files(self, extension: Extension | None) -> dict[str, Content]:
         """What the children of a task need, the extension among it once there is one."""
-        return {**self.carried, **(extension.carried if extension else {})}
+        return {**self.carried, **({extension.variable: extension.library} if extension else {})}
 
 
 class GpuGone(Exception):
@@ -143,7 +140,6 @@ class GpuGone(Exception):
 
 # A request that was not begun, because its command was ended.
 NOT_BEGUN = "not begun"
-
 _ended: set[str] = set()  # commands of which nothing more is begun here
 _stop_files: dict[Path, str] = {}  # of the passes that are at work here, with their command
 _beginning = threading.Lock()
@@ -238,10 +234,8 @@ class _Gpus:
         with self._changed:
             if self._free is None:
                 host = socket.gethostname()
-                seen = look().gpus
-                self._free = [Card(gpu.name, gpu.index, gpu.uuid, host) for gpu in seen]
+                self._free = [Card(gpu.name, gpu.index, gpu.uuid, host) for gpu in look().gpus] or None
                 if not self._free:
-                    self._free = None
                     raise GpuGone(f"CUDA shows no GPU to the worker on {host}")
             if self._reaper is not None:
                 self._reaper.cancel()
@@ -340,12 +334,7 @@ class Extension:
 
     record: BuildResult
     library: Content
-    variable: str
-
-    @property
-    def carried(self) -> dict[str, Content]:
-        """What children are told."""
-        return {self.variable: self.library}
+    variable: str  # of the environment, which tells children where it is
 
 
 def build_extension(architecture: str, parameters: Mapping[str, Mapping[str, int]]) -> Extension:
@@ -384,17 +373,6 @@ def compile_library(variant: Variant, architecture: str) -> Library:
 def parts(made: Extension | Library, *names: str) -> tuple[Any, ...]:
     """What is known of something that a worker made, without its bytes."""
     return tuple(getattr(made, name) for name in names)
-
-
-@contextlib.contextmanager
-def alone_on_host() -> Iterator[None]:
-    """One ncu at a time on a machine: two take about as long as one after the other, each on its GPU."""
-    # Not Dask's Lock: that of a killed worker is free only after its lease (dask/distributed#8770), and its ncu may
-    # still run by then; the system frees this one with the last process that holds it.
-    path = Path(tempfile.gettempdir()) / f"gemmprof-ncu-{os.getuid()}.lock"
-    with open_lock(path, private=True) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def close() -> None:

@@ -26,13 +26,10 @@ POLL_SECONDS = 0.5
 
 # How often a task goes on to another worker because a GPU is gone before it is given up.
 MAXIMUM_MOVES = 10
-
 MOST_AT_ONCE = 256  # tasks that are on their way; each has a thread that waits
-
 FETCH_SECONDS = 5.0  # in which the result of a task that has ended arrives, at first
 # How long it may take in the end: a small one, and a report of hundreds of megabytes.
 RESULT_SECONDS, REPORT_SECONDS = 10.0, 300.0
-
 Sender = Callable[[dict[str, Any]], Any]  # submits a task with these of Dask's options; returns its future
 
 

@@ -21,7 +21,6 @@ from gemmprof.model import Problem, Timing
 from gemmprof.profiler.measure.operands import random_operands
 
 Launch = Callable[[], object]  # enqueues one launch on the current stream
-
 MINIMUM_REPETITIONS, MAXIMUM_REPETITIONS = 5, 60
 MINIMUM_FLUSH_BYTES = 64 << 20
 CLOCK_POLL_SECONDS = 0.004
@@ -96,12 +95,24 @@ class Bench:
         Raises:
             RuntimeError: a launch failed.
         """
+        import torch
+
         launches = [stage] if yardstick is None else [yardstick, stage]
         estimates = [self._estimate(launch) for launch in launches]
         count = repetitions_within(budget, sum(whole for whole, _ in estimates))
-        self._hold(count * sum(queueing for _, queueing in estimates))
+        # Keep the GPU from starting until everything is queued.
+        seconds = HOLD_MARGIN * count * sum(queueing for _, queueing in estimates)
+        torch.cuda._sleep(int(min(seconds, LONGEST_HOLD_SECONDS) * SPIN_HERTZ))
         marks = [[self._repetition(launch) for launch in launches] for _ in range(count)]
-        clock = self._wait(marks[-1][-1][1])
+        last = marks[-1][-1][1]
+        samples: list[float] = []
+        while not last.query():
+            value = sm_clock_mhz(self._device)
+            if value is not None:
+                samples.append(value)
+            time.sleep(CLOCK_POLL_SECONDS)
+        last.synchronize()
+        clock = statistics.median(samples) if samples else None
         stage_seconds = [_seconds(row[-1]) for row in marks]
         yardstick_seconds = [_seconds(row[0]) for row in marks]
         return summarise(stage_seconds, sm_clock_mhz=clock, yardstick=yardstick_seconds)
@@ -127,23 +138,6 @@ class Bench:
         queued = time.perf_counter()
         torch.cuda.synchronize()
         return time.perf_counter() - start, queued - start
-
-    def _hold(self, seconds: float) -> None:
-        """Keep the GPU from starting for a while longer than ``seconds``."""
-        import torch
-
-        torch.cuda._sleep(int(min(HOLD_MARGIN * seconds, LONGEST_HOLD_SECONDS) * SPIN_HERTZ))
-
-    def _wait(self, last: Any) -> float | None:
-        """Wait for the last event; returns the median SM clock in MHz read meanwhile, None if it cannot be read."""
-        samples: list[float] = []
-        while not last.query():
-            value = sm_clock_mhz(self._device)
-            if value is not None:
-                samples.append(value)
-            time.sleep(CLOCK_POLL_SECONDS)
-        last.synchronize()
-        return statistics.median(samples) if samples else None
 
 
 def facts_of(device: Any) -> dict[str, str]:

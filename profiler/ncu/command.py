@@ -19,8 +19,6 @@ from gemmprof.metrics.patterns import PM_SAMPLING
 
 # The first release that knows every option and section that gemmprof asks for on an H100.
 OLDEST_NCU = (2023, 1)
-
-
 SAMPLES_SINCE = (2023, 3)  # the first ncu that samples counters over time
 
 
@@ -128,7 +126,6 @@ def require_ncu(*remedies: str) -> Tool:
 # installation's folder in which these blocks are missing. The rules that hang on the sections come along, and apply as
 # ever (but for those that need what is missing).
 
-
 # A metric, or a table of the memory tables, whose metrics ncu knows by itself.
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')
 # A section says of itself which sets it belongs to.
@@ -219,7 +216,6 @@ def _block_around(text: str, position: int) -> tuple[int, int] | None:
 
 # --- What went wrong, read from its log -------------------------------------------------------------------------------
 
-
 # What went wrong, in the order in which it is looked for, causes before their consequences: how it looks in the log,
 # whatever the case, what to say of it, and what to do, most likely remedy first.
 _TABLE = {
@@ -228,7 +224,6 @@ _TABLE = {
 }
 # The kinds that somebody asks for, and that of an ncu which something ended from outside.
 RESOURCE, KERNEL, NOTHING, KILLED = "resource", "kernel", "nothing", "killed"
-
 COUNTER_REMEDIES = _TABLE["permission"][2]
 
 
@@ -332,16 +327,12 @@ def translate(
     if log.errors:
         return NcuError("Nsight Compute reported an error", see, found="; ".join(log.errors))
     last = spoken[-1] if spoken else ""
-    if (number := _signal(exit_code)) is not None:
+    ended = exit_code or 0
+    # ncu is a shell script, and shells report 128 + signal.
+    number = {128 + 9: 9, 128 + 15: 15}.get(ended) if ended >= 0 else -ended
+    if number is not None:
         remedies = ("check free memory (a killed process is often out of memory)", see)
         return NcuError(f"ncu was ended by signal {number}", *remedies, kind=KILLED, found=last)
     if exit_code:
         return NcuError(f"ncu ended with exit code {exit_code}", see, found=last)
     return None
-
-
-def _signal(exit_code: int | None) -> int | None:
-    """The signal that ended ncu, None if none did. ncu is a shell script, and shells report 128 + signal."""
-    if exit_code is None:
-        return None
-    return {128 + 9: 9, 128 + 15: 15}.get(exit_code) if exit_code >= 0 else -exit_code

@@ -56,7 +56,6 @@ class ProfiledTask:
     task: Task
     report: str
     launch_index: int | None
-    passes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +170,7 @@ def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[
     certain = kernels == len(launched) == len(log.kernels)
     report = str(files.report.relative_to(files.directory))
     return tuple(
-        ProfiledTask(
-            task,
-            report,
-            launch_index=index if certain else None,
-            passes=log.kernels[index].passes if certain else None,
-        )
-        for index, task in enumerate(launched)
+        ProfiledTask(task, report, index if certain else None) for index, task in enumerate(launched)
     )
 
 

@@ -124,7 +124,15 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
         key: sum(launch.duration for _, launch in members if launch.wanted) for key, members in wanted.items()
     }
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
-    kept = _within_argument(ranked[:limit])
+    # As many of the first as fit into one argument of a command line.
+    kept, listed, length = [], set(), 0
+    for key in ranked[:limit]:
+        if key[0] not in listed:
+            listed.add(key[0])
+            length += len(re.escape(str(key[0]))) + 1
+        if length > LONGEST_FILTER:
+            break
+        kept.append(key)
     everything = sum(total.values())
     # The invocations that stand for a kernel: wanted, and of one that matters nearly as long as the longest.
     suitable = {}
@@ -136,7 +144,9 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
     names = {str(key[0]) for key in kept}
     lengths = [length for (key, _), length in counts.items() if key[0] in names]
     invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable, lengths)
-    profiled = _profiled(numbered, names, invocations)
+    # What the filter means: these invocations of every launch configuration of the named kernels.
+    named = [member for key, members in numbered.items() if key[0] in names for member in members]
+    profiled = [launch for number, launch in named if number in invocations]
     return Choice(
         names=tuple(dict.fromkeys(str(key[0]) for key in kept)),
         invocations=tuple(invocations),
@@ -146,19 +156,6 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
         left_out=len(ranked) - len(kept),
         duration=sum(launch.duration for launch in profiled),
     )
-
-
-def _within_argument(keys: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """As many of the first as fit into one argument of a command line."""
-    kept, names, length = [], set(), 0
-    for key in keys:
-        if key[0] not in names:
-            names.add(key[0])
-            length += len(re.escape(str(key[0]))) + 1
-        if length > LONGEST_FILTER:
-            break
-        kept.append(key)
-    return kept
 
 
 def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[int]) -> list[int]:
@@ -178,16 +175,3 @@ def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[in
         chosen.append(best)
         waiting = [numbers for numbers in waiting if best not in numbers]
     return sorted(chosen)
-
-
-def _profiled(
-    numbered: dict[tuple[object, ...], list[tuple[int, Launch]]], names: set[str], invocations: Sequence[int]
-) -> list[Launch]:
-    """What the filter means: these invocations of every launch configuration of the named kernels."""
-    return [
-        launch
-        for key, members in numbered.items()
-        if key[0] in names
-        for number, launch in members
-        if number in invocations
-    ]

@@ -49,10 +49,8 @@ LOGS = "logs"
 # Launchers whose processes may be children of a service rather than their own, where ncu does not see them.
 _STARTED_ELSEWHERE = frozenset({"srun", "mpirun", "mpiexec", "jsrun", "aprun", "kubectl", "docker"})
 
-
 # Where torchrun, Open MPI, PMIx, MPICH and srun put a rank; the first that is set counts.
 VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-
 _CONNECTED = re.compile(r"^==PROF== Connected to process (\d+)", re.MULTILINE)
 
 
@@ -107,7 +105,6 @@ class Collected:
     seconds: float  # wall clock of the run
     exit_code: int  # of ncu, which passes on the program's
     interrupted: bool = False  # Ctrl-C ended it; what was profiled before is in the report
-    warnings: tuple[str, ...] = ()  # ncu's warnings, each once
     # rank by process, where a launcher gave them ranks
     ranks: Mapping[int, int] = field(default_factory=dict)
 
@@ -158,10 +155,7 @@ class ProgramProfiler:
             else known_to(
                 ncu,
                 metrics.collection_options(
-                    self.metric_set,
-                    timeline=self.timeline,
-                    sections=self.sections,
-                    names=self.extra_metrics,
+                    self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
                 ),
             ),
             program=self.program,
@@ -203,50 +197,37 @@ class ProgramProfiler:
             return self._run(self.command(ncu, filters, stem=stem, sections=sections), on_launch=on_launch)
 
     def _run(
-        self,
-        command: NcuCommand,
-        *,
-        shown: int | None = None,
-        on_launch: Callable[[int], None] | None = None,
+        self, command: NcuCommand, *, shown: int | None = None, on_launch: Callable[[int], None] | None = None
     ) -> Collected:
         """Run the program under ncu, again where another profiler was at work."""
         patience = Patience(self.note)
         while True:
             try:
-                return self._run_once(command, shown, on_launch)
+                (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
+                log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
+                started = time.monotonic()
+                program = start_program(
+                    command.arguments(), output=log_of_output, shown=shown, environment=self.environment
+                )
+                ranks = Ranks()
+                interrupted = _wait(program.process, command.log, on_launch, ranks)
+                seconds = time.monotonic() - started
+                exit_code, log = program.process.returncode, NcuLog.read(command.log)
+                kernels = cut_torn_end(command.report).kernels if command.report.exists() else 0
+                if not kernels and not interrupted:
+                    raise self._explained(log, command.log, exit_code, read_end(log_of_output, TAIL_BYTES))
+                return Collected(
+                    command.report if kernels else None,
+                    kernels,
+                    max((kernel.passes for kernel in log.kernels), default=0),
+                    seconds,
+                    exit_code,
+                    interrupted,
+                    ranks.known,
+                )
             except NcuError as error:
                 if not patience.again(error):
                     raise
-
-    def _run_once(
-        self, command: NcuCommand, shown: int | None, on_launch: Callable[[int], None] | None
-    ) -> Collected:
-        (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
-        log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
-        started = time.monotonic()
-        program = start_program(
-            command.arguments(),
-            output=log_of_output,
-            shown=shown,
-            environment=self.environment,
-        )
-        ranks = Ranks()
-        interrupted = _wait(program.process, command.log, on_launch, ranks)
-        seconds = time.monotonic() - started
-        exit_code, log = program.process.returncode, NcuLog.read(command.log)
-        kernels = cut_torn_end(command.report).kernels if command.report.exists() else 0
-        if not kernels and not interrupted:
-            raise self._explained(log, command.log, exit_code, read_end(log_of_output, TAIL_BYTES))
-        return Collected(
-            command.report if kernels else None,
-            kernels,
-            max((kernel.passes for kernel in log.kernels), default=0),
-            seconds,
-            exit_code,
-            interrupted,
-            (*log.errors, *log.warnings),
-            ranks.known,
-        )
 
     def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> NcuError:
         """ncu's failure in the words of `collect`, with the remedies that fit a user's own program."""
@@ -331,16 +312,11 @@ def check_program(program: Sequence[str], command: str = "profile") -> tuple[str
             remedies.insert(0, f"name the interpreter: gemmprof {command} -- python {shlex.join(program)}")
         if here.suffix == ".cu":
             remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
+        there = "" if here.parent.is_dir() else f"; the folder {here.parent} does not exist"
+        by_path = f"check its path, or build it first{there}"
+        by_name = f"check its name; a program in this folder is written with its path: ./{program[0]}"
         raise UsageError(
-            f"the program {program[0]} was not found", *(remedies or [_where_it_may_be(program[0])])
+            f"the program {program[0]} was not found",
+            *(remedies or [by_path if "/" in program[0] else by_name]),
         )
     return tuple(program)
-
-
-def _where_it_may_be(named: str) -> str:
-    """What to do about a program that is not there."""
-    if "/" not in named:
-        return f"check its name; a program in this folder is written with its path: ./{named}"
-    folder = Path(named).parent
-    there = "" if folder.is_dir() else f"; the folder {folder} does not exist"
-    return f"check its path, or build it first{there}"

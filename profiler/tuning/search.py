@@ -44,13 +44,9 @@ if TYPE_CHECKING:
     from gemmprof.profiler.measuring import Places
 
 POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
-
 BUDGET = 0.1  # seconds of timing a problem in the search
-
 AHEAD = 2  # candidates with each GPU: the one at hand, and the next
-
 FINAL_BUDGET = 0.4  # seconds of timing a problem and round among the finalists
-
 FINALISTS, FINAL_ROUNDS = 4, 3
 
 # Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing.
@@ -68,25 +64,22 @@ class Searching:
         self._device, self._architecture = (str(places.facts[name]) for name in ("device", "architecture"))
         self._default = dict(search.variant.parameters)
         self._space = search_space(search.variant)
-        self._journal = Journal(self._journal_path())
+        # One file for each source, compiler, model of GPU and set of problems.
+        key = compiler.digest(
+            search.variant.name,
+            compiler.code_hash(search.variant),
+            compiler.DEVICE_FLAGS,
+            compilers.banner,
+            self._device,
+            self._architecture,
+            [problem.key for problem in search.problems],
+        )
+        self._journal = Journal(cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl")
         self._outcomes = self._journal.read()
         self._rng = random.Random(search.seed + len(self._outcomes))
         self._compiling: dict[Future[Candidate], Parameters] = {}
         self._compiled: deque[tuple[Parameters, Candidate]] = deque()
         self._measuring: dict[Future[Answer], Parameters] = {}
-
-    def _journal_path(self) -> Path:
-        """One file for each source, compiler, model of GPU and set of problems."""
-        key = compiler.digest(
-            self._search.variant.name,
-            compiler.code_hash(self._search.variant),
-            compiler.DEVICE_FLAGS,
-            self._compilers.banner,
-            self._device,
-            self._architecture,
-            [problem.key for problem in self._search.problems],
-        )
-        return cache_directory() / "tuning" / f"{self._search.variant.name}-{key}.jsonl"
 
     def do(self) -> TuneDocument:
         """All of it."""
@@ -104,6 +97,15 @@ class Searching:
         scores = self._finals()
         winner, default = max(scores, key=lambda key: scores[key]), identity(self._default)
         parameters = {letter: dict(winner)[letter] for letter in self._default}
+        kept = None  # the file in which the build finds the winner
+        if winner != default:
+            variant = self._search.variant
+            architecture = "sm_" + self._architecture.replace(".", "")
+            source, gain = compiler.code_hash(variant), scores[winner] / scores[default]
+            shapes = tuple(problem.key for problem in self._search.problems)
+            kept = save_tuned(
+                cache_directory(), Tuned(variant.name, architecture, source, parameters, shapes, gain)
+            )
         return TuneDocument(
             search=self._search,
             device=self._device,
@@ -113,18 +115,10 @@ class Searching:
             winner=parameters,
             tried=len(self._outcomes) - before,
             seconds=time.perf_counter() - started,
-            kept=None if winner == default else self._kept(parameters, scores[winner] / scores[default]),
+            kept=kept,
             search_seconds=search_seconds,
             cards=self._places.cards,
         )
-
-    def _kept(self, winner: Parameters, gain: float) -> Path:
-        """The file in which the build finds the winner."""
-        variant = self._search.variant
-        architecture = "sm_" + self._architecture.replace(".", "")
-        shapes = tuple(problem.key for problem in self._search.problems)
-        source = compiler.code_hash(variant)
-        return save_tuned(cache_directory(), Tuned(variant.name, architecture, source, winner, shapes, gain))
 
     def _explore(self) -> None:
         """Try candidates until the limit is reached or nothing is left.
@@ -156,38 +150,32 @@ class Searching:
         default = identity(self._default)
         first = [] if any(identity(o.parameters) == default for o in self._outcomes) else [dict(default)]
         while len(self._outcomes) < end and not interrupts:
-            self._propose(first, end)
+            # A few more are compiled than there are compilers and GPUs, so that none of them waits.
+            pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
+            ahead = self._compilers.width + 4 + 2 * AHEAD * self._places.width
+            room = min(ahead, end - len(self._outcomes)) - len(pending)
+            chosen = [
+                *first,
+                *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
+            ]
+            for parameters in chosen:
+                self._compiling[self._compile(parameters)] = parameters
             first = []
-            self._lend()
+            # The GPUs get what is compiled as late as they allow: what is known of the best by then saves time.
+            while self._compiled and len(self._measuring) < AHEAD * self._places.width:
+                parameters, candidate = self._compiled.popleft()
+                scores = [o.score for o in self._outcomes if o.status == "timed" and o.score is not None]
+                request = candidate_request(self._search, candidate, max(scores, default=None), BUDGET)
+                self._measuring[self._places.submit(request)] = parameters
             waiting: list[Future[Any]] = [*self._compiling, *self._measuring]
             if not waiting:
                 break
             for future in wait(waiting, POLL_SECONDS, FIRST_COMPLETED).done:
                 self._take(future)
 
-    def _propose(self, first: Sequence[Parameters], end: int) -> None:
-        """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
-        pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
-        ahead = self._compilers.width + 4 + 2 * AHEAD * self._places.width
-        room = min(ahead, end - len(self._outcomes)) - len(pending)
-        chosen = [
-            *first,
-            *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
-        ]
-        for parameters in chosen:
-            self._compiling[self._compile(parameters)] = parameters
-
     def _compile(self, parameters: Parameters) -> Future[Candidate]:
         variant = replace(self._search.variant, parameters=parameters)
         return self._compilers.submit(variant, self._architecture)
-
-    def _lend(self) -> None:
-        """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
-        while self._compiled and len(self._measuring) < AHEAD * self._places.width:
-            parameters, candidate = self._compiled.popleft()
-            scores = [o.score for o in self._outcomes if o.status == "timed" and o.score is not None]
-            request = candidate_request(self._search, candidate, max(scores, default=None), BUDGET)
-            self._measuring[self._places.submit(request)] = parameters
 
     def _take(self, future: Future[Any]) -> None:
         if future in self._measuring:
@@ -255,19 +243,16 @@ def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
         KeyboardInterrupt: Ctrl-C; what was measured is kept for the next search.
         UsageError: the stage has no parameters to search, or GPUs were chosen that cannot be used together.
     """
-    with site.places(tuning_work(search), progress) as places, site.compilers(search.compilers) as compilers:
-        return Searching(search, places, compilers, progress).do()
-
-
-def tuning_work(search: Search) -> Work:
-    """What the children of a search are for."""
     settings = {
         "problems": [astuple(problem) for problem in search.problems],
         "seed": search.seed,
         "minimum_warps": search.minimum_warps,
         "early_factor": search.early_factor,
     }
-    return Work(MODULE, settings, "the search")
+    work = Work(MODULE, settings, "the search")
+    jobs = search.jobs or os.cpu_count() or 1
+    with site.places(work, progress) as places, site.compilers(jobs) as compilers:
+        return Searching(search, places, compilers, progress).do()
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
@@ -314,7 +299,6 @@ class Journal:
 
 
 CANDIDATE_SECONDS = 60.0  # what takes longer hangs
-
 ANSWERED = ("score", "detail", "registers", "blocks_per_sm")  # the parts of an outcome that come from the GPU
 
 

@@ -23,7 +23,6 @@ from gemmprof.profiler.measure.timing import Bench, facts_of
 from gemmprof.profiler.measure.verification import verify
 
 ODD_SHAPE = (193, 251, 97)  # a shape that divides by no tile, verified beside the ones to tune for
-
 EARLY_BUDGET = 0.01  # seconds of the first look at a candidate on one problem
 
 

@@ -132,7 +132,7 @@ def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str
     table = profile.instances
     for name in table:
         # The values need not be decoded for their keys; the first address may lie in another function, which is called.
-        keys = table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
+        keys = table.columns_of(name)[0] if isinstance(table, InstanceTable) else table[name].keys
         if any(key in known for key in keys):
             found[name] = dict(table[name].items())
     return found

@@ -33,6 +33,7 @@ from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.explanation import engine
 from gemmprof.analysis.reading import frame, lookup
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.base.system import kept_folder
 from gemmprof.children import line_worker
 from gemmprof.model import Explanation, KernelProfile
 
@@ -50,7 +51,7 @@ UNPACKED = "GEMMPROF_TESTS_UNPACKED"
 
 _shared: list[Path] = []
 
-_KNOWN = lookup.entries_directory()
+_KNOWN = kept_folder(lookup.FOLDER)
 
 
 def own_cache(folder: Path) -> Path:

@@ -36,7 +36,7 @@ def play(tmp_path, monkeypatch, plan, gpus):
     def start(stages, skipped=(), resume=False, count=1, ncu=None, problems=(PROBLEM,)):
         built = SimpleNamespace(stages={}, compiled=(), failures={}, skipped=dict(skipped))
         chosen = ",".join(str(gpu.index) for gpu in gpus[:count])
-        machine = Machine(gpus[0], ncu, gpus[1:count], pinned=True)
+        machine = Machine(gpus[0], ncu, pinned=True)
         monkeypatch.setattr(here.Here, "check", lambda *_, **__: machine)
         monkeypatch.setattr(here, "list_gpus", lambda: gpus)
         monkeypatch.setattr(build_module, "build", lambda **_: built)

@@ -111,14 +111,14 @@ def test_the_compiler_must_know_the_gpu(
     gpu = Gpu(0, "GPU", capability, 1, "580.65", "GPU-1")
     major, minor = release
     for version, ok in ((release, True), ((major, minor - 1) if minor else (major - 1, 9), False)):
-        monkeypatch.setattr(machine, "find_nvcc", lambda version=version: Tool(Path("nvcc"), version))
+        monkeypatch.setattr(machine.devices, "find_nvcc", lambda version=version: Tool(Path("nvcc"), version))
         check = machine.check_nvcc(gpu)
         assert check.ok is ok
         assert ok or f"install CUDA {major}.{minor} or newer" in check.remedies[0]
 
 
 def test_a_compiler_for_a_gpu_that_is_not_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "find_nvcc", lambda: Tool(Path("nvcc"), (9, 0)))
+    monkeypatch.setattr(machine.devices, "find_nvcc", lambda: Tool(Path("nvcc"), (9, 0)))
     assert machine.check_nvcc(Gpu(0, "GPU", (99, 0), 1, "580.65", "GPU-1")).ok
 
 

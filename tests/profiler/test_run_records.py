@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gemmprof.base.errors import RunError
+from gemmprof.gpu.devices import Gpu
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.collect import continued, new_info
-from gemmprof.profiler.machine import Gpu
 from gemmprof.profiler.settings import Settings
 from gemmprof.runs.directory import Run
 

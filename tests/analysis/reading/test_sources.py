@@ -101,9 +101,9 @@ def test_all_instructions_of_a_function_are_shown_and_those_measured_elsewhere()
 
 def test_values_without_keys_are_numbered_from_0() -> None:
     table = InstanceTable({"x": messages.ElementColumns(values=messages.Column(whole=[7, 8, 9]))})
-    assert list(table.keys_of("x")) == [0, 1, 2]
+    assert list(table.columns_of("x")[0]) == [0, 1, 2]
     assert list(table["x"].items()) == [(0, 7), (1, 8), (2, 9)]
-    assert list(table.keys_of("x")) == [0, 1, 2]
+    assert list(table.columns_of("x")[0]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("only", [{0}, {2}, {1, 2}, set(), None])
