@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Annotated
@@ -113,15 +113,7 @@ def measures(analysis: KernelAnalysis) -> Measures:
 
 def changes_between(before: Measures, after: Measures) -> tuple[Change, ...]:
     """Every quantity that at least one side has, in reading order."""
-    changes = [
-        Change("time", "Median time", "time", "s", before.seconds, after.seconds, LESS_IS_BETTER),
-        *_quantities(before, after),
-        *_stalls(before, after),
-    ]
-    return tuple(change for change in changes if change.before is not None or change.after is not None)
-
-
-def _quantities(before: Measures, after: Measures) -> Iterator[Change]:
+    changes = [Change("time", "Median time", "time", "s", before.seconds, after.seconds, LESS_IS_BETTER)]
     # To use shared memory or not is a choice; only how well it is used can be judged.
     judge_shared = before.uses_shared_memory and after.uses_shared_memory
     values = {one.name: (before.values.get(one.name), after.values.get(one.name)) for one in QUANTITIES}
@@ -133,19 +125,17 @@ def _quantities(before: Measures, after: Measures) -> Iterator[Change]:
             # What it is a part of, on the side where that is larger.
             parts = [values[part] for part in WHOLES.get(one.name, ())]
             whole = 100.0 if one.unit == "%" else max(sum(side[at] or 0.0 for side in parts) for at in (0, 1))
-            yield Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole)
-
-
-def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
-    """Cycles that a warp spends in each state per instruction it issues, as parts of the whole latency."""
+            changes.append(Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole))
+    # Cycles that a warp spends in each state per instruction it issues, as parts of the whole latency.
     sides = (before.stalls, after.stalls)
     latency = max(sum(side.values()) for side in sides)
     for key, title in {**before.stall_titles, **after.stall_titles}.items():
-        values = [side.get(key, 0.0 if side else None) for side in sides]
-        if any(values):
-            yield Change(
-                f"stall_{key}", title, "stalls", "cycle", values[0], values[1], LESS_IS_BETTER, latency
+        was, now = (side.get(key, 0.0 if side else None) for side in sides)
+        if was or now:
+            changes.append(
+                Change(f"stall_{key}", title, "stalls", "cycle", was, now, LESS_IS_BETTER, latency)
             )
+    return tuple(change for change in changes if change.before is not None or change.after is not None)
 
 
 # --- Code -------------------------------------------------------------------------------------------------------------
