@@ -412,3 +412,19 @@ def test_help_starts_without_what_reads_and_draws(arguments: list[str]) -> None:
         "rich",
         "torch",
     }
+
+
+@pytest.mark.parametrize(("command", "threads"), [("explain", "1"), ("profile", "None"), ("collect", "None")])
+def test_programs_of_the_user_keep_their_environment(command: str, threads: str) -> None:
+    """numpy's BLAS begins one thread for us; what a command begins for its user finds what its shell says."""
+    program = (
+        "import os, sys; from gemmprof.cli import main\n"
+        f"sys.argv = ['gemmprof', '{command}', '--help']\n"
+        "try: main()\n"
+        "finally: print(os.environ.get('OPENBLAS_NUM_THREADS'))\n"
+    )
+    own = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=own, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.split()[-1] == threads
