@@ -83,6 +83,7 @@ SETS = (
     DATA / "blind14" / "h100",
     DATA / "blind15" / "h100",
     DATA / "blind16" / "h100",
+    DATA / "blind17" / "h100",
 )
 
 
