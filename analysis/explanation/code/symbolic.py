@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -548,7 +547,7 @@ class Values:
                 plain = tuple(one for one in code.sources if not _UNKNOWN.search(one))
                 which = 0 if code.result == register else register
                 inputs = [self.operand(at, text, when) for text in code.sources if _UNKNOWN.search(text)]
-                by = None if which else _of_numbers(at, code)
+                by = None if which else _of_numbers(self, at, code)
                 found = self.unknown("computed", (line.full, which, plain), *inputs, by=by)
         finally:
             self._depth -= 1
@@ -595,7 +594,7 @@ class Values:
         if "X" in line.modifiers and line.opcode not in ("S2R", "S2UR"):
             return None  # the upper half of a sum
         handler = _HANDLERS.get(line.opcode)
-        return None if handler is None else handler(self, at, code, when)
+        return None if handler is None else handler(self, at, code, self.sources(at, code, when))
 
     def _loaded(self, at: int, line: Sass, when: str) -> Value:
         if line.space == "local":
@@ -684,7 +683,7 @@ def _replaced(value: Value, symbol: Symbol, by: Value) -> Value | None:
 # --- What instructions compute: None where it is nothing that a sum says ---
 
 
-def _special(values: Values, at: int, code: _Code, when: str) -> Value | None:
+def _special(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     name = code.sources[0] if code.sources else ""
     if name in ("SRZ", "RZ", "URZ"):
         return ZERO
@@ -699,16 +698,15 @@ def _special(values: Values, at: int, code: _Code, when: str) -> Value | None:
     return symbol_value(values.symbol("computed", name, blocks=True))
 
 
-def _move(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    return values.operand(at, code.sources[0], when) if code.sources else None
+def _move(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
+    return sources[0] if sources else None
 
 
-def _sum(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    return reduce(add, values.sources(at, code, when), ZERO)
+def _sum(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
+    return reduce(add, sources, ZERO)
 
 
-def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    sources = values.sources(at, code, when)
+def _multiply_add(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     if "MOV" in code.line.modifiers or ("U32" in code.line.modifiers and "RZ" in code.sources[:2]):
         return sources[-1] if len(sources) == 3 else None
     if len(sources) < 2:
@@ -730,8 +728,7 @@ def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | No
     return found if found is None or not rest else add(found, rest[0])
 
 
-def _scaled_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    sources = values.sources(at, code, when)
+def _scaled_add(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     shift = sources[-1].constant
     if shift is None or len(sources) < 3:
         return None
@@ -753,11 +750,10 @@ def _shifted_right(values: Values, value: Value, shift: int) -> Value:
     return values.unknown("shifted", shift, value, by=lambda one: one >> shift)
 
 
-def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
+def _shift(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     line = code.line
     if ("U64" in line.modifiers or "S64" in line.modifiers) and "HI" in line.modifiers:
         return None
-    sources = values.sources(at, code, when)
     if len(sources) < 2 or (shift := sources[1].constant) is None:
         return None
     shift &= 63
@@ -821,17 +817,7 @@ def _second_where(first: Threads, second: Threads, condition: Threads) -> Thread
     return np.where(condition != 0, second, first)
 
 
-class _Given:
-    """Numbers as the sources of an instruction, for what computes its result."""
-
-    def __init__(self, numbers: Sequence[Coefficient]) -> None:
-        self._values = [of(one) for one in numbers]
-
-    def sources(self, *_: object) -> list[Value]:
-        return self._values
-
-
-def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | None:
+def _of_numbers(values: Values, at: int, code: _Code) -> Callable[..., Coefficient | None] | None:
     """What computes an instruction's result from the numbers in its registers; None where nobody knows."""
     name = code.line.opcode
     if name in ("I2F", "MUFU", "F2I") and len(code.sources) == 1:
@@ -847,7 +833,7 @@ def _of_numbers(at: int, code: _Code) -> Callable[..., Coefficient | None] | Non
         texts = [next(given) if _UNKNOWN.search(one) else _literal(one) for one in code.sources]
         if handler is _shift and np.max(texts[1]) > SIGN:
             return None  # no word is shifted by so much: what was drawn for a parameter is not what it is
-        found = handler(cast(Values, _Given(texts)), at, code, "")
+        found = handler(values, at, code, [of(one) for one in texts])
         return None if found is None else found.number
 
     return computed
@@ -921,8 +907,7 @@ def _masked(values: Values, sources: list[Value], left: int, right: int, joined:
     return add(sources[joined], bits) if _divides(1 << mask.bit_length(), sources[joined]) else None
 
 
-def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    sources = values.sources(at, code, when)
+def _logic(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     if len(sources) < 4 or (table := sources[3].constant) is None:
         return None
     known = _TABLES.get(table)
@@ -932,8 +917,7 @@ def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
     return found
 
 
-def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    sources = values.sources(at, code, when)
+def _select(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     if len(sources) < 2:
         return None
     condition = values.condition(at, code.line.operands[-1])
@@ -957,8 +941,7 @@ def _within(values: Values, name: object, one: Value, two: Value, second: Value 
     return values._merged(name, (one, two), second)
 
 
-def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    sources = values.sources(at, code, when)
+def _least(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     if code.line.opcode == "VIADDMNMX" and len(sources) == 3:
         sources = [add(sources[0], sources[1]), sources[2]]
     if len(sources) < 2:
@@ -966,16 +949,15 @@ def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
     return _within(values, ("least", at), *sources[:2])
 
 
-def _absolute(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    source = values.operand(at, code.sources[0], when)
-    number = source.number
+def _absolute(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
+    number = sources[0].number
     if number is None:
-        return source
+        return sources[0]
     return of(abs(number) if isinstance(number, int) else np.abs(number))
 
 
-def _extended(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    source, width = (*values.sources(at, code, when), ZERO)[:2]
+def _extended(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
+    source, width = (*sources, ZERO)[:2]
     bits = width.constant
     if not bits or bits >= 32:
         return None
@@ -989,17 +971,14 @@ def _extended(values: Values, at: int, code: _Code, when: str) -> Value | None:
     return of((low ^ half) - half)
 
 
-def _bytes(values: Values, at: int, code: _Code, when: str) -> Value | None:
+def _bytes(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     if len(code.sources) == 3 and code.sources[1] == "0x654":
         # The shared window of the block's place in its cluster, and the offset in it.
-        return add(
-            values.operand(at, code.sources[2], when),
-            scaled(values.operand(at, code.sources[0], when), 1 << 24),
-        )
+        return add(sources[2], scaled(sources[0], 1 << 24))
     return None
 
 
-def _halves(values: Values, at: int, code: _Code, when: str) -> Value | None:
+def _halves(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     """A constant that is moved as two numbers of 16 bits."""
     if len(code.sources) != 4 or not all(one.lstrip("-") == "RZ" for one in code.sources[:2]):
         return None
@@ -1010,14 +989,13 @@ def _halves(values: Values, at: int, code: _Code, when: str) -> Value | None:
     return of(high << 16 | low)
 
 
-def _shuffled(values: Values, at: int, code: _Code, when: str) -> Value | None:
+def _shuffled(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
     """What all lanes of a warp have alike, another lane has, too."""
-    source = values.operand(at, code.sources[0], when)
-    return source if source.lane_uniform else None
+    return sources[0] if sources[0].lane_uniform else None
 
 
-def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
-    source = values.operand(at, code.sources[0], when)
+def _of_warp(values: Values, at: int, code: _Code, sources: list[Value]) -> Value | None:
+    source = sources[0]
     if source.lane_uniform:
         return source
     if isinstance(number := source.number, np.ndarray):
@@ -1034,7 +1012,7 @@ def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
     )
 
 
-_OF_THREADS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
+_OF_THREADS: dict[str, Callable[[Values, int, _Code, list[Value]], Value | None]] = {
     **dict.fromkeys(("S2R", "S2UR", "CS2R"), _special),
     **dict.fromkeys(("MOV", "MOV32I"), _move),
     **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD32I"), _sum),

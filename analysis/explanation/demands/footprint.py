@@ -432,9 +432,7 @@ def _touched(
     own, steps, ahead = _own(grid), np.arange(OUTPUTS), np.arange(2 * OUTPUTS)
     ends = np.array([0, threads - 1])
     points, who = [np.broadcast_to(own, (3, threads))], [np.arange(threads)]
-    for number in range(len(AXES)):
-        unit = np.zeros((3, 1), dtype=np.int64)
-        unit[number] = 1
+    for unit in np.eye(len(AXES), dtype=np.int64)[:, :, None]:
         points.append(own + unit * np.repeat(ahead, len(ends)))
         who.append(np.tile(ends, len(ahead)))
     blocks, numbers = np.concatenate(points, axis=1), np.concatenate(who)
