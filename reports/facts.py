@@ -28,8 +28,7 @@ def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
 
 def limited_by(analysis: KernelAnalysis) -> str:
     """What holds a launch back in a few words, '' where nothing is known that would say it."""
-    known = isinstance(analysis.get(SpeedOfLight), SpeedOfLight)
-    return analysis.verdict.limited_by if known else ""
+    return analysis.verdict.limited_by if isinstance(analysis.get(SpeedOfLight), SpeedOfLight) else ""
 
 
 def gpu_index(profile: KernelProfile) -> int | None:

@@ -80,15 +80,12 @@ class WarpAccess:
     @property
     def addresses_of_words(self) -> tuple[int, ...]:
         """The distinct 4-byte words that the warp touches, by address, ascending."""
-        return tuple(sorted({word for lane in range(len(self.addresses)) for word in self._words(lane)}))
+        return tuple(sorted({word for words in self._words for word in words}))
 
     @property
     def banks(self) -> tuple[tuple[int, ...], ...]:
         """The shared-memory banks of each lane: address // 4 mod 32."""
-        return tuple(
-            tuple(word // BANK_BYTES % BANKS for word in self._words(lane))
-            for lane in range(len(self.addresses))
-        )
+        return tuple(tuple(word // BANK_BYTES % BANKS for word in words) for words in self._words)
 
     @property
     def passes(self) -> tuple[tuple[int, ...], ...]:
@@ -116,8 +113,9 @@ class WarpAccess:
     @property
     def wavefronts(self) -> int:
         """Passes through shared memory: in each group of lanes, the most distinct words that fall on one bank."""
-        words = ({word for lane in group for word in self._words(lane)} for group in self.passes)
-        return sum(max(Counter(word // BANK_BYTES % BANKS for word in served).values()) for served in words)
+        words = self._words
+        served = ({word for lane in group for word in words[lane]} for group in self.passes)
+        return sum(max(Counter(word // BANK_BYTES % BANKS for word in group).values()) for group in served)
 
     @property
     def conflict_free_wavefronts(self) -> int:
@@ -136,9 +134,10 @@ class WarpAccess:
         """One sentence: what the memory system makes of it."""
         return _explain_global(self) if self.space == "global" else _explain_shared(self)
 
-    def _words(self, lane: int) -> range:
-        address = self.addresses[lane]
-        return range(address // BANK_BYTES * BANK_BYTES, address + self.bytes_per_thread, BANK_BYTES)
+    @property
+    def _words(self) -> list[range]:
+        size = self.bytes_per_thread
+        return [range(at // BANK_BYTES * BANK_BYTES, at + size, BANK_BYTES) for at in self.addresses]
 
     def _paired(self, lanes: Sequence[int]) -> bool:
         return any(

@@ -63,9 +63,8 @@ def _saved(first: Timing, second: Timing) -> float:
 
 def _fixed(first: Rung, second: Rung) -> Finding | None:
     # 16-bit operands keep their type on tensor cores; FP32 becomes TF32 there.
-    another = ANOTHER_ARITHMETIC - (
-        {"tensor_cores_idle"} if FLOAT32.name not in first.stage.dtypes else set()
-    )
+    keeps = FLOAT32.name not in first.stage.dtypes
+    another = ANOTHER_ARITHMETIC - {"tensor_cores_idle"} if keeps else ANOTHER_ARITHMETIC
     left = {finding.cause: finding.saves for finding in second.explanation.findings}
     shrunk = [
         (finding.saves - left.get(finding.cause, 0.0), place, finding)

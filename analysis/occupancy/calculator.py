@@ -178,9 +178,8 @@ def occupancy(
     shared_memory_per_block = _whole("bytes of shared memory per block", shared_memory_per_block)
     block_barriers = _whole("barriers per block", block_barriers)
     cluster_size = _whole("blocks per cluster", cluster_size)
-    if shared_memory_config is None:
-        config = limits.shared_memory_configs[0]
-    else:
+    config = limits.shared_memory_configs[0]
+    if shared_memory_config is not None:
         config = _whole("bytes of the shared memory configuration", shared_memory_config)
     if config not in limits.shared_memory_configs:
         known = ", ".join(f"{one:,}" for one in sorted(limits.shared_memory_configs))
@@ -188,15 +187,11 @@ def occupancy(
             f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
             f"its configurations are {known} bytes",
         )
+    most_bytes = most_shared_memory_per_block(limits)
     for what, value, low, high in (
         ("threads per block", threads_per_block, 1, limits.max_threads_per_block),
         ("registers per thread", registers_per_thread, 1, limits.max_registers_per_thread),
-        (
-            "bytes of shared memory per block",
-            shared_memory_per_block,
-            0,
-            most_shared_memory_per_block(limits),
-        ),
+        ("bytes of shared memory per block", shared_memory_per_block, 0, most_bytes),
         ("barriers per block", block_barriers, 0, MAX_BARRIERS_PER_BLOCK),
     ):
         if not low <= value <= high:
@@ -355,9 +350,7 @@ class Step:
 
 def limited_by(occupancy: Occupancy) -> str:
     """What keeps occupancy down, for example ``registers and warps``; ``nothing`` at 100 %."""
-    if occupancy.theoretical_occupancy == 1:
-        return "nothing"
-    return in_words(occupancy.binding)
+    return "nothing" if occupancy.theoretical_occupancy == 1 else in_words(occupancy.binding)
 
 
 def in_words(resources: Sequence[str]) -> str:
@@ -380,9 +373,8 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
         "blocks": f"an SM has {limits.max_blocks_per_sm} block slots",
         "barriers": barriers if occupancy.block_barriers else "no barrier: as many as there are block slots",
     }
-    binding = occupancy.binding
     return tuple(
-        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", blocks, name in binding)
+        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", blocks, name in occupancy.binding)
         for name, blocks in occupancy.block_limits.items()
     )
 
@@ -390,8 +382,7 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
 def explain_together(occupancies: Iterable[Occupancy]) -> dict[Step, list[str]]:
     """Each distinct step of one configuration with the architectures that have it, in the order of `explain`."""
     labels = grouped((step, one.limits.label) for one in occupancies for step in explain(one))
-    order = list(RESOURCE_WORDS)
-    return dict(sorted(labels.items(), key=lambda item: order.index(item[0].resource)))
+    return dict(sorted(labels.items(), key=lambda item: RESOURCES.index(item[0].resource)))
 
 
 def conclusion(occupancy: Occupancy) -> str:
@@ -534,11 +525,8 @@ def _shared_memory_for(present: Occupancy, blocks: int) -> int | None:
     """The most bytes per block with which the carve-out admits ``blocks``; None if even none is too much."""
     limits = present.limits
     unit = limits.shared_memory_allocation_unit
-    allocated = present.shared_memory_config // blocks // unit * unit
-    bytes_left = min(
-        allocated - limits.reserved_shared_memory_per_block, most_shared_memory_per_block(limits)
-    )
-    return bytes_left if bytes_left >= 0 else None
+    left = present.shared_memory_config // blocks // unit * unit - limits.reserved_shared_memory_per_block
+    return min(left, most_shared_memory_per_block(limits)) if left >= 0 else None
 
 
 def _carve_outs(present: Occupancy) -> list[Suggestion]:

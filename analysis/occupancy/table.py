@@ -121,8 +121,7 @@ def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame
     }
     kinds: dict[str, Any] = dict.fromkeys(columns, "float64" if None in answers else "int64")
     # Every combination of limiters, so that two tables have one type.
-    chosen = product((True, False), repeat=len(_LIMITERS))
-    combined = ["|".join(compress(_LIMITERS, one)) for one in chosen]
+    combined = ["|".join(compress(_LIMITERS, one)) for one in product((True, False), repeat=len(_LIMITERS))]
     kinds |= {
         "theoretical_occupancy": "float64",
         "limiters": pd.CategoricalDtype(combined),

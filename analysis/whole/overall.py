@@ -24,40 +24,30 @@ SLOWED = (0.7, 0.45, 1.0)
 UNTIED = "not in the trace"
 
 
+@dataclass(eq=False, repr=False)
 class Program:
-    """Where the time of a program goes; each part is computed when it is looked at.
+    """Where the time of a program goes; each part is computed when it is looked at."""
 
-    Args:
-        explain: gives the families that were explained, with what saves most in each; others are left out.
-        ids: the id of the family of the launch at a position.
-
-    Attributes:
-        trace: what another profiler saw, None without.
-    """
-
-    def __init__(
-        self,
-        profiles: Sequence[KernelProfile],
-        explain: Callable[[], Sequence[Family]],
-        ids: Callable[[int], str],
-        trace: Trace | None = None,
-    ) -> None:
-        self.trace = trace
-        self._profiles, self._explain, self._ids = profiles, explain, ids
+    profiles: Sequence[KernelProfile]
+    explain: Callable[
+        [], Sequence[Family]
+    ]  # those that were explained, with what saves most; others are left out
+    ids: Callable[[int], str]  # the id of the family of the launch at a position
+    trace: Trace | None = None  # what another profiler saw, None without
 
     @cached_property
     def _sums(self) -> Sums:
-        return Sums(self._profiles)
+        return Sums(self.profiles)
 
     @cached_property
     def whole(self) -> Span:
         """All launches."""
-        return self._sums.span("", range(len(self._profiles)))
+        return self._sums.span("", range(len(self.profiles)))
 
     @cached_property
     def owners(self) -> tuple[Span, ...]:
         """By whose code it is, most time first."""
-        return self._sums.by(lambda at: owner_of(self._profiles[at]).title)
+        return self._sums.by(lambda at: owner_of(self.profiles[at]).title)
 
     @cached_property
     def tree(self) -> Span:
@@ -70,7 +60,7 @@ class Program:
         trace = self.trace
         if trace is not None and any(map(trace.operator, trace.operators)):
             return "trace"
-        return "NVTX" if any(map(operator_of, self._profiles)) else "names"
+        return "NVTX" if any(map(operator_of, self.profiles)) else "names"
 
     @cached_property
     def operators(self) -> tuple[Span, ...]:
@@ -79,19 +69,19 @@ class Program:
         if trace is not None and self.told_from == "trace":
             return self._sums.by(lambda at: trace.operator(at) or UNTIED)
         if self.told_from == "NVTX":
-            return self._sums.by(lambda at: operator_of(self._profiles[at]) or OTHER)
-        return self._sums.by(lambda at: kind_of(self._profiles[at].name))
+            return self._sums.by(lambda at: operator_of(self.profiles[at]) or OTHER)
+        return self._sums.by(lambda at: kind_of(self.profiles[at].name))
 
     @cached_property
     def _explained(self) -> Sequence[Family]:
-        return self._explain()
+        return self.explain()
 
     @cached_property
     def advice(self) -> Advice:
         """What to change first; kernels are explained for it."""
         from gemmprof.analysis.whole.program_advice import advise
 
-        advice = advise(self._sums, self._explained, self._ids)
+        advice = advise(self._sums, self._explained, self.ids)
         if self.trace is not None and (proposal := _graph(self._sums, self.trace, self.whole)) is not None:
             kept = sorted([*advice.proposals, proposal], key=lambda one: -one.saves)
             advice = replace(advice, proposals=tuple(kept))

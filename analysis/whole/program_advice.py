@@ -302,12 +302,9 @@ def _alike(known: Launches) -> Found:
     def small(at: int) -> bool:
         return known.owners[at].key not in ("torch", "inductor") and not known.fills(at)
 
-    def family(at: int) -> FamilyKey:
-        return known.profiles[at].family
-
     gains: dict[int, Gain] = {}
-    loops = (list(loop) for run in known.runs(small) for _, loop in itertools.groupby(run, key=family))
-    for loop in loops:
+    alike = (itertools.groupby(run, key=lambda at: known.profiles[at].family) for run in known.runs(small))
+    for loop in (list(loop) for loops in alike for _, loop in loops):
         if len(loop) < ALIKE:
             continue
         profile = known.profiles[loop[0]]

@@ -72,6 +72,7 @@ def write_part(
         Of the reports that were ``unreachable`` for this machine, whatever is in them, what the file system said.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from gemmprof.reports.tables.parquet import write_parquet
 
@@ -88,8 +89,14 @@ def write_part(
         pairs.append(pair)
         entries[report] = Entry(state[0], state[1], target.name, len(pair[0]))
     if pairs:
-        scalars = _stacked(pairs).sort_by([("metric", "ascending"), ("row", "ascending")])
-        write_parquet(scalars, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
+        metrics, before = [], 0
+        for launches, scalars in pairs:  # launches are counted through
+            row = pc.add(scalars["launch"], before).cast(pa.int32())
+            names = scalars["metric"].cast(pa.string())
+            metrics.append(pa.table({"metric": names, "row": row, "value": scalars["value"]}))
+            before += len(launches)
+        ordered = pa.concat_tables(metrics).sort_by([("metric", "ascending"), ("row", "ascending")])
+        write_parquet(ordered, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
         write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
     manifest = Manifest(__version__, explained, generation, entries, [])
     # From now on what it names is part of the data set.
@@ -103,22 +110,6 @@ def metrics_of(part: Path) -> Path:
     A column a metric would cost more to open than to read: a full report has two thousand.
     """
     return part.parent.parent / "metrics" / part.name
-
-
-def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
-    """The metrics of several reports, launches counted through."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    tables = []
-    before = 0
-    for launches, scalars in pairs:
-        row = pc.add(scalars["launch"], before).cast(pa.int32())
-        tables.append(
-            pa.table({"metric": scalars["metric"].cast(pa.string()), "row": row, "value": scalars["value"]})
-        )
-        before += len(launches)
-    return pa.concat_tables(tables)
 
 
 _WHOLE = ("launch", "family")

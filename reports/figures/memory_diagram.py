@@ -34,6 +34,8 @@ ROW = 46
 PAD = 18
 SPACE = 14
 TOP = 10
+# Where each column begins.
+LEFTS = tuple(float(TOP) + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +121,13 @@ def diagram(chart: MemoryChart) -> Diagram:
     links = [link for link in links if not link.idle or _alone(link, links)]
     spans = _spans(shown, links)
     height = max(bottom for _, bottom in spans.values()) + TOP
-    lefts = [float(TOP) + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
     boxes = tuple(
-        _box(units[name], lefts[column], WIDTHS[column], *spans[name])
+        _box(units[name], LEFTS[column], WIDTHS[column], *spans[name])
         for column, names in enumerate(shown)
         for name in names
     )
-    arrows = tuple(_arrows(shown, links, spans, lefts, column_of, units))
-    return Diagram(lefts[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
+    arrows = tuple(_arrows(shown, links, spans, units))
+    return Diagram(LEFTS[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
 
 
 def _alone(link: MemoryLink, links: list[MemoryLink]) -> bool:
@@ -190,15 +191,10 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
 
 
 def _arrows(
-    shown: list[list[str]],
-    links: list[MemoryLink],
-    spans: Spans,
-    lefts: list[float],
-    column_of: dict[str, int],
-    units: dict[str, MemoryUnit],
+    shown: list[list[str]], links: list[MemoryLink], spans: Spans, units: dict[str, MemoryUnit]
 ) -> Iterable[Arrow]:
     for column, neighbours in enumerate(pairwise(shown)):
-        left, right = lefts[column] + WIDTHS[column], lefts[column + 1]
+        left, right = LEFTS[column] + WIDTHS[column], LEFTS[column + 1]
         for a, b in product(*neighbours):
             between = _pair(links, a, b)
             top, bottom = max(spans[a][0], spans[b][0]), min(spans[a][1], spans[b][1])
@@ -207,7 +203,7 @@ def _arrows(
             step = min((bottom - top) / len(between), 2 * ROW)
             first = (top + bottom) / 2 - step * (len(between) - 1) / 2
             for row, link in enumerate(between):
-                forward = column_of[link.source] < column_of[link.target]
+                forward = link.source == a
                 value, note = _texts(link)
                 way = "to" if forward else "from"
                 yield Arrow(

@@ -334,8 +334,6 @@ Placed = tuple[Step, RooflinePoint]
 Roof = TypeVar("Roof", ComputeRoof, MemoryRoof)
 
 CROWD_FACTOR = 1.8  # steps within this factor of the fastest are a crowd: an inset shows them larger
-
-
 MOST_NAMED = 22  # names that the list beside the roofline has room for
 BESIDE = (1.14, 0.0, 0.5, 1.0)  # where the crowd stands: left, bottom, width and height as shares of the axes
 

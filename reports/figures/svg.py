@@ -192,9 +192,7 @@ def _load() -> None:
     if "MPLCONFIGDIR" not in os.environ:
         try:
             Path.home()
-        except (
-            RuntimeError
-        ):  # older matplotlibs cannot be imported then; where they may not write they find a place
+        except RuntimeError:  # older ones cannot be imported then; where they may not write they find a place
             os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gemmprof-matplotlib-")
             atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
     found = importlib.util.find_spec("matplotlib")

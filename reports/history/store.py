@@ -88,8 +88,7 @@ class HistoryStore:
             # Without a marker yet, another first writer may be at work, or one was killed there.
             ours = re.compile(rf"{MARKER}|{RECORDS}|compact\.lock|\.{MARKER}\..*")
             if path.is_dir() and not all(ours.fullmatch(entry.name) for entry in path.iterdir()):
-                remedy = "name an empty folder with --store"
-                raise HistoryError(f"{path} holds other files", remedy)
+                raise HistoryError(f"{path} holds other files", "name an empty folder with --store")
             (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_new(marker, json_text(Marker(), 0) + "\n", durable=True)
         try:
@@ -222,8 +221,7 @@ class HistoryStore:
             try:
                 files, _ = self._files()
                 if not files:
-                    remedy = "gemmprof history record RUN"
-                    raise HistoryError(f"{self.folder} holds no record yet", remedy)
+                    raise HistoryError(f"{self.folder} holds no record yet", "gemmprof history record RUN")
                 return read(files)
             except (OSError, pa.ArrowException) as error:
                 if attempt == 2 or (files is not None and all(path.exists() for path in files)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import groupby, takewhile
@@ -79,7 +79,7 @@ class DiffPart:
 
     title: str
     rows: tuple[DiffRow, ...]
-    moved: tuple[DiffRow, ...] = field(default=())
+    moved: tuple[DiffRow, ...] = ()
 
 
 _Side = list[tuple[str, Cost]]  # lines of text of one side with their costs

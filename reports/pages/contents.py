@@ -15,7 +15,7 @@ from gemmprof.analysis.inputs.families import Family, families
 from gemmprof.analysis.inputs.selection import Choice, one_kernel
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
-from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
+from gemmprof.model import Finding, Problem, StageRecord, StageResult, Timing
 
 PAGE_LIMIT = 128  # most kernel pages of one report unless all are asked for
 
@@ -59,24 +59,15 @@ class KernelPage:
         return None if self.timing is None or self.problem is None else self.timing.tflops(self.problem)
 
     @property
-    def explanation(self) -> Explanation:
-        """What to change first."""
-        return self.analysis.explanation
-
-    @property
     def worst(self) -> Finding | None:
         """The finding that saves most, None without one."""
-        return self.explanation.losses[0][0] if self.explanation.losses else None
+        losses = self.analysis.explanation.losses
+        return losses[0][0] if losses else None
 
     @property
     def is_yardstick(self) -> bool:
         """True for the yardstick itself."""
         return self.record is not None and self.record.stage.yardstick
-
-    @property
-    def file(self) -> str:
-        """Name of the page's file."""
-        return f"{self.key}.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +124,18 @@ def _owners(session: Session) -> dict[int, StageResult]:
 
 
 def _key(
-    analysis: KernelAnalysis,
-    record: StageRecord | None,
-    result: StageResult | None,
-    index: int,
-    taken: set[str],
+    kernel: KernelAnalysis, record: StageRecord | None, result: StageResult | None, index: int, keys: set[str]
 ) -> str:
     """A name of letters, digits and dashes that no other page has."""
     if record is not None and result is not None:
         base = f"{record.stage.number:02d}-{_slug(record.stage.name)}-{result.problem.key}"
     else:
-        base = f"{index:03d}-{_slug(analysis.profile.function_name) or 'kernel'}"
+        base = f"{index:03d}-{_slug(kernel.profile.function_name) or 'kernel'}"
     key, count = base, 1
-    while key in taken:
+    while key in keys:
         count += 1
         key = f"{base}-{count}"
-    taken.add(key)
+    keys.add(key)
     return key
 
 

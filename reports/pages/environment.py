@@ -88,10 +88,9 @@ _share_text = with_formula(formatting.figure_text, _PER_CENT)
 
 def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
     """Title, text and meaning of the known figures that a section lists: these, or those that are declared so."""
-    known = declared(type(result))
     return [
         (item.title, (_share_text if item.unit == "share" else _figure_text)(value, item), item.meaning)
-        for name, item in known.items()
+        for name, item in declared(type(result)).items()
         if (name in names if names else item.listed) and (value := getattr(result, name)) is not None
     ]
 

@@ -54,9 +54,8 @@ class Card:
     @property
     def steps(self) -> list[tuple[Change, Level, Level]]:
         """The steps, newest first, each with the levels before and after."""
-        return [(change, *sides) for change, sides in zip(self.changes, pairwise(self.levels), strict=True)][
-            ::-1
-        ]
+        found = zip(self.changes, pairwise(self.levels), strict=True)
+        return [(change, *sides) for change, sides in found][::-1]
 
     @property
     def facts(self) -> str:

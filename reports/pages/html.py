@@ -79,9 +79,8 @@ class Report:
 
     def to(self, page: KernelPage | None) -> str:
         """Address of a kernel page, or of the index for None."""
-        if self.single_file:
-            return f"#{page.key if page is not None else INDEX}"
-        return page.file if page is not None else f"{INDEX}.html"
+        key = page.key if page is not None else INDEX
+        return f"#{key}" if self.single_file else f"{key}.html"
 
     def prefix(self, page: KernelPage | None) -> str:
         """What ids of this page begin with, so that they are unique in their document."""
@@ -152,13 +151,12 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
     if path.exists() and not is_our_page(path):
         refuse_foreign([path])
     articles = _texts(_article, report, len(pages), processes, _shortest(pages))
-    text = document(report.title, [index_article(report), *map(Markup, articles)])
-    return write_new(path, text)
+    return write_new(path, document(report.title, [index_article(report), *map(Markup, articles)]))
 
 
 def _write_folder(report: Report, target: Path, processes: int) -> Path:
     # The index takes as long as several kernel pages, so it comes first.
-    files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
+    files = [f"{key}.html" for key in (INDEX, *(page.key for page in report.plan.pages))]
     refuse_foreign(
         [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
     )
@@ -225,9 +223,8 @@ def index_article(report: Report) -> Markup:
         contents[f"over-size-{sizes.ladder}"] = f"Over size{which}"
     contents |= {"launches": "Other launches"} if view.launches else {}
     contents["how"] = "How measured"
-    template = "run.html" if report.session.run is not None else "kernels.html"
     return filled(
-        template,
+        "run.html" if report.session.run is not None else "kernels.html",
         view=view,
         session=report.session,
         plan=report.plan,
@@ -283,9 +280,9 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         verdict=page.analysis.verdict,
         sections=shown,
         absent=absent,
-        explanation=page.explanation,
+        explanation=page.analysis.explanation,
         at=at,
-        markdown=markdown([Explained(page.explanation, page.family)]),
+        markdown=markdown([Explained(page.analysis.explanation, page.family)]),
         toc=[(f"{prefix}{section.name}", section.short) for section in shown],
         tiles=tiles(page),
         whose=whose(page.analysis.profile),

@@ -183,11 +183,6 @@ class ProblemGroup:
         """True if at least one stage was timed."""
         return any(row.tflops is not None for row in self.rows)
 
-    @property
-    def profiled(self) -> bool:
-        """True if at least one stage was profiled."""
-        return any(row.page is not None or row.result.report is not None for row in self.rows)
-
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
@@ -319,7 +314,9 @@ def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None 
         LaunchRow(session.kernels[at], plan.by_launch.get(at) or plan.by_launch.get(longest), of[at], at)
         for at, longest in sorted((at, one.representative) for one in plan.families for at in one.members)
     ]
-    at_length = [group for group in groups if group.profiled] or groups[:1]
+    at_length = [one for one in groups if any(row.page or row.result.report for row in one.rows)] or groups[
+        :1
+    ]
     first = {group.ladder: group for group in reversed(at_length)}  # of each ladder, shown at length
     by_ladder = grouped((group.ladder, group) for group in groups)
     several = {ladder: members[::-1] for ladder, members in by_ladder.items() if len(members) > 1}
@@ -379,7 +376,7 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
     """The steps between stages that were both timed and explained."""
     rungs = []
     for row in rows:
-        explanation = row.page and row.page.explanation
+        explanation = row.page and row.page.analysis.explanation
         if explanation and row.result.timing and not row.yardstick:
             rungs.append(Rung(row.record.stage, explanation, row.result.timing))
     return ladder_steps(rungs)

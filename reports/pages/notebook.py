@@ -62,13 +62,12 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
-    explanation = explain(analysis.profile)
     return filled(
         "notebook_kernel.html",
         page=page,
         profile=analysis.profile,
         verdict=analysis.verdict,
-        explanation=explanation,
+        explanation=explain(analysis.profile),
         no_links=lambda place: "",
         tiles=tiles(page),
         sections=shown,
@@ -138,7 +137,6 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
     """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
     rows = []
     for kernel in found:
-        judged = kernel.judgement
         rows.append(
             {
                 "kernel": kernel.record.name,
@@ -146,7 +144,7 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
                 "verdict": kernel.verdict,
                 "before_s": kernel.seconds[0],
                 "after_s": kernel.seconds[1],
-                **{name: getattr(judged, name, None) for name in ("change", "low", "high")},
+                **{name: getattr(kernel.judgement, name, None) for name in ("change", "low", "high")},
                 "changed": ", ".join(kernel.changed),
                 "why": "; ".join(sentences.why(kernel)),
             }
@@ -187,11 +185,10 @@ def run_frame(run: Run) -> pd.DataFrame:
     rows = []
     for result in run.results:
         timing, check = result.timing, result.verification
-        stage = run.record_of(result).stage
         rows.append(
             {
                 "stage": result.stage,
-                "name": stage.name,
+                "name": run.record_of(result).stage.name,
                 **{name: getattr(result.problem, name) for name in ("m", "n", "k", "dtype")},
                 **{f"{name}_s": getattr(timing, name, None) for name in _TIMES},
                 "tflops": timing.tflops(result.problem) if timing else None,

@@ -8,7 +8,7 @@ access patterns, the raw metrics) are listed here with what makes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gemmprof.analysis.kernel_analysis import analyses
@@ -53,7 +53,7 @@ class Section:
     title: str
     result: Any
     extra: Any = None
-    short: str = field(default="")  # title in the table of contents
+    short: str = ""  # title in the table of contents
 
 
 View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and the prefix of its ids

@@ -152,9 +152,7 @@ MARGIN = 4  # source lines shown before the first and after the last line that h
 HOTTEST = 8
 COLD_PERCENT = 0.3  # lines with a smaller share of the samples are not among the hottest
 MIX_FROM_PERCENT = 0.2  # from this share of the samples on, a row shows why it waits
-
 NO_CELLS = Markup("")
-
 Item = TypeVar("Item")
 
 

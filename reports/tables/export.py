@@ -120,12 +120,7 @@ def export_tables(
 
 
 def _spool_lot(
-    scratch: Path,
-    tables: tuple[str, ...],
-    with_unit: bool,
-    path: Path,
-    only: Collection[int] | None,
-    name: str,
+    scratch: Path, tables: tuple[str, ...], units: bool, path: Path, only: Collection[int] | None, name: str
 ) -> tuple[int, dict[str, list[Path]], Mapping[str, str], list[KernelProfile]]:
     """Write the slices of a report, or some of its launches: their number, the files of each table in order, units, and
     the launches without their values.
@@ -134,7 +129,7 @@ def _spool_lot(
     slices: dict[str, list[Path]] = {table: [] for table in tables}
     with ThreadPoolExecutor(1) as background, ReportReader(path) as reader, few_collections():
         # The native reader works on the units while the values are read.
-        known = background.submit(units_of_report, path) if with_unit else None
+        known = background.submit(units_of_report, path) if units else None
         launches = len(reader) if only is None else len(only)
         builder = TableBuilder(os.fspath(path), tables)
         profiles = reader.profiles(
@@ -161,13 +156,10 @@ def spool(table: pa.Table, path: Path) -> Path:
 
 
 def joined(
-    slices: Sequence[Path],
-    target: Path,
-    format_name: str,
-    amend: Callable[[pa.Table], pa.Table] | None = None,
+    slices: Sequence[Path], target: Path, kind: str, amend: Callable[[pa.Table], pa.Table] | None = None
 ) -> None:
     """Write slices, to each of which ``amend`` adds columns, as one table with all columns of all of them, in a folder
-    that is published when it is whole; ``format_name``: one of `FORMATS`.
+    that is published when it is whole; ``kind``: one of `FORMATS`.
     """
     found = pa.schema([])
     for path in slices:
@@ -186,9 +178,9 @@ def joined(
 
     tables = fitting()
     if amend is None:
-        _WRITERS[format_name](target, schema, tables)
+        _WRITERS[kind](target, schema, tables)
     else:
-        _WRITERS[format_name](target, amend(schema.empty_table()).schema, map(amend, tables))
+        _WRITERS[kind](target, amend(schema.empty_table()).schema, map(amend, tables))
 
 
 def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:

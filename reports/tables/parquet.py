@@ -119,7 +119,8 @@ class ParquetReader:
                 thrift_string_size_limit=LARGEST_FOOTER,
                 thrift_container_size_limit=1 << 18,
             )
-            self._schema = self._file.schema_arrow  # made again at each look
+            self.metadata: pq.FileMetaData = self._file.metadata  # what the file says of itself
+            self.schema: pa.Schema = self._file.schema_arrow  # of the columns; pyarrow makes it at each look
             self._check_schema(kind)
         except (UnicodeError, KeyError) as error:  # a key is what of `coded` is not there
             self._source.close()
@@ -136,16 +137,6 @@ class ParquetReader:
 
     def __exit__(self, *_: object) -> None:
         self._source.close()
-
-    @property
-    def metadata(self) -> pq.FileMetaData:
-        """What the file says of itself."""
-        return self._file.metadata
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns, which were checked."""
-        return self._schema
 
     def read(
         self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None

@@ -119,7 +119,6 @@ def _places(
 
 _BEGIN, _END, _COUNT = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END, TrackEvent.TYPE_COUNTER
 _SEQUENCE = 1  # all packets are of one writer
-
 LONGEST = 1e13  # nanoseconds of a launch: three hours; the times of a million add up within 64 bits
 COUNTERS = {"Compute (SM)": "sm_percent", "Memory": "memory_percent"}
 

@@ -59,7 +59,7 @@ def _of_view(view: SourceView, width: int) -> Iterator[Text]:
             share = 100 * samples / total if found and total else None
             code = text[number - 1].rstrip("\r").expandtabs(4) if number <= len(text) else ""
             most = str(max(live[one.index] for one in found)) if live and found else ""
-            yield _row(share, most, str(number), code, width, without=not found)
+            yield _row(share, most, str(number), code, width, "" if found else "dim")
             if share is not None and share >= HOT_LINE:
                 yield from _instructions(view, found, live, width, INSTRUCTIONS)
 
@@ -75,26 +75,15 @@ def _instructions(
             continue
         reason = next(iter(item.counters.stalls), "").replace("_", " ")
         code = f"    {item.sass.strip():<44}" + (f" {reason}" if reason else "")
-        yield _row(
-            share, str(live[item.index]) if live else "", f"{item.offset:04x}", code, width, style="cyan"
-        )
+        yield _row(share, str(live[item.index]) if live else "", f"{item.offset:04x}", code, width, "cyan")
 
 
-def _row(
-    share: float | None,
-    live: str,
-    place: str,
-    code: str,
-    width: int,
-    *,
-    without: bool = False,
-    style: str = "",
-) -> Text:
+def _row(share: float | None, live: str, place: str, code: str, width: int, style: str) -> Text:
     cell = percent(share) if share is not None and share >= 0.05 else ""
     heat = "bold red" if (share or 0.0) >= HOT else "yellow" if (share or 0.0) >= WARM else ""
     made = Text(no_wrap=True, overflow="ellipsis")
     made.append(f"{cell:>8}", style=heat)
     made.append(f" {live:>5} {place:>6}  ", style="dim")
     # What stands in a source file is somebody else's text.
-    made.append(visible(code.rstrip())[: max(width - FRONT, 20)], style="dim" if without else style)
+    made.append(visible(code.rstrip())[: max(width - FRONT, 20)], style=style)
     return made

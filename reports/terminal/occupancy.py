@@ -40,7 +40,13 @@ def _table(rows: Sequence[Row], *, right: Collection[int] = ()) -> Table:
 def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
     """The answers for one configuration on several GPUs."""
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
-    yield _configuration(solved[0][1])
+    first = solved[0][1]
+    parts = [first.configuration]
+    if first.block_barriers != 1:
+        parts.append(counted(first.block_barriers, "barrier") + " per block")
+    if first.cluster_size > 1:
+        parts.append(f"clusters of {first.cluster_size}")
+    yield ", ".join(parts)
     yield ""
     on_gpu = any(target.sm_count for target, _ in answers)
     numbers = ["Blocks/SM", "Warps/SM", "Occupancy", *["Blocks/GPU"] * on_gpu]
@@ -69,15 +75,6 @@ def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
     yield from _suggestions(distinct)
 
 
-def _configuration(answer: Occupancy) -> str:
-    parts = [answer.configuration]
-    if answer.block_barriers != 1:
-        parts.append(counted(answer.block_barriers, "barrier") + " per block")
-    if answer.cluster_size > 1:
-        parts.append(f"clusters of {answer.cluster_size}")
-    return ", ".join(parts)
-
-
 def _where(labels: Sequence[str], answers: Sequence[Occupancy]) -> tuple[str, str]:
     """On which of several architectures, ``all`` where it is all; nothing where there is but one."""
     several = "all" if len(labels) == len(answers) else ", ".join(labels)
@@ -93,8 +90,7 @@ def _reasoning(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     for step, labels in calculator.explain_together(answers).items():
         name = calculator.RESOURCE_WORDS[step.resource] if step.resource != last else ""
         last = step.resource
-        style = "bold" if step.binding else ""
-        rows.append([name, (step.text, style), _where(labels, answers)])
+        rows.append([name, (step.text, "bold" if step.binding else ""), _where(labels, answers)])
     endings = grouped((calculator.conclusion(answer), answer.limits.label) for answer in answers)
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])

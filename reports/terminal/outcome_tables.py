@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -25,8 +27,6 @@ STYLES = {
     "unclear": "yellow",
     "same": "",
 }
-
-
 WIDE = 110  # columns from which on everything stands beside the name
 
 
@@ -119,19 +119,17 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
 def _quantities(kernel: Compared) -> Table:
     titles = ("Quantity", ">Before", ">After", ">Change", "")
     table = columns(*titles, ruled=True, title=Text(sentences.named(kernel)), title_justify="left")
-    group = ""
-    for change in kernel.changes:
-        if change.group != group:
-            group = change.group
-            table.add_section()
-        table.add_row(
-            change.title,
-            formatting.quantity(change.before, change.unit),
-            formatting.quantity(change.after, change.unit),
-            _moved(change),
-            "" if change.verdict in ("changed", "same", "unknown") else change.verdict,
-            style={"better": "green", "worse": "red"}.get(change.verdict),
-        )
+    for _, changes in groupby(kernel.changes, key=attrgetter("group")):
+        table.add_section()
+        for change in changes:
+            table.add_row(
+                change.title,
+                formatting.quantity(change.before, change.unit),
+                formatting.quantity(change.after, change.unit),
+                _moved(change),
+                "" if change.verdict in ("changed", "same", "unknown") else change.verdict,
+                style={"better": "green", "worse": "red"}.get(change.verdict),
+            )
     return table
 
 

@@ -81,14 +81,14 @@ def parts(
         analysis = session.whole(family.representative, code="source_view" in sections)
         if whole or analysis.verdict.limited_by != UNKNOWN:
             shown += 1
-            yield from kernel_parts(session, analysis, family, width=width, sections=sections, whole=whole)
+            yield from kernel_parts(session, analysis, family, width, sections, whole)
     if not shown:
         yield Text(unexplained(session.kernels))
         yield Text()
         asked = [one for one in found if counters_of(session.kernels[one.representative])]
         for family in asked[:HEADLINES]:
             analysis = session.whole(family.representative)
-            yield from kernel_parts(session, analysis, family, width=width, sections=sections, whole=False)
+            yield from kernel_parts(session, analysis, family, width, sections, whole=False)
     if not whole:
         yield Text(
             f"All of one family: gemmprof show … --kernel '{found[0].id}'; one section: --section warp_states"
@@ -216,26 +216,20 @@ def families_table(found: Sequence[Family], session: Session, *, width: int) -> 
 
 
 def kernel_parts(
-    session: Session,
-    analysis: KernelAnalysis,
-    family: Family,
-    *,
-    width: int,
-    sections: Sequence[str],
-    whole: bool,
+    session: Session, kernel: KernelAnalysis, family: Family, width: int, sections: Sequence[str], whole: bool
 ) -> Iterator[RenderableType]:
     """One family: its name, its verdict, in full also every finding, and the sections asked for."""
-    profile = analysis.profile
+    profile = kernel.profile
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
     if family.count > 1:
         where += f", the {'first' if family.total_ns is None else 'longest'} of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
     if not sections:
-        yield Text("\n".join(textwrap.wrap(visible(analysis.verdict.paragraph), max(30, width - 1))))
+        yield Text("\n".join(textwrap.wrap(visible(kernel.verdict.paragraph), max(30, width - 1))))
         yield Text()
-    if profile.profiled and not sections and analysis.verdict.limited_by == UNKNOWN:
-        counted = counters_of(analysis)
+    if profile.profiled and not sections and kernel.verdict.limited_by == UNKNOWN:
+        counted = counters_of(kernel)
         most = COUNTERS if whole else MOST
         if len(counted) > most:
             counted[most:] = [(f"and {len(counted) - most:,} more", "", "gemmprof export has all")]
@@ -246,12 +240,12 @@ def kernel_parts(
     if not whole:
         return
     if not sections:
-        found = Explained(analysis.explanation, family)
+        found = Explained(kernel.explanation, family)
         yield Text("\n".join(block(found, min(width, 100), WHOLE, WHOLE, WHOLE, headed=False)))
         yield Text()
     for name, title in section_titles(sections):
         most = ALL_ROWS if sections else MOST
-        yield from section_parts(title, analysis.results[name], most=most, width=width)
+        yield from section_parts(title, kernel.results[name], most=most, width=width)
 
 
 def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:

@@ -111,8 +111,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
     yield {"trace": "Operators, of the trace", "NVTX": "Operators, of the NVTX ranges"}.get(
         program.told_from, "What the kernels do, known by their names"
     )
-    listed = [(0, span) for span in program.operators if span.share >= LEAST]
-    yield from _bars(listed[:BRANCHES], width)
+    yield from _bars([(0, span) for span in program.operators if span.share >= LEAST][:BRANCHES], width)
     yield ""
     yield from textwrap.wrap(visible(program.gaps), width)
     if program.advice.sampled:
