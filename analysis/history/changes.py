@@ -35,7 +35,6 @@ Numbers = npt.NDArray[np.float64]
 # - a drift over the year and a wave of the season are explanations beside steps (`_beside_drift`);
 # - the bound holds for somebody who looks after every run of a year, not for one look (`BOUND`, from simulation).
 
-
 MINIMUM_BEFORE = 8  # runs that must stand before a step: fewer do not say what the noise is
 MINIMUM_AFTER = 5  # runs that must stand behind a step
 FEWEST = MINIMUM_BEFORE + MINIMUM_AFTER  # runs that a series needs before a step can be found in it
@@ -350,7 +349,6 @@ class Point:
 
 
 # --- Steps ------------------------------------------------------------------------------------------------------------
-
 
 CLOCKS = ("sm_clock_hz", "memory_clock_hz")
 TEXTS = ("code", "tools")

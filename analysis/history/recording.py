@@ -22,7 +22,6 @@ from gemmprof.model import Finding, KernelProfile
 # --- Predictions ------------------------------------------------------------------------------------------------------
 # What came of predictions: those kept with a kernel's run are scored where its next run lacks the finding.
 
-
 LAST = 40  # so many scored predictions are told of: older ones are of an older gemmprof
 NONE = "-"  # what is kept of a launch that was explained and has no finding
 

@@ -327,7 +327,6 @@ def parse_size(text: str) -> int:
 
 # --- The steps to an occupancy, in the sentences that a person would write down ---------------------------------------
 
-
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
     "registers": "registers",
@@ -433,7 +432,6 @@ def _shared_memory(occupancy: Occupancy) -> str:
 
 # --- Advice -----------------------------------------------------------------------------------------------------------
 # Every suggestion is a complete configuration that went through the calculator; its text is written from the answer.
-
 
 # Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills.
 MIN_USEFUL_REGISTERS = 16

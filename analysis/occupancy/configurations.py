@@ -116,7 +116,6 @@ def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
 
 # --- Cubins -----------------------------------------------------------------------------------------------------------
 
-
 _ARCH = re.compile(r"^arch = (\S+)", re.MULTILINE)
 _LISTED = re.compile(r"^ELF file.*\.(sm_\w+)\.cubin\s*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^\s*Function (.+):$")

@@ -98,7 +98,6 @@ class Diagram:
 def diagram(chart: MemoryChart) -> Diagram:
     """Place every box and arrow of a memory chart."""
     units = {unit.name: unit for unit in chart.units}
-    column_of = {name: index for index, names in enumerate(COLUMNS) for name in names}
     busy_units = {
         end
         for link in chart.links
@@ -111,11 +110,11 @@ def diagram(chart: MemoryChart) -> Diagram:
         [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)]
         for names in COLUMNS
     ]
+    column_of = {name: index for index, names in enumerate(shown) for name in names}
     links = [
         link
         for link in chart.links
-        if any(link.source in names for names in shown)
-        and any(link.target in names for names in shown)
+        if {link.source, link.target} <= column_of.keys()
         and abs(column_of[link.source] - column_of[link.target]) == 1
     ]
     links = [link for link in links if not link.idle or _alone(link, links)]

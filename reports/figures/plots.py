@@ -399,7 +399,6 @@ def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:
 
 # --- The three classic curves -----------------------------------------------------------------------------------------
 
-
 FORMATS = ("pdf", "png", "svg")
 # What the axis of each curve says, and how much of the resource it counts by.
 _AXES = (("threads per block", 1), ("registers per thread", 1), ("KiB of shared memory per block", 1024))
