@@ -217,25 +217,18 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
     """
     if not found:
         return "The input holds no kernel."
-    total = max(of, len(found))
+    left = max(of, len(found))
     room = lines if lines is not None else 1 << 30
     out: list[str] = []
-    for number, one in enumerate(found):
-        more = total - number - 1
-        left = room - len(out) - (1 if more else 0)
-        form = list(_fitting(one, width, left, first=number == 0))
+    for one in found:
+        form = list(_fitting(one, width, room - len(out) - (1 if left > 1 else 0), first=not out))
         if not form:
-            out.append(_cut(_left_out(more + 1), width))
             break
         out += form
-    else:
-        if total > len(found):
-            out.append(_cut(_left_out(total - len(found)), width))
+        left -= 1
+    if left:
+        out.append(_cut(f"and {counted(left, 'more family')}: --all shows all, --kernel '#3' one.", width))
     return "\n".join(out)
-
-
-def _left_out(count: int) -> str:
-    return f"and {counted(count, 'more family')}: --all shows all, --kernel '#3' one."
 
 
 def _fitting(one: Explained, width: int, left: int, *, first: bool) -> Iterator[str]:

@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -187,18 +188,13 @@ class _Stacks:
     """Which ranges are open on a thread at a time."""
 
     def __init__(self, opened: Mapping[Any, list[tuple[float, float, str]]]) -> None:
-        self._ranges = {
-            thread: sorted(
-                ((start, end, plain_range(name)) for start, end, name in found),
-                key=lambda one: (one[0], -one[1]),
-            )
-            for thread, found in opened.items()
-        }
-        self._starts = {thread: [one[0] for one in found] for thread, found in self._ranges.items()}
         self._left = MOST_STEPS
-        # The range around each one: what is open at a time is the last that began, and those around it.
-        self._around: dict[Any, list[int]] = {}
-        for thread, found in self._ranges.items():
+        # Of each thread its ranges as they began, and the range around each one: what is open at a time is the last
+        # that began, and those around it.
+        self._of: dict[Any, tuple[list[tuple[float, float, str]], list[int]]] = {}
+        for thread, ranges in opened.items():
+            plain = ((start, end, plain_range(name)) for start, end, name in ranges)
+            found = sorted(plain, key=lambda one: (one[0], -one[1]))
             around: list[int] = []
             open_now: list[int] = []
             for at, (_, ended, _) in enumerate(found):
@@ -206,17 +202,17 @@ class _Stacks:
                     open_now.pop()
                 around.append(open_now[-1] if open_now else -1)
                 open_now.append(at)
-            self._around[thread] = around
+            self._of[thread] = found, around
 
     def at(self, thread: Any, when: float) -> tuple[str, ...]:
         """Their names, outermost first."""
-        found = self._ranges.get(thread, [])
-        at = bisect_right(self._starts.get(thread, []), when) - 1
+        found, around = self._of.get(thread, ([], []))
+        at = bisect_right(found, when, key=itemgetter(0)) - 1
         names: list[str] = []
         while at >= 0:
             if found[at][1] >= when:
                 names.append(found[at][2])
-            at = self._around[thread][at]
+            at = around[at]
             self._left -= 1
         if self._left < 0:
             raise ValueError("ranges without end within one another")

@@ -63,21 +63,17 @@ def search(
     """The launches of a data set that meet a condition, whose text was ``asked``; one that lacks a figure does not meet
     a condition on it. UsageError if the data set knows none of that name, DatasetError if it cannot be read.
     """
-    try:
-        return _search(folder, condition, asked, limit)
-    except FileNotFoundError:
-        try:  # a part may have been read anew, and deleted, since its manifest was read
+    for last in (False, True):
+        try:
             return _search(folder, condition, asked, limit)
-        except FileNotFoundError as error:
-            raise _unreadable(folder, error) from None
-
-
-def _unreadable(folder: Path, error: Exception) -> DatasetError:
-    return DatasetError(
-        f"{shown(folder)} cannot be read",
-        "delete the data set; it is made anew from the reports",
-        found=str(error)[:300],
-    )
+        except (pa.ArrowException, OSError) as error:
+            # A part may have been read anew, and deleted, since its manifest was read: then once more.
+            if last or not isinstance(error, FileNotFoundError):
+                remedy = "delete the data set; it is made anew from the reports"
+                raise DatasetError(
+                    f"{shown(folder)} cannot be read", remedy, found=str(error)[:300]
+                ) from None
+    raise AssertionError("the loop returns or raises")
 
 
 def _search(folder: Path, condition: conditions.Condition, asked: str, limit: int | None) -> FindDocument:
@@ -88,25 +84,20 @@ def _search(folder: Path, condition: conditions.Condition, asked: str, limit: in
             live.setdefault(entry.part, {})[path] = entry.launches
     if not live:
         return FindDocument(asked, 0, 0, ())
-    try:
-        names = _columns(folder, tuple(live), conditions.names_in(condition))
-        texts = [part.name for part in conditions.parts_of(condition) if isinstance(part, conditions.Match)]
-        wanted = list(dict.fromkeys([*IDENTITY, *texts, DURATION, *names.values()]))
+    names = _columns(folder, tuple(live), conditions.names_in(condition))
+    texts = [part.name for part in conditions.parts_of(condition) if isinstance(part, conditions.Match)]
+    wanted = list(dict.fromkeys([*IDENTITY, *texts, DURATION, *names.values()]))
 
-        def met(part: str) -> tuple[int, pa.Table]:
-            launches = _part(folder, part, live[part], wanted)
-            found = launches.filter(_meeting(condition, launches, names))
-            return len(found), _longest(found, limit)
+    def met(part: str) -> tuple[int, pa.Table]:
+        launches = _part(folder, part, live[part], wanted)
+        found = launches.filter(_meeting(condition, launches, names))
+        return len(found), _longest(found, limit)
 
-        with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
-            matches, tables = zip(*readers.map(met, live), strict=True)
-        kept = _longest(pa.concat_tables(tables, promote_options="permissive"), limit)
-        if nameless := [name for name in IDENTITY if kept[name].null_count]:
-            raise RefusedFileError(folder, f"is damaged: a launch without its {nameless[0]}")
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(folder, error) from None
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
+        matches, tables = zip(*readers.map(met, live), strict=True)
+    kept = _longest(pa.concat_tables(tables, promote_options="permissive"), limit)
+    if nameless := [name for name in IDENTITY if kept[name].null_count]:
+        raise RefusedFileError(folder, f"is damaged: a launch without its {nameless[0]}")
     answer = tuple(
         FoundLaunch(
             name=row["kernel"],

@@ -110,9 +110,8 @@ def _attributes(match: re.Match[str]) -> str:
         name, value = name.strip(), value.strip()
         if name == "font" and (size := re.search(r"([\d.]+)px", value)):
             parts.append(f' font-size="{size.group(1)}"')
-        if not separator or name in _DROPPED:
-            continue
-        parts.append(f' {name}="{value}"')
+        if separator and name not in _DROPPED:
+            parts.append(f' {name}="{value}"')
     return "".join(parts)
 
 
