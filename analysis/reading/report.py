@@ -277,11 +277,6 @@ class ReportReader:
         """Number of profiled launches."""
         return len(self.frame.workloads)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of all metrics that some launch of the report may have."""
-        return frozenset(self.frame.strings)
-
     def profiles(
         self,
         *,
