@@ -157,8 +157,21 @@ def _as_asked(options: argparse.Namespace) -> Iterator[None]:
             from gemmprof.analysis.reading.frame import trusting
 
             stack.enter_context(trusting(True))
-        if getattr(options, "redact_source", None):
-            stack.enter_context(_redacting(options))
+        if wanted := getattr(options, "redact_source", None):
+            from gemmprof.analysis.reading.frame import REDACTED_SOURCES
+            from gemmprof.base.regex import RegexError, regex
+
+            if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):
+                raise UsageError("--redact-source holds on this machine alone", "leave out the cluster")
+            try:
+                regex(wanted)
+            except RegexError as error:
+                raise UsageError(f"--redact-source: '{wanted}' is no expression: {error}", "all") from None
+            if (before := os.environ.get(REDACTED_SOURCES)) is None:
+                stack.callback(os.environ.pop, REDACTED_SOURCES)
+            else:
+                stack.callback(os.environ.__setitem__, REDACTED_SOURCES, before)
+            os.environ[REDACTED_SOURCES] = wanted  # there: pages are made by several processes
         if getattr(options, "reads_on_a_cluster", False):
             from gemmprof.arguments.common import chosen_cluster
 
@@ -168,30 +181,6 @@ def _as_asked(options: argparse.Namespace) -> Iterator[None]:
 
                 stack.enter_context(reading_on(where, wait=options.wait, progress=PlainProgress()))
         yield
-
-
-@contextmanager
-def _redacting(options: argparse.Namespace) -> Iterator[None]:
-    """What ``--redact-source`` asks for, in the environment: pages are made by several processes."""
-    from gemmprof.analysis.reading.frame import REDACTED_SOURCES
-    from gemmprof.base.regex import RegexError, regex
-
-    if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):
-        raise UsageError("--redact-source holds on this machine alone", "leave out the cluster")
-    wanted = options.redact_source
-    try:
-        regex(wanted)
-    except RegexError as error:
-        raise UsageError(f"--redact-source: '{wanted}' is no expression: {error}", "all") from None
-    before = os.environ.get(REDACTED_SOURCES)
-    os.environ[REDACTED_SOURCES] = wanted
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[REDACTED_SOURCES]
-        else:
-            os.environ[REDACTED_SOURCES] = before
 
 
 def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:

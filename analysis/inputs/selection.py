@@ -268,7 +268,16 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     for item in inputs:
         path = Path(item)
         if url := url_of(path):
-            found.update((Path(name), None) for name in _in_storage(url))
+            # The object itself, or the reports right inside a folder.
+            objects = below(url, deep=False)
+            kept = sorted(objects if list(objects) == [url] else filter(is_report_name, objects), key=natural)
+            if not kept:
+                raise ReportError(
+                    f"there is no report {url}, and none right inside it",
+                    "check the name",
+                    "`gemmprof find` looks at all depths",
+                )
+            found.update((Path(name), None) for name in kept)
         elif path.is_dir() and not is_run(path):
             found.update(dict.fromkeys(_inside(path)))
         elif not path.exists() and glob.has_magic(str(item)):
@@ -276,19 +285,6 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
         else:
             found[path] = None
     return list(found)
-
-
-def _in_storage(url: str) -> list[str]:
-    """The object itself, or the reports right inside a folder."""
-    objects = below(url, deep=False)
-    kept = sorted(objects if list(objects) == [url] else filter(is_report_name, objects), key=natural)
-    if kept:
-        return kept
-    raise ReportError(
-        f"there is no report {url}, and none right inside it",
-        "check the name",
-        "`gemmprof find` looks at all depths",
-    )
 
 
 def _inside(folder: Path) -> list[Path]:
