@@ -24,6 +24,7 @@ from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, is
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.sections.instruction_mix import counts_by_opcode
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
@@ -310,11 +311,14 @@ def alike_in_blocks(work: Work) -> tuple[tuple[str, Variant], ...]:
     launched = launching is not None and launching.share >= FULL and fits > 0.0
     together = work.where(lambda line: line.is_atomic and line.space == "shared")
     together |= work.where(lambda line: line.instruction_class == "tensor")
+    # What Triton's warps pass to one another is work as well; of tiles others tell.
+    triton = owner_of(work.profile).key == "triton"
+    exchanged = work.where(lambda line: triton and line.space == "shared")
     for number, axis in enumerate(AXES):
         most = launch.blocks / (work.sms * fits) if launched else footprint.OUTPUTS
         several = min(float(launch.grid[number]), most)
         alike = distinct.same_along(work, number) & work.ran
-        values = alike & footprint.computing(work) & work.where(lambda line: not line.space)
+        values = alike & (footprint.computing(work) & work.where(lambda line: not line.space) | exchanged)
         less = work.executed * values * (1.0 - 1.0 / max(1.0, several))
         little = float(less.sum()) < (MOSTLY if launched else LITTLE) * work.total_executed
         if little or not (launched or ((alike & loads).any() and not (work.executed[together] > 0).any())):

@@ -12,7 +12,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code.address_forms import CLOSE, checked_forms, random_passes
-from gemmprof.analysis.explanation.code.flow import reached
+from gemmprof.analysis.explanation.code.flow import Loop, reached
 from gemmprof.analysis.explanation.demands.footprint import distinct, distinct_along, met_in_block
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, LAUNCHING, LSU
 from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, Fix
@@ -35,6 +35,7 @@ FENCES = ("MEMBAR", "ERRBAR", "CGAERRBAR")  # what a fence is made of
 MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same places
 # Resources through which all goes that is no atomic, and that stays: but for blocks, which may be fewer then.
 BESIDE = tuple(key for key in BY_KEY if key not in ("block_launch", *ESTIMATED))
+ADDITIONS = frozenset({"FADD", "DADD", "IADD3", "IADD", "HADD2"})  # what atomicAdd does, too
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -68,12 +69,10 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     words, which are no fewer than its sectors; or blocks update copies in shared memory, which are added up once a
     block: how many words there are, L2's misses say. Where warps add whole rows, or places are computed and lanes
     do not meet, whoever owns a target adds up in registers and stores once, in as many fewer warps. Fences that
-    order atomics whose value nobody takes (Triton's default) are gone in relaxed order, with the waits for them.
+    order atomics whose value nobody takes (Triton's default) are gone in relaxed order, with the waits for them. Sums
+    that a compare-and-swap adds to are added to by the memory, once a thread, and nobody waits.
     """
-    found, fences = tuple(_fewer(work)), _ordering(work)
-    if not fences.any():
-        yield from found
-        return
+    found, fences, sums = tuple(_fewer(work)), _ordering(work), _sums_by_swaps(work)
     # No warp waits until all that it stored before can be seen.
     relaxed = Variant(
         "relaxed order",
@@ -84,13 +83,21 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         ),
         plain=True,
     )
-    yield from (replace(one, variants=(*one.variants, relaxed)) for one in found)
-    if not found:
+    ways = [relaxed] if fences.any() else []
+    ways += [_added_by_the_memory(work, sums)] if sums else []
+    yield from (replace(one, variants=(*one.variants, *ways)) for one in found)
+    if ways and not found:
+        rows = fences.copy()
+        rows[list(sums)] = True
         yield Candidate(
             cause="global_atomics",
-            variants=(relaxed,),
-            evidence=(work.of_all("fences of atomics", work.executed[fences]),),
-            attributed=np.where(fences, work.attributed_total, 0.0),
+            variants=tuple(ways),
+            evidence=(
+                work.of_all(
+                    "fences of atomics" if fences.any() else "compare-and-swaps", work.executed[rows]
+                ),
+            ),
+            attributed=np.where(rows, work.attributed_total, 0.0),
         )
 
 
@@ -180,6 +187,55 @@ def _ordering(work: Work) -> Mask:
             found[first:at] = True
             found[at + 1 : at + 2] = [line.opcode == "CCTL" for line in sass[at + 1 : at + 2]]
     return found
+
+
+def _sums_by_swaps(work: Work) -> dict[int, Loop]:
+    """The compare-and-swaps in global memory of what was read there plus something, each with the loop that makes it
+    again where another thread was first.
+    """
+    code, sass, found = work.code, work.sass, dict[int, Loop]()
+    for at in np.flatnonzero(work.ran & work.where(_swaps)).tolist():
+        line, loop = sass[at], code.loop_of(at)
+        if line.space != "global" or loop is None:
+            continue
+        # A value of two registers has two sums: what stands in the loop and computes is all that it is made of.
+        made = code.producers(at, line.operands[-1])
+        if made and all(one in loop and sass[one].opcode in ADDITIONS for one in made):
+            found[at] = loop
+    return found
+
+
+def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
+    """One addition without an answer for each thread that comes to such a loop; nobody parts from its warp there."""
+    keep, waits = work.all_kept(), np.ones(len(work.sass))
+    again = 0.0
+    for at, loop in sums.items():
+        before = loop.first - 1
+        around = work.code.loops_around[at][1:]
+        parted = np.zeros(len(keep), dtype=bool)
+        for one in around:
+            parted[one.first : one.last + 1] = True
+        filled = np.divide(work.threads, WARP * work.executed, out=np.ones(len(keep)), where=work.ran)
+        keep = np.where(parted, np.minimum(keep, filled), keep)
+        keep[loop.first : loop.last + 1] = 0.0
+        keep[at] = float(work.threads[before]) / WARP / float(work.executed[at])
+        waits[at] = 0.0
+        again += float(work.threads[at] - work.threads[before])
+        read = work.code.made_of(work.code.producers(at, work.sass[at].operands[-2]))
+        keep[[one for one in read if one not in loop and work.sass[one].is_load]] = 0.0
+    flows, rows = traffic(work), list(sums)
+    stays = 1.0 - again / float(work.threads[rows].sum())
+    missed = flows.missed * share((work.global_sectors * keep)[work.global_loads].sum(), flows.asked)
+    resources = flows.factors(min(flows.missed, missed), flows.written, atomics=stays * flows.atomics)
+    return Variant(
+        "added by the memory",
+        Fix(keep=keep, latency=waits, resources={**resources, "l2_atomics": stays}),
+        change=(
+            "Let the memory add: atomicAdd takes float, double, half2 and, from sm_90 on, float2 and float4. Each "
+            f"thread compares and swaps {1.0 / stays:.1f} times a sum, and waits for the answer each time."
+        ),
+        plain=True,
+    )
 
 
 def _copied(work: Work, atomics: Mask, retries: Mask) -> Iterator[Variant]:

@@ -86,8 +86,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         if invariant.any():
             passes = [replace(one, fix=one.fix.together(variants[0].fix)) for one in passes]
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
+    by_places = bool(variants)
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
-    tiles += _behind_tests(work, flows)
+    tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
     variants += tiles
     ways = filter(None, (repeated(work), *alike_in_blocks(work)))
     variants += [shared for cause, shared in ways if cause == "redundant_loads"]
@@ -98,7 +99,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         once_a_block = one.block / work.profile.launch.threads_per_block
         attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
     fewest = [one.fix.keep for one in variants if one.fix.keep is not None]
-    if fewest and not attributed.any():
+    if fewest and not (by_places and attributed.any()):
         # Shared with other blocks' threads, or computed again rather than loaded.
         attributed = np.where(loads, work.executed * (1.0 - np.minimum.reduce(fewest)), 0.0)
     copies = work.where(lambda line: line.opcode == "LDGSTS")
@@ -141,6 +142,44 @@ def _behind_tests(work: Work, flows: Traffic) -> Iterator[Variant]:
             f"Load behind the tests what only those who pass need: {100 * stays:.0f} % of the sectors are left. Make "
             "one test after the other, that first which fewest pass; or look up bits of what passes, which L1 holds."
         ),
+    )
+
+
+def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
+    """What a block's threads leave for one another in global memory, from one barrier to the next, in shared memory."""
+    keep, met = work.all_kept(), dict[int, footprint.Reuse]()
+    size = 0.0
+    for one in footprint.places_of_blocks(work).values():
+        both = (*one.stores.rows, *one.loads.rows)
+        around = {loop for row in both for loop in work.code.loops_around[row]}
+        meets = any(work.barriers[loop.first : loop.last + 1].any() for loop in around)
+        if meets and not one.alone and work.sass[both[0]].space == "global":
+            met |= dict.fromkeys(one.stores.rows, one.stores) | dict.fromkeys(one.loads.rows, one.loads)
+            size += one.stores.block * one.stores.width
+    if not met or size > MOST_SHARED:
+        return
+    rows = list(met)
+    keep[rows] = [max(NO_LOADS, one.thread / one.asked) for one in met.values()]
+    gone = work.global_sectors * (1.0 - keep)
+    left = flows.missed * (1.0 - share(gone[work.global_loads].sum(), flows.asked))
+    stored = max(0.0, flows.written - float(gone[~work.global_loads].sum()))
+    read, waits = np.zeros(len(keep)), np.ones(len(keep))
+    read[rows] = 1.0
+    waits[rows] += ((1.0 - keep) / keep * idle_share(work, work.practice.shared_cycles))[rows]
+    yield Variant(
+        f"in shared memory, {amounts.capacity(size)} a block",
+        Fix(
+            keep=keep,
+            latency=waits,
+            resources=flows.factors(left, stored),
+            shared=read,
+            shared_bytes=round(size),
+        ),
+        change=(
+            "Keep in shared memory what a block's threads leave for one another: they store it to global memory and "
+            "load it again behind each barrier, and no other block does."
+        ),
+        counted=L1_PASSES,
     )
 
 

@@ -13,7 +13,7 @@ from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, SPECIFIC
 from gemmprof.analysis.explanation.causes import grid
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
-from gemmprof.analysis.explanation.code import address_forms, latency
+from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands.distinct import FLOATS, evaluations, neighbours_alike, ways_around
@@ -715,7 +715,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         idle=0.02,
         imbalance=1.0 if code else None,
         latency=np.full(len(work.instructions), 0.1) if code else None,
-        reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
+        reasons=dict.fromkeys((flow.NO_CONSTANT, flow.NO_INSTRUCTION, flow.BRANCH), 0.1),
     )
     yield Candidate(
         cause="launch_overhead",

@@ -339,26 +339,28 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
 def instruction_cache(work: Work) -> Iterator[Candidate]:
     """Code that fits the instruction cache.
 
-    Fixed: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
-    the caches next to the schedulers; the first instructions of a short kernel always come from far.
+    Fixed: a tenth of the waits for instructions stays, and of those for the constants that they name, which a loop
+    loads instead. Only where the code that runs often is larger than the caches next to the schedulers; the first
+    instructions of a short kernel always come from far.
     """
-    waits = work.samples.get(flow.NO_INSTRUCTION)
-    if waits is None or (part := float(waits.sum())) < 0.05:
+    reasons = [reason for reason in (flow.NO_INSTRUCTION, flow.NO_CONSTANT) if reason in work.samples]
+    waits = sum((work.samples[reason] for reason in reasons), start=np.zeros(len(work.executed)))
+    if (part := float(waits.sum())) < 0.05:
         return
     hot = float((work.executed > 0.2 * work.executed.max(initial=0.0)).sum()) * 16.0
     if hot < FULL_CACHE_BYTES:
         return
     yield Candidate(
         cause="instruction_cache",
-        variants=(Variant("smaller code", Fix(reasons={flow.NO_INSTRUCTION: 0.1})),),
+        variants=(Variant("smaller code", Fix(reasons=dict.fromkeys(reasons, 0.1))),),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
             "holds. Unroll less, or call a function instead of inlining it many times."
         ),
         evidence=(
-            *work.evidence(metrics.stalled_per_issue("no_instruction")),
+            *work.evidence(*map(metrics.stalled_per_issue, reasons)),
             derived("bytes of code that run often", hot, "byte"),
-            derived("no_instruction samples / all samples", part),
+            derived(f"{' + '.join(reasons)} samples / all samples", part),
         ),
         attributed=waits,
     )

@@ -691,7 +691,7 @@ SHORT = "short_scoreboard"
 WAIT = "wait"
 BARRIER = "barrier"
 SELECTED = "selected"
-NO_INSTRUCTION = "no_instruction"
+NO_INSTRUCTION, NO_CONSTANT = "no_instruction", "imc_miss"
 BRANCH = "branch_resolving"
 
 

@@ -25,7 +25,7 @@ ATOMICS_CROWD = 0.2  # busy share of the atomic units of L2 from which on waits 
 LINE = 128.0
 
 # States that are latency whatever else the machine does.
-FULL = (flow.SELECTED, flow.WAIT, flow.BRANCH, flow.NO_INSTRUCTION, "imc_miss", "sleeping", "misc")
+FULL = (flow.SELECTED, flow.WAIT, flow.BRANCH, flow.NO_INSTRUCTION, flow.NO_CONSTANT, "sleeping", "misc")
 MEMORY = (*TRAFFIC, "lsu", "l2_tags", "l2_atomics", "tex")
 
 

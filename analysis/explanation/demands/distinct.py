@@ -223,12 +223,17 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     for at, sources in inputs.items():
         for one in sources:
             asking.setdefault(one, []).append(at)
-    from_shared = {at for at in inputs if code.sass[at].space == "shared" and code.sass[at].is_load}
+    # A store behind a load, and in no loop with it, comes too late.
+    from_shared = {
+        at: [one for one in stores if one < at or set(code.loops_around[one]) & set(code.loops_around[at])]
+        for at in inputs
+        if code.sass[at].space == "shared" and code.sass[at].is_load
+    }
     stale, shared = set(inputs), 0
     while stale:
         if shared != (now := reduce(or_, (found[at].axes for at in stores), 0)):
             shared = now
-            stale |= from_shared
+            stale |= from_shared.keys()
         # What is made of nothing that has changed stays as it is.
         for at in (at for at in inputs if at in stale):
             mine = found[at]
@@ -240,7 +245,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 mine.axes |= other.axes
                 mine.loops |= other.loops
             if at in from_shared:
-                mine.axes |= shared  # blocks find alike what all of them store alike
+                # Blocks find alike what all of them store alike.
+                mine.axes |= reduce(or_, (found[one].axes for one in from_shared[at]), 0)
             if at in told and classes.counts[told[at]] < classes.counts[mine.classes]:
                 mine.classes = told[at]
             stale.discard(at)

@@ -48,6 +48,7 @@ SOME = 4 * WARP  # threads, and accesses of a parameter, that are asked what it 
 FEW = 8
 GROUPS = 8  # of neighbours that are looked at, where they are not all as far apart
 OUTPUTS = 4  # results that a thread computes in place of one
+EDGES = 1.05  # places that a block reaches, in those that it writes, up to which the others are an edge
 MOST_REGISTERS = 64  # words that a thread can keep beside what it works with
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
@@ -94,17 +95,18 @@ def arrays(work: Work) -> tuple[Reuse, ...]:
 
 @dataclass(frozen=True)
 class Own:
-    """An array of which each thread has places of its own, so that nobody else loads what it stores there."""
+    """An array that a launch both loads and stores, of which nobody else loads what a block stores there."""
 
     stores: Reuse  # what a thread stores, and how many different places that are
     loads: Reuse  # the same of what it loads
     filled: bool  # it stores each place before it loads it
+    alone: bool  # nor does any other thread
 
 
 @once
-def own_places(work: Work) -> dict[object, Own]:
-    """The arrays that a launch both loads and stores where no thread meets another, by their parameters; those of
-    shared memory by the first byte of the stretch that their accesses span.
+def places_of_blocks(work: Work) -> dict[object, Own]:
+    """The arrays that a launch both loads and stores where no block meets another, by their parameters; those of shared
+    memory by the first byte of the stretch that their accesses span.
     """
     groups: dict[frozenset[object], list[Checked]] = {}
     for one in checked_forms(work).values():
@@ -123,16 +125,25 @@ def own_places(work: Work) -> dict[object, Own]:
             continue
         if not all(_believed(work, one) for one in group):
             continue
-        whole = _followed(work, forms)[0]
-        of_blocks = forms[0].space == "shared" or all(
-            size == 1 or whole.fetched[BLOCKS + axis] == 1.0
+        whole, written = _followed(work, forms)[0], _followed(work, stores)[0]
+        # A thread at the edge of its block's part computes the place beside it, and leaves it alone.
+        mine = whole if whole.block > EDGES * written.block else written
+        if forms[0].space == "global" and any(
+            size > 1 and mine.fetched[BLOCKS + axis] < 1.0
             for axis, size in zip(AXES, launch.grid, strict=True)
-        )
-        if of_blocks and whole.block == launch.threads_per_block * whole.thread:
-            filled = _followed(work, stores)[0].thread == whole.thread
+        ):
+            continue
+        alone = mine.block == whole.block == launch.threads_per_block * whole.thread
+        if alone or (forms[0].space == "global" and mine is written):
+            filled = written.thread == whole.thread
             filled &= all(any(_before(work, store, load) for store in stores) for load in loads)
-            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled)
+            found[key] = Own(_array(work, stores, own=True), _array(work, loads, own=True), filled, alone)
     return found
+
+
+def own_places(work: Work) -> dict[object, Own]:
+    """Those of which each thread has places of its own."""
+    return {key: one for key, one in places_of_blocks(work).items() if one.alone}
 
 
 def _stretches(work: Work) -> dict[object, list[Checked]]:

@@ -229,6 +229,14 @@ def found(name: str, cause: str) -> Finding:
         ("source_sets_in_planes", "uncoalesced_access", "rows"),
         # A matrix in registers, one row a round, whose sums the threads of a program exchange.
         ("triton_hadamard_rows_summed", "tensor_cores_idle", "products"),
+        # Each product of a network written out names weights of its own: constants are waited for, not instructions.
+        ("surface_network_of_12288_products_written_out", "instruction_cache", "loop"),
+        # Levels that a block's threads hand to one another between barriers, through global memory.
+        ("option_lattice_levels_in_global", "redundant_loads", "shared"),
+        # Sums of two floats by compare-and-swap: three attempts each, and all wait.
+        ("visibilities_added_by_compare_and_swap", "global_atomics", "paired"),
+        # All programs pass the same points through shared memory, for one result each.
+        ("triton_nearest_points_a_point_a_program", "redundant_loads", "tile"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
