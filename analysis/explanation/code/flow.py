@@ -568,24 +568,18 @@ class _Reaching:
         left: dict[int, tuple[int, int]] = {}
         made, kept = 0, -1
         place = dict.fromkeys(self._first, 0)
-        new: dict[str, tuple[int, bool]] = {}  # of each register its own bits, and whether they are all
         for at, line in enumerate(code.sass):
             if starts[at] == at:
                 made, kept = 0, -1
-                new.clear()
             for name in line.writes:
                 if name in place:
-                    before, alone = new.get(name, (0, False))
-                    set_anew = line.when in ("", when)
-                    new[name] = (0 if set_anew else before) | 1 << place[name], alone or set_anew
-                    place[name] += 1
-            if at in ends:
-                for name, (bits, alone) in new.items():
-                    if alone:
-                        others = ~(((1 << len(self._writers[name])) - 1) << self._first[name])
+                    first, mine = self._first[name], place[name]
+                    place[name] = mine + 1
+                    if line.when in ("", when):
+                        others = ~(((1 << len(self._writers[name])) - 1) << first)
                         made, kept = made & others, kept & others
-                    made |= bits << self._first[name]
-                new.clear()
+                    made |= 1 << first + mine
+            if at in ends:
                 left[at] = made, kept
         return ways, left
 
