@@ -63,7 +63,7 @@ def test_the_place_of_an_error_is_named() -> None:
 
 def test_a_job(tmp_path: Path) -> None:
     problem = Problem(8, 8, 8, "bfloat16")
-    job = Job((Task(1, problem, time=True),), tmp_path, tmp_path / "e", tmp_path / "s", 3, 0.25, ("ab",))
+    job = Job((Task(1, problem, time=True),), tmp_path, tmp_path / "e", tmp_path / "s", 3, ("ab",))
     path = tmp_path / "job.json"
     job.save(path)
     assert Job.load(path) == job
