@@ -92,8 +92,7 @@ class BankConflicts:
     @property
     def without_conflicts(self) -> bool | None:
         """Whether conflicts are below 1 % of the wavefronts of every kind; None where they were not counted."""
-        worst = self.worst
-        if worst is not None and (worst.share or 0) >= 1:
+        if self.worst is not None and (self.worst.share or 0) >= 1:
             return False
         if self.instructions:
             return (self.excess_share or 0) < 1

@@ -23,16 +23,13 @@ GROUP = metrics.INSTRUCTION_MIX
 
 @dataclass(frozen=True, slots=True)
 class OpcodeCount:
-    """Executions of one opcode (``LDS``) or opcode with modifiers (``LDS.128``).
-
-    ``executed`` counts warps, ``thread_executed`` threads that were predicated on (None: not collected).
-    """
+    """Executions of one opcode (``LDS``) or opcode with modifiers (``LDS.128``)."""
 
     opcode: str
     instruction_class: str  # key of the class, see `opcodes.CLASSES`
     meaning: str  # the opcode in words, '' if gemmprof does not know it
     executed: int = figure("Warp instructions")
-    thread_executed: int | None = figure("Thread instructions")
+    thread_executed: int | None = figure("Thread instructions")  # of threads that were predicated on
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,10 @@ class PipeUse:
 
     ncu has four tables of it: by busy cycles and by executed instructions, each over the cycles in which the SM was
     active and over all elapsed ones. A pipe has rows in some of them.
-
-    ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``), ``label`` the one that it prints.
     """
 
-    pipe: str
-    label: str
+    pipe: str  # ncu's short name: ``fma``, ``lsu``, ``tensor_op_hmma``
+    label: str  # the one that it prints
     meaning: str
     cycles_of_active: float | None = figure("Busy cycles of active ones", "%")
     cycles_of_elapsed: float | None = figure("Busy cycles of elapsed ones", "%")
@@ -86,8 +81,9 @@ class PipeUse:
 class Ratios:
     """Ratios that decide a GEMM's speed; None where the kernel executes none of the divisor or counts are absent."""
 
-    main_opcode: str
-    """Arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none."""
+    main_opcode: (
+        str  # arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none
+    )
     main_share: float = unlisted("Main arithmetic, share of all", "share")
     main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
     main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
@@ -148,8 +144,9 @@ class InstructionMix:
         "Issued per scheduler", of=metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER
     )
     thread_executed: int | None = figure("Thread instructions", "", "of threads that were predicated on")
-    categories: tuple[tuple[str, int], ...] = ()
-    """ncu's own, coarser categories with their executions; empty before ncu 2025."""
+    categories: tuple[
+        tuple[str, int], ...
+    ] = ()  # ncu's own, coarser, with their executions; empty before ncu 2025
     missing: NotCollected | None = None
 
     def count(self, *opcodes: str) -> int:

@@ -34,18 +34,15 @@ L1_BYTES_PER_CYCLE = 128  # bytes that one L1 writes back to registers in one ac
 
 @dataclass(frozen=True, slots=True)
 class ComputeRoof:
-    """Peak rate of one kind of arithmetic, FLOP/s (operations/s for integer tensor types).
+    """Peak rate of one kind of arithmetic, FLOP/s (operations/s for integer tensor types)."""
 
-    ``key`` is ``fp32``, ``fp64``, ``fp16`` or the tensor path (``tensor:src_tf32_dst_fp32``); ``label`` readable.
-    """
-
-    key: str
+    key: str  # ``fp32``, ``fp64``, ``fp16`` or the tensor path (``tensor:src_tf32_dst_fp32``)
     label: str
     peak: float = figure("Peak", "flop/s")
+    # what the kernel reached; None if the counters are absent, 0 if it does none of this arithmetic
     achieved: float | None = figure("Achieved", "flop/s")
-    """What the kernel reached; None if the counters are absent, 0 if it does none of this arithmetic."""
+    # True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)
     only_constants: bool = False
-    """True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)."""
 
     percent = derived("Share of the peak", "%")(quotient("achieved", "peak", 100))
 
@@ -57,12 +54,9 @@ class ComputeRoof:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoof:
-    """Peak bandwidth of one memory level in byte/s, and what the kernel moved.
+    """Peak bandwidth of one memory level in byte/s, and what the kernel moved."""
 
-    ``level`` is ``dram``, ``l2``, ``l1`` or ``shared``.
-    """
-
-    level: str
+    level: str  # ``dram``, ``l2``, ``l1`` or ``shared``
     label: str
     peak: float = figure("Peak bandwidth", "byte/s")
     achieved: float | None = figure("Bandwidth", "byte/s")

@@ -25,12 +25,10 @@ KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Rule results that say something (empty ones are left out).
+    """Rule results that say something (empty ones are left out). Estimates overlap: they do not add up."""
 
-    ``items`` holds optimisations with their estimates first (largest first, ``global`` before ``local`` at the same
-    estimate), then warnings and errors, then the rest. Estimates overlap: they do not add up.
-    """
-
+    # optimisations with their estimates first (largest first, ``global`` before ``local`` at the same estimate), then
+    # warnings and errors, then the rest
     items: tuple[RuleResult, ...]
 
     @property

@@ -190,8 +190,7 @@ class SourceView:
         if self.line_table is None or not found:
             return (), ()
         text = self.line_table.ptx.decode("utf-8", "replace").split("\0")
-        # A row holds up to the next one.
-        rows = sorted(found)
+        rows = sorted(found)  # a row holds up to the next one
         places = (bisect_right(rows, item.offset) for item in self.sass)
         at = [found[rows[place - 1]] if place else 0 for place in places]
         return text, [line if 0 < line <= len(text) else 0 for line in at]
@@ -219,11 +218,9 @@ class _Tables:
 
     def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
         """Memory spaces, operations and width of what the instruction at this address accesses."""
-        return (
-            by_line.flags(self.memory_types.get(address), by_line.MEMORY_SPACES),
-            by_line.flags(self.access_types.get(address), by_line.ACCESS_OPERATIONS),
-            self.access_sizes.get(address) or None,
-        )
+        spaces = by_line.flags(self.memory_types.get(address), by_line.MEMORY_SPACES)
+        operations = by_line.flags(self.access_types.get(address), by_line.ACCESS_OPERATIONS)
+        return spaces, operations, self.access_sizes.get(address) or None
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
@@ -246,10 +243,7 @@ class _Tables:
 
 
 def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> dict[int, dict[str, int]] | None:
-    """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
-
-    By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
-    """
+    """Samples by address and stall reason, zeros (most of them) left out; None if none was sampled by instruction."""
     sampled = metrics.stall_samples(profile.instances, not_issued=not_issued)
     table: dict[int, dict[str, int]] = {}
     for reason, name in sampled.items():

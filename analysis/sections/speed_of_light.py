@@ -18,39 +18,29 @@ GROUP = metrics.SPEED_OF_LIGHT
 
 @dataclass(frozen=True, slots=True)
 class BreakdownEntry:
-    """One unit of a throughput's breakdown; the throughput is the maximum of its entries.
-
-    ``label`` is readable ("SM: Inst Executed Pipe Lsu"), ``percent`` None where the metric itself is absent,
-    ``unit`` the hardware unit behind it ("load/store unit", '' if gemmprof does not know it).
-    """
+    """One unit of a throughput's breakdown; the throughput is the maximum of its entries."""
 
     metric: str
-    label: str
+    label: str  # readable: "SM: Inst Executed Pipe Lsu"
+    # None where the metric itself is absent
     percent: float | None = figure(
         "A part of a throughput", "%", "the throughput is the largest of its parts"
     )
-    unit: str = ""
+    unit: str = ""  # the hardware unit behind it ("load/store unit"), '' if gemmprof does not know it
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Nsight Compute's classification (its rule SOLBottleneck), by the same thresholds.
+    """Nsight Compute's classification (its rule SOLBottleneck), by the same thresholds."""
 
-    ``kind`` is one of ``high``, ``latency``, ``small_grid``, ``compute``, ``memory``, ``balanced``; ``title`` is
-    ncu's own title of it, ``message`` one sentence with this kernel's numbers.
-    """
-
-    kind: str
-    title: str
-    message: str
+    kind: str  # ``high``, ``latency``, ``small_grid``, ``compute``, ``memory`` or ``balanced``
+    title: str  # ncu's own
+    message: str  # one sentence with this kernel's numbers
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedOfLight:
-    """Throughputs in per cent of peak, durations in ns, clocks in Hz; None where not in the report.
-
-    ``missing`` names the metrics of the parts that are None.
-    """
+    """Throughputs in per cent of peak, durations in ns, clocks in Hz; None where not in the report."""
 
     sm_percent: float | None = unlisted(
         "Compute (SM)", "%", "of its peak rate", alone="Compute throughput", of=metrics.SM_THROUGHPUT
@@ -77,7 +67,7 @@ class SpeedOfLight:
     sm_breakdown: tuple[BreakdownEntry, ...] = ()  # largest first
     memory_breakdown: tuple[BreakdownEntry, ...] = ()
     bottleneck: Bottleneck | None = None  # None unless both throughputs were collected
-    missing: NotCollected | None = None
+    missing: NotCollected | None = None  # the metrics of the parts that are None
 
     @property
     def limiting_breakdown(self) -> tuple[BreakdownEntry, ...]:

@@ -303,9 +303,8 @@ def _on_grid(
 
 
 def _columns(one: Series, values: Array, duration: float, columns: int, *, inside: bool) -> Array:
-    """The mean over time in each column, NaN without a sample there.
-
-    ``inside`` says that only the launch itself is counted: its SMs' work, not a memory's traffic.
+    """The mean over time in each column, NaN without a sample there; ``inside``: of the launch itself, as SMs' work is,
+    a memory's traffic is not.
     """
     stamped = one.stamps > 0
     start, found = one.since_start[stamped].astype(np.float64), values[stamped]
@@ -344,9 +343,8 @@ def _rate(one: Series | None, grid: _Grid) -> Array | None:
 
 
 def _sm_share(series: Mapping[str, Series], grid: _Grid) -> tuple[Array | None, bool]:
-    """Share of the SMs that have work, 0 to 1 (see the module); of their usual number where one counter is missing.
-
-    The second is whether it is exact.
+    """Share of the SMs that have work, 0 to 1 (see the module); of their usual number, and not exact (the second),
+    where one counter is missing.
     """
     of_peak, per_active = series.get(metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
     if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):

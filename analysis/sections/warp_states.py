@@ -152,9 +152,9 @@ class StateShare:
         """What a warp in this state waits for: what most of them do where that is known, else what ncu's name says."""
         if not self.waits:
             return self.reason.meaning
-        named = sum(part.share for part in self.waits)
         if self.waits[0].share >= MOSTLY:
             return self.waits[0].wait.meaning
+        named = sum(part.share for part in self.waits)
         parts = [f"{100 * part.share:.0f} % {part.wait.title}" for part in self.waits]
         if named < 1 - LEAST and self.reason.group == "memory":
             parts.append(f"{100 * (1 - named):.0f} % other data")
