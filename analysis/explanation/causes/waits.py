@@ -41,7 +41,6 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     wait = work.samples.get(flow.WAIT)
     if wait is None or not work.warp_cycles:
         return
-    # What each round makes of the last one's result has no second chain.
     arithmetic = work.where(lambda line: not line.space) & ~work.code.in_order
     # Where a thread stands is read once: nothing that more chains would divide.
     divided = arithmetic & work.where(lambda line: line.short_latency and not line.opcode.startswith("S2"))
@@ -50,8 +49,13 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
     if waited + of_chains < 0.08:
         return
-    # Instructions that wait for the very one before them make a chain; others wait for the pipe's turn.
-    in_chains = share(wait[_chained(work)].sum(), waited)
+    # Instructions that wait for one of the two just before them make a chain; others wait for the pipe's turn. What
+    # each round makes of the last one's result has no second chain.
+    lines, chained = work.sass, ~work.code.in_order
+    for index in np.flatnonzero(chained).tolist():
+        read, before = set(lines[index].reads), lines[max(0, index - 2) : index]
+        chained[index] = any(not other.space and not read.isdisjoint(other.writes) for other in before)
+    in_chains = share(wait[chained].sum(), waited)
     if in_chains * cycles < 1.0 and of_chains < 0.08:
         return
     of_shuffles = float(short[work.where(lambda line: line.opcode == "SHFL")].sum())
@@ -115,18 +119,6 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
-
-
-def _chained(work: Work) -> Mask:
-    """Instructions that read what one of the two just before them wrote."""
-    lines, found = (
-        work.sass,
-        ~work.code.in_order,
-    )  # what each round makes of the last one's has no second chain
-    for index in np.flatnonzero(found).tolist():
-        read, before = set(lines[index].reads), lines[max(0, index - 2) : index]
-        found[index] = any(not other.space and not read.isdisjoint(other.writes) for other in before)
-    return found
 
 
 def memory_latency(work: Work) -> Iterator[Candidate]:
