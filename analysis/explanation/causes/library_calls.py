@@ -70,9 +70,8 @@ class Card:
     date: str
     states: tuple[str, ...]  # clock, power and temperature before, in between and after
     products: tuple[Timed, ...]  # every product
-    beside: str = (
-        ""  # date of the run in which gemmprof's own stage was timed in turns with them; '' for none
-    )
+    # date of the run in which gemmprof's own stage was timed in turns with them; '' where it was not
+    beside: str = ""
 
 
 @cache
