@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import common
@@ -16,6 +17,7 @@ from gemmprof.model import Ladder, Problem
 
 if TYPE_CHECKING:
     from gemmprof.base.progress import Progress
+    from gemmprof.profiler.cluster.connection import Jobs
     from gemmprof.profiler.collect import Site
 
 Result = TypeVar("Result")
@@ -94,19 +96,14 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         SchedulerGone: none does within ``--wait``.
         DeviceError: no cluster, or no worker; or it answers, and the work cannot be done there.
     """
-    where = common.chosen_cluster(options, gpu=True)
-    if where is None:
-        from gemmprof.profiler.here import Here
-
-        return work(Here(options.gpus), False)
-    from gemmprof.profiler.cluster.cluster_site import cluster_site
     from gemmprof.profiler.cluster.connection import NoScheduler, SchedulerGone
 
+    where = common.chosen_cluster(options, gpu=True)
     gone: SchedulerGone | None = None
     end = 0.0
     while True:
         try:
-            with cluster_site(where, wait=options.wait, progress=progress) as site:
+            with _site(where, options, progress) as site:
                 return work(site, gone is not None)
         except SchedulerGone as error:
             gone, end = error, time.monotonic() + options.wait
@@ -117,3 +114,15 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         if time.monotonic() >= end:
             raise gone
         time.sleep(AGAIN_SECONDS)
+
+
+def _site(
+    where: str | Jobs | None, options: argparse.Namespace, progress: Progress
+) -> AbstractContextManager[Site]:
+    if where is None:
+        from gemmprof.profiler.here import Here
+
+        return nullcontext(Here(options.gpus))
+    from gemmprof.profiler.cluster.cluster_site import cluster_site
+
+    return cluster_site(where, wait=options.wait, progress=progress)

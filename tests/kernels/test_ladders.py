@@ -364,7 +364,7 @@ def test_pages_of_two_ladders(recorded, tmp_path):
     # What a stage does not declare, its page leaves out.
     folder = tmp_path / "pages"
     declared = (folder / "03-shared-1024x1024x1024.html").read_text(encoding="utf-8")
-    undeclared = (folder / f"{tiny[1].file}").read_text(encoding="utf-8")
+    undeclared = (folder / f"{tiny[1].key}.html").read_text(encoding="utf-8")
     assert "How a warp touches memory" in declared and "How a warp touches memory" not in undeclared
     for words in ("The ladder at 1024³ bfloat16", 'id="over-size-single"', 'id="over-size-tiny"'):
         assert words in text

@@ -183,7 +183,8 @@ def _calls(code: Program, by_triton: bool) -> list[tuple[Function, int]]:
     functions = TRITON_FUNCTIONS if by_triton else FUNCTIONS
     some = re.compile(r"(?:@\S+ +)?U?(?:" + "|".join(one.signature for one in functions) + ")")
     near = [(at, line.text) for at, line in enumerate(code.sass) if some.match(line.text)]
-    return [(one, at) for one in functions for at, text in near if re.search(one.signature, text)]
+    signatures = [(one, one.signature) for one in functions]
+    return [(one, at) for one, signature in signatures for at, text in near if re.search(signature, text)]
 
 
 def _computed_again(work: Work, left: Array) -> list[int]:
