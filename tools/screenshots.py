@@ -74,8 +74,8 @@ def main(arguments: list[str]) -> None:
     try:
         with tempfile.TemporaryDirectory() as temporary:
             index = render(session, temporary)
-            kernel = Path(temporary) / fastest.file
-            page = Path(temporary) / telling.file
+            kernel = Path(temporary) / f"{fastest.key}.html"
+            page = Path(temporary) / f"{telling.key}.html"
             photograph(driver, index, folder / "run.png", scheme="light")
             photograph(
                 driver, index, folder / "sizes.png", scheme="light", section="over-size-single", height=740
