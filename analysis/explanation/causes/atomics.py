@@ -207,20 +207,15 @@ def _sums_by_swaps(work: Work) -> dict[int, Loop]:
 
 def _added_by_the_memory(work: Work, sums: dict[int, Loop]) -> Variant:
     """One addition without an answer for each thread that comes to such a loop; nobody parts from its warp there."""
-    keep, waits = work.all_kept(), np.ones(len(work.sass))
-    again = 0.0
+    keep, waits, again = work.all_kept(), np.ones(len(work.sass)), 0.0
+    filled = np.divide(work.threads, WARP * work.executed, out=np.ones(len(keep)), where=work.ran)
     for at, loop in sums.items():
-        before = loop.first - 1
-        around = work.code.loops_around[at][1:]
-        parted = np.zeros(len(keep), dtype=bool)
-        for one in around:
-            parted[one.first : one.last + 1] = True
-        filled = np.divide(work.threads, WARP * work.executed, out=np.ones(len(keep)), where=work.ran)
+        parted = work.code.within(work.code.loops_around[at][1:])
         keep = np.where(parted, np.minimum(keep, filled), keep)
+        come = min(float(work.threads[loop.first - 1]), float(work.threads[at]))
         keep[loop.first : loop.last + 1] = 0.0
-        keep[at] = float(work.threads[before]) / WARP / float(work.executed[at])
-        waits[at] = 0.0
-        again += float(work.threads[at] - work.threads[before])
+        keep[at], waits[at] = come / WARP / float(work.executed[at]), 0.0
+        again += float(work.threads[at]) - come
         read = work.code.made_of(work.code.producers(at, work.sass[at].operands[-2]))
         keep[[one for one in read if one not in loop and work.sass[one].is_load]] = 0.0
     flows, rows = traffic(work), list(sums)
