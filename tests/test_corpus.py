@@ -195,9 +195,12 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
 TAKEN_LONGER = {
     (("blind10", "h200"), "farthest_points_tree_each_pick", "flawed"): 1.35,
     (("triton", "h100"), "torch_bilinear_twice_as_large", "flawed"): 1.35,
+    (("blind15", "h200"), "jet_distances_an_event_a_block", "longest_first"): 1.35,
+    (("blind15", "h100"), "jet_distances_an_event_a_block", "longest_first"): 1.35,
 }
 """Sides whose profiled launch took that much longer than was timed (docs/corpus.md): 256 blocks of barriers, as they
-landed on the SMs; and a torch kernel that took 419 µs under ncu where 317 had been timed.
+landed on the SMs; a torch kernel that took 419 µs under ncu where 317 had been timed; and blocks in an order that
+leaves the short ones for the end, 1.32 and 1.33 times as long with caches flushed.
 """
 
 
