@@ -225,7 +225,7 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             asking.setdefault(one, []).append(at)
     # A store behind a load, and in no loop with it, comes too late.
     from_shared = {
-        at: [one for one in stores if one < at or set(code.loops_around[one]) & set(code.loops_around[at])]
+        at: [one for one in stores if one < at or code.loop_bits[one] & code.loop_bits[at]]
         for at in inputs
         if code.sass[at].space == "shared" and code.sass[at].is_load
     }

@@ -141,6 +141,7 @@ def places_of_blocks(work: Work) -> dict[object, Own]:
     return found
 
 
+@once
 def own_places(work: Work) -> dict[object, Own]:
     """Those of which each thread has places of its own."""
     return {key: one for key, one in places_of_blocks(work).items() if one.alone}
