@@ -166,11 +166,7 @@ class KernelAnalysis(Shown):
         )
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
-        """The result of this type, for example ``analysis.get(Roofline)``.
-
-        Raises:
-            UsageError: if no analysis yields this type.
-        """
+        """The result of this type, for example ``analysis.get(Roofline)``; UsageError if no analysis yields it."""
         try:
             result: Result | NotCollected = self.results[_names_by_type()[kind]]
         except (KeyError, TypeError):

@@ -193,11 +193,7 @@ class Session:
         ]
 
     def explanation(self, position: int) -> Explanation:
-        """What to change first in a launch, by its position in ``kernels``.
-
-        Raises:
-            ReportError: if the report turns out to be damaged.
-        """
+        """What to change first in a launch, by its position in ``kernels``; ReportError if its report is damaged."""
         known = self.explain([position])
         if position not in known:
             raise self._damaged[self.kernels[position].profile.report]
@@ -249,8 +245,7 @@ class Session:
     def read(self, positions: Iterable[int], *, code: bool = False) -> Iterator[tuple[int, KernelAnalysis]]:
         """Launches read in full, with their positions; without those of reports that turn out to be damaged.
 
-        Args:
-            code: also the instructions of those of which nothing but the time was measured.
+        ``code``: also the instructions of those of which nothing but the time was measured.
         """
         from gemmprof.analysis.kernel_analysis import analyse  # late: tables alone need no analysis
 
@@ -288,19 +283,17 @@ def has_counters(profile: KernelProfile) -> bool:
 
 
 def load_session(
+    # what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and
+    # runs in it, a name with ``*`` for the files that match
     paths: Iterable[str | os.PathLike[str]],
     *,
+    # which launches; the others are neither analysed nor in the session, nor are their stages' results
     selection: Selection = EVERYTHING,
+    # read no more than lists the launches: their names, times and other single values. What is asked of one
+    # in particular is read then (`Session.whole`, `Session.explain`)
     listed: bool = False,
 ) -> Session:
     """Read run directories (or their ``run.json``) and report files.
-
-    Args:
-        paths: what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and runs
-            in it, a name with ``*`` for the files that match.
-        selection: which launches; the others are neither analysed nor in the session, nor are their stages' results.
-        listed: read no more than lists the launches: their names, times and other single values. What is asked of one
-            in particular is read then (`Session.whole`, `Session.explain`).
 
     Raises:
         UsageError: if there is nothing to load, or nothing matches the selection.

@@ -223,11 +223,7 @@ class _Plan:
 def with_parameters(
     variants: Sequence[Variant], parameters: Mapping[str, Mapping[str, int]]
 ) -> tuple[Variant, ...]:
-    """The variants with some parameters replaced.
-
-    Raises:
-        BuildError: if a name is not in the ladders or a letter is not one of the stage's.
-    """
+    """The variants with some parameters replaced; BuildError for a name that no ladder has, or a letter no stage."""
     names = {variant.name: variant for variant in variants}
     for name, values in parameters.items():
         if name not in names or set(values) - set(names[name].parameters):

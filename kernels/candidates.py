@@ -34,11 +34,7 @@ class Candidate:
 
 
 def compile_candidate(variant: Variant, architecture: str) -> Candidate:
-    """Compile a variant for one architecture into a library of its own, or find it in the cache.
-
-    Raises:
-        BuildError: with the compiler's message.
-    """
+    """Compile a variant for one architecture as its own library, or find it in the cache; BuildError if it fails."""
     nvcc, cache = require_nvcc(), cache_directory()
     parts = compiler.stage_units(variant, nvcc, [architecture_number(architecture)])
     units = (*parts, compiler.host_unit("include/runtime.cu", nvcc))

@@ -238,11 +238,7 @@ class Compiled:
 
 
 def read_record(cache: Path, units: Sequence[Unit]) -> Compiled:
-    """What was noted when the units of a stage, or one of another file, were compiled, as if they were one.
-
-    Raises:
-        BuildError: the note is damaged.
-    """
+    """What was noted when the units of a stage were compiled, as if they were one; BuildError if it is damaged."""
     parts = [read_note(object_directory(cache, unit) / RECORD_NAME, Compiled) for unit in units]
     functions: dict[str, dict[str, str]] = {}
     for part in parts:
@@ -270,11 +266,7 @@ def read_note(path: Path, kind: type[Note]) -> Note:
 
 @contextmanager
 def locked(cache: Path) -> Iterator[None]:
-    """One build at a time; the lock goes with the process that holds it, however it ends.
-
-    Raises:
-        BuildError: if the cache cannot be written.
-    """
+    """One build at a time; the lock goes with the process that holds it; BuildError if the cache cannot be written."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         file = open_file(cache / "lock", private=True, write=True)
@@ -294,13 +286,10 @@ def compile_units(
     units: Sequence[Unit],
     jobs: int,
     progress: Progress,
+    # headers that are written for this build, text by name; None for none
     generated: Mapping[str, str] | None = None,
 ) -> tuple[str, dict[str, BuildError]]:
-    """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed.
-
-    Args:
-        generated: headers that are written for this build, text by name; None for none.
-    """
+    """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed."""
     logs: list[str] = []
     errors: dict[str, BuildError] = {}
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
@@ -397,11 +386,7 @@ def function_digests(file: Path) -> dict[str, dict[str, str]]:
 
 
 def run_tool(command: Sequence[str], folder: str | Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a compiler or linker, in a folder if one is named, and keep what it says.
-
-    Raises:
-        BuildError: if it cannot be started.
-    """
+    """Run a compiler or linker, in a folder if one is named, and keep what it says; BuildError if it cannot start."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     except OSError as error:

@@ -68,11 +68,7 @@ class Constraints:
 
 
 def read_constraints(source: Path) -> Constraints:
-    """Read the constraints of a ``.cu`` file and of the headers that it includes.
-
-    Raises:
-        BuildError: if a condition is not plain integer arithmetic.
-    """
+    """The constraints of a ``.cu`` file and its headers; BuildError if one is not plain integer arithmetic."""
     statements = tuple(_statements(source, set()))
     for statement in statements:
         if not is_arithmetic(statement.expression):

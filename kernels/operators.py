@@ -205,11 +205,7 @@ def run_stage(
 
 
 def operator_name(stage: Stage | int | str, dtype: str = FLOAT32.name) -> str:
-    """The operator's name of a stage, given as itself, a name, or its number in the ladder of ``dtype``.
-
-    Raises:
-        UsageError: no such stage.
-    """
+    """The operator's name of a stage: itself, a name, or its number in the ladder of ``dtype``; UsageError if none."""
     if isinstance(stage, Stage):
         return stage.name
     for ladder in catalog.LADDERS:

@@ -50,11 +50,7 @@ def present_architectures() -> tuple[str, ...]:
 
 
 def architecture_number(label: str) -> str:
-    """``90`` for ``9.0``, ``90`` or ``sm_90``; a suffix (``90a``) is kept.
-
-    Raises:
-        BuildError: if the text names no architecture.
-    """
+    """``90`` for ``9.0``, ``90`` or ``sm_90``; a suffix (``90a``) is kept; BuildError if it is no architecture."""
     match = _ARCHITECTURE.match(label.strip().lower())
     if match is None:
         raise BuildError(

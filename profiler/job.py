@@ -197,22 +197,13 @@ class Program:
 def start_program(
     arguments: Sequence[str],
     *,
-    output: Path,
+    output: Path,  # file for its standard output and error
+    # where its standard output goes in place of the file; its standard error then is this process's
     shown: int | None = None,
-    keep_open: Sequence[int] = (),
-    environment: Mapping[str, str] | None = None,
+    keep_open: Sequence[int] = (),  # file handles that it inherits (a lock it holds as long as it lives)
+    environment: Mapping[str, str] | None = None,  # variables beside those of this process
 ) -> Program:
-    """Start a program.
-
-    Args:
-        output: file for its standard output and error.
-        shown: where its standard output goes in place of the file; its standard error then is this process's.
-        keep_open: file handles that it inherits (a lock it holds as long as it lives).
-        environment: variables beside those of this process.
-
-    Raises:
-        DeviceError: the program cannot be started.
-    """
+    """Start a program; DeviceError if the program cannot be started."""
     with output.open("wb") as log:
         try:
             process = subprocess.Popen(

@@ -82,11 +82,7 @@ class Keeper:
             self.save()
 
     def keep_report(self, profiled: ProfiledTask, card: Card | None) -> None:
-        """Note where a task's launch is, and what its report is like: nobody writes to it any more.
-
-        Args:
-            card: the GPU that was profiled, where that is known.
-        """
+        """Note where a task's launch is, the GPU where it is known, and the report: nobody writes to it any more."""
         with self._changing:
             if profiled.report not in self.run.reports:
                 record = dataclasses.replace(report_record(self.directory / profiled.report), card=card)

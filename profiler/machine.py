@@ -37,15 +37,7 @@ def effective_capabilities(status: str) -> int:
 
 
 def counters_permitted(parameters: str | None, capabilities: int, driver: tuple[int, ...]) -> bool | None:
-    """Whether this process may read performance counters.
-
-    Args:
-        parameters: text of /proc/driver/nvidia/params, None if it cannot be read.
-        capabilities: effective capabilities of the process (bit mask).
-
-    Returns:
-        True or False where the rule is known, None where the driver's parameters cannot be read.
-    """
+    """Whether this process may read performance counters; None where the driver's parameters cannot be read."""
     if capabilities >> CAP_SYS_ADMIN & 1:
         return True
     if capabilities >> CAP_PERFMON & 1 and driver and driver[0] >= PERFMON_DRIVER:

@@ -18,12 +18,7 @@ from gemmprof.profiler.site import VISIBLE
 
 
 class Profiling:
-    """Profiles what the run lacks.
-
-    Args:
-        card: the GPU to profile, for the label of the reports.
-        pinned: show the profiled program that GPU alone.
-    """
+    """Profiles what the run lacks, on this GPU for the reports' label; ``pinned``: the program is shown it alone."""
 
     def __init__(
         self, keeper: Keeper, ncu: Tool | None, card: Card | None = None, *, pinned: bool = False

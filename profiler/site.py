@@ -95,20 +95,15 @@ class Machine:
 
 
 class Compilers:
-    """Who compiles the candidates of a search, as long as the context: threads that do it, or wait for who does.
-
-    Args:
-        banner: the build of their nvcc.
-        compile_one: compiles a variant for an architecture, or finds it in a cache; raises BuildError.
-        count: how many work at a time, which may change.
-    """
+    """Who compiles the candidates of a search, as long as the context: threads that do it, or wait for who does."""
 
     def __init__(
         self,
         threads: int,
-        banner: str,
+        banner: str,  # the build of their nvcc
+        # compiles a variant for an architecture, or finds it in a cache; raises BuildError
         compile_one: Callable[[Variant, str], Candidate],
-        count: Callable[[], int],
+        count: Callable[[], int],  # how many work at a time, which may change
     ) -> None:
         self.banner, self._compile, self._count = banner, compile_one, count
         self._pool = ThreadPoolExecutor(threads)
@@ -137,22 +132,16 @@ class ChildFailed(Exception):
 
 
 class GpuChild:
-    """A child process that holds one GPU.
-
-    Args:
-        pinned: show it this GPU alone; else it takes the one that CUDA uses first.
-        keep_open: file handles that it inherits.
-        environment: more variables that it has.
-    """
+    """A child process that holds one GPU."""
 
     def __init__(
         self,
         work: Work,
         card: Card,
         *,
-        pinned: bool,
-        keep_open: Sequence[int] = (),
-        environment: Mapping[str, str] | None = None,
+        pinned: bool,  # show it this GPU alone; else it takes the one that CUDA uses first
+        keep_open: Sequence[int] = (),  # file handles that it inherits
+        environment: Mapping[str, str] | None = None,  # more variables that it has
     ) -> None:
         self.card = card
         self.facts: Mapping[str, Any] = {}
@@ -206,13 +195,7 @@ class GpuChild:
 
 
 class LocalPlaces:
-    """Children on GPUs of this machine.
-
-    Args:
-        pinned: show each child its GPU alone, by UUID: an index counts differently in CUDA and nvidia-smi. Where only
-            the GPU that CUDA uses first is wanted, nothing needs to be said.
-        keep_open: file handles that the children inherit.
-    """
+    """Children on GPUs of this machine."""
 
     def __init__(
         self,
@@ -220,8 +203,10 @@ class LocalPlaces:
         cards: Sequence[Card],
         progress: Progress,
         *,
+        # show each child its GPU alone, by UUID: an index counts differently in CUDA and nvidia-smi. Where
+        # only the GPU that CUDA uses first is wanted, nothing needs to be said
         pinned: bool = True,
-        keep_open: Sequence[int] = (),
+        keep_open: Sequence[int] = (),  # file handles that the children inherit
     ) -> None:
         self._work, self._progress = work, progress
         self._children = [GpuChild(work, card, pinned=pinned, keep_open=keep_open) for card in cards]

@@ -23,11 +23,7 @@ from gemmprof.profiler.measure.verification import verify_stage
 
 
 class Worker:
-    """Verifies and times on one device.
-
-    Args:
-        settings: ``seed`` of the operands, ``time_budget`` in seconds a task.
-    """
+    """Verifies and times on one device; the settings have the operands' ``seed`` and ``time_budget`` seconds a task."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         import torch

@@ -68,11 +68,7 @@ def path_of(name: str, folder: str | None = None) -> Path:
 
 
 def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bool = False) -> Path:
-    """Write a baseline; returns its path.
-
-    Raises:
-        UsageError: if it exists and ``force`` is not given, or there is nothing to save.
-    """
+    """Write a baseline; returns its path; UsageError if it exists (without ``force``), or there is nothing to save."""
     path = path_of(name, folder)
     if path.exists() and not force:
         raise UsageError(f"there is a baseline {name} already", "add --force to replace it")
@@ -100,12 +96,7 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
 
 
 def read_baseline(name: str, folder: str | None = None) -> Baseline:
-    """Read a baseline.
-
-    Raises:
-        UsageError: if there is none of this name.
-        ReportError: if it is damaged or of another format.
-    """
+    """Read a baseline; UsageError if there is none of this name; ReportError if it is damaged or of another format."""
     path = path_of(name, folder)
     again = f"save it again: gemmprof baseline save {name} REPORT --force"
     try:
@@ -243,14 +234,7 @@ class _Kernel:
 
 
 def learn(side: Side) -> Control:
-    """What a control says of its machine.
-
-    Args:
-        side: at least two reports or runs of one unchanged program.
-
-    Raises:
-        UsageError: there is one process only, or no kernel with times in two of them.
-    """
+    """What a control, two reports or more of one unchanged program, says of its machine; UsageError if it is none."""
     timed = any(record.timed for record in side.kernels)
     kernels = [
         _Kernel(tuple(found), 1e9 * math.exp(found[0].centre), "" if timed else record.limit)
@@ -316,12 +300,7 @@ def _scaled(elsewhere: NoiseModel, kernels: Iterable[_Kernel]) -> NoiseModel:
 
 
 def read_control(path: Path) -> Control:
-    """What ``--learn-noise`` wrote.
-
-    Raises:
-        UsageError: there is no such file.
-        ReportError: it is damaged, or something else.
-    """
+    """What ``--learn-noise`` wrote; UsageError if there is no such file, ReportError if it is damaged or another."""
     again = ["write it again: gemmprof diff --learn-noise FILE REPORT REPORT"]
     try:
         found = read_json(read_text(path, LARGEST_BYTES), Control)

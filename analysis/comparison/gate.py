@@ -156,11 +156,12 @@ class GateResult:
 
 def check(
     outcome: Outcome,
-    conditions: Sequence[str],
+    conditions: Sequence[str],  # what must not hold, see `analysis.inputs.conditions`
     *,
+    # allow_new, allow_gone: let kernels pass that only one side has
     allow_new: bool = False,
     allow_gone: bool = False,
-    fail_unclear: bool = False,
+    fail_unclear: bool = False,  # CAN'T TELL breaks the gate, too
     waivers: Iterable[Waiver] = (),
     today: datetime.date | None = None,
 ) -> GateResult:
@@ -169,11 +170,6 @@ def check(
     A change in time counts only where the verdict is SLOWER (or FASTER) and the whole interval is beyond the limit; a
     change in another figure only where its values on the two sides do not overlap. What cannot be decided does not
     break the gate and is listed.
-
-    Args:
-        conditions: what must not hold, see `analysis.inputs.conditions`.
-        allow_new, allow_gone: let kernels pass that only one side has.
-        fail_unclear: CAN'T TELL breaks the gate, too.
 
     Raises:
         UsageError: if a condition cannot be read, or no kernel has a figure that it names.

@@ -253,12 +253,10 @@ def dependence(batches: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def two_levels(values: Sequence[float], apart: float, fewest: int = 2) -> tuple[float, float] | None:
-    """The means of the two levels of the values, None without: a split leaves less than `LEFT_OVER` of squares.
+    """The means of the two levels of six values or more; None where each split leaves `LEFT_OVER` of squares.
 
-    Args:
-        values: at least six.
-        apart: levels nearer than this are one (neighbouring ticks of a coarse clock).
-        fewest: values of a level; a single one beyond the others is an outlier.
+    Levels nearer than ``apart`` are one (ticks of a coarse clock); a level has ``fewest`` values: a single one beyond
+    the others is an outlier.
     """
     ordered = sorted(values)
     total = _squares(ordered)
@@ -402,11 +400,7 @@ class Judgement:
 
 
 def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> Estimate:
-    """The change from one side's processes to the other's.
-
-    Args:
-        before, after: at least one batch each.
-    """
+    """The change from one side's processes (at least one batch) to the other's."""
     pairs = _paired(before, after)
     if pairs is not None:
         differences, centres = pairs

@@ -187,22 +187,14 @@ def compare(before: Side, after: Side, *, across: Collection[str] = ()) -> Outco
 def compare_matches(
     matches: Sequence[Match],
     *,
+    # before, after: titles of the sides
     before: str = "",
     after: str = "",
     margin: float = statistics.EQUIVALENT_WITHIN,
-    across: Collection[str] = (),
-    control: Control | None = None,
+    across: Collection[str] = (),  # which of `ACROSS` may differ
+    control: Control | None = None,  # the noise of one's own machine, if it was learnt
 ) -> Outcome:
-    """Judge pairs of kernels.
-
-    Args:
-        before, after: titles of the sides.
-        across: which of `ACROSS` may differ.
-        control: the noise of one's own machine, if it was learnt.
-
-    Raises:
-        UsageError: if cards, clock controls or sets differ and that was not asked for.
-    """
+    """Judge pairs of kernels; UsageError if cards, clock controls or sets differ and that was not asked for."""
     notes = list(_differences(matches, across))
     if control is not None:
         notes.append(control.words())

@@ -212,11 +212,7 @@ class Score:
 
 
 def score(before: Iterable[Finding], after: Iterable[Finding], change: float) -> Score | None:
-    """The score of the predictions of one kernel's earlier launch; None where all its findings are still there.
-
-    Args:
-        change: of the time, after/before - 1.
-    """
+    """What came of the earlier findings, by the change of time (after/before - 1); None where all are still there."""
     still = {one.cause for one in after}
     gone = [one for one in before if one.cause not in still]
     if not gone:

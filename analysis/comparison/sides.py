@@ -47,18 +47,16 @@ class Side:
 
 @unpacked_once()
 def load_side(
+    # reports, runs, folders of them or patterns; several are repetitions of one another
     paths: Iterable[str | os.PathLike[str]],
     selection: Selection = EVERYTHING,
     *,
+    # make every launch a kernel of its own, paired by the order of launches of one family
     each_launch: bool = False,
+    # of reports only the launch at this position; in a run a number is a stage, and all are read
     launch: int | None = None,
 ) -> Side:
     """Read reports and runs as one side.
-
-    Args:
-        paths: reports, runs, folders of them or patterns; several are repetitions of one another.
-        each_launch: make every launch a kernel of its own, paired by the order of launches of one family.
-        launch: of reports only the launch at this position; in a run a number is a stage, and all are read.
 
     Raises:
         UsageError: nothing was named, or nothing matches the selection.

@@ -140,12 +140,9 @@ class Family:
 def families(
     profiles: Sequence[KernelProfile], known: Census, positions: Iterable[int] | None = None
 ) -> tuple[Family, ...]:
-    """The families of these launches, most time first; nothing is explained.
+    """The families of these launches (or of those at these positions), most time first; nothing is explained.
 
-    Args:
-        profiles: launches, of which `Family.members` holds the positions.
-        known: all launches that were opened with these.
-        positions: of the launches that are meant; None for all.
+    `Family.members` are positions among the profiles; what is known is of all launches that were opened with them.
     """
     chosen = range(len(profiles)) if positions is None else positions
     places = ((at, (profiles[at].report, profiles[at].index)) for at in chosen)

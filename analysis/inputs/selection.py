@@ -85,24 +85,16 @@ def _span(positions: range) -> str:
 
 
 def selection(
+    # a regular expression; case makes no difference. ``#3`` is the family of that id
     kernel: str | None = None,
+    # ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too
     launches: int | str | Iterable[int | str] | None = None,
-    nvtx: str | None = None,
-    top: int | None = None,
+    nvtx: str | None = None,  # a regular expression; case makes no difference
+    top: int | None = None,  # 1 or more
+    # a regular expression, searched in ``triton own Triton``; case makes no difference
     owner: str | None = None,
 ) -> Selection:
-    """A selection from texts as a user writes them.
-
-    Args:
-        kernel: a regular expression; case makes no difference. ``#3`` is the family of that id.
-        launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too.
-        nvtx: a regular expression; case makes no difference.
-        top: 1 or more.
-        owner: a regular expression, searched in ``triton own Triton``; case makes no difference.
-
-    Raises:
-        UsageError: if a text is not what it should be.
-    """
+    """A selection from texts as a user writes them; UsageError if a text is not what it should be."""
     texts = _texts(launches)
     if top is not None and (not isinstance(top, int) or isinstance(top, bool)):
         raise UsageError(f"top is a number of kernels, not {top!r}", "give 1 or more")
@@ -144,11 +136,7 @@ def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
 
 
 def expression(option: str, text: str | None) -> Regex | None:
-    """A regular expression for names, whatever the case; None without one.
-
-    Raises:
-        UsageError: if it is none, naming the option.
-    """
+    """A regular expression for names, whatever the case; None without one; UsageError, naming the option, if none."""
     if text is None:
         return None
     if not isinstance(text, str):
@@ -211,11 +199,7 @@ def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candida
 
 
 def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
-    """What to say where a selection leaves nothing.
-
-    Args:
-        names: the names there are, with the number of launches of each.
-    """
+    """What to say where a selection leaves nothing of these names, with the number of launches of each."""
     ranked = list(labels(sorted(names, key=lambda name: -names[name])).values())
     return UsageError(
         f"no launch matches {wanted}",

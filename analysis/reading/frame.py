@@ -388,11 +388,7 @@ def reference_of(frame: Frame, item: ncu_frame.Item) -> int:
 
 
 def read_module(frame: Frame, items: Iterable[ncu_frame.Item]) -> Module:
-    """Read the items of one reference: the code comes in one, imported CUDA files and relocations in others.
-
-    Raises:
-        WireError: if one is damaged.
-    """
+    """Read the items of one reference: code comes in one, CUDA files and more in others; WireError if damaged."""
     code_bytes: dict[str, int] = {}
     files: dict[str, str] = {}
     function_digests: dict[str, str] = {}
@@ -428,11 +424,7 @@ REDACTED = "[redacted]"
 
 
 def is_redacted(path: str) -> bool:
-    """Whether the text of this source file is to be shown nowhere.
-
-    Raises:
-        RegexError: if what the environment says is no expression.
-    """
+    """Whether the text of this source file is to be shown nowhere; RegexError if the environment says no expression."""
     wanted = os.environ.get(REDACTED_SOURCES, "")
     return bool(wanted) and (wanted == "all" or regex(wanted, ignore_case=False).search(path))
 

@@ -104,10 +104,7 @@ def ptx_lines(table: LineTable | None, function: str) -> dict[int, int]:
 def inlined_calls(table: LineTable | None, function: str) -> dict[int, tuple[Call, ...]]:
     """The calls that each instruction of a function was inlined through, innermost first, by its offset.
 
-    Offsets that no call was inlined at are left out. {} where the table is damaged.
-
-    Args:
-        function: mangled name.
+    Offsets that no call was inlined at are left out. {} where the table is damaged. The function's name is mangled.
     """
     if table is None:
         return {}

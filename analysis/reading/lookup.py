@@ -127,11 +127,7 @@ class NativeReaderMissing(NativeReaderError):
 
 
 class NativeReader:
-    """One worker process, kept for several reports. It answers one request after the other.
-
-    Args:
-        module_directory: where to import ``ncu_report`` from; '' for the installed package.
-    """
+    """One worker process, kept for several reports; its ``ncu_report`` is in this folder, '' for the installed one."""
 
     def __init__(self, module_directory: str = "") -> None:
         script = Path(__file__).with_name("native.py")
@@ -303,15 +299,7 @@ class Lookup:
         return ""
 
     def digest(self, profile: KernelProfile, workload: Item, reference: int) -> str:
-        """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
-
-        Args:
-            workload: where it lies in the report.
-            reference: the cubin that its source is in (0: none).
-
-        Raises:
-            ReportError: if the code is damaged.
-        """
+        """Fingerprint of a launch's machine code, '' without its cubin (0: none); ReportError if it is damaged."""
         if not reference or not self.frame.sources:
             return ""
         module = self._module(workload.process, reference, profile)
@@ -434,14 +422,7 @@ class Lookup:
 
 
 def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item]) -> bytes:
-    """A report with this launch of a kernel alone, without what was measured.
-
-    Args:
-        sources: the items that hold its code.
-
-    Raises:
-        WireError: if the launch is damaged.
-    """
+    """A report with this launch of a kernel and its code alone, nothing measured; WireError if it is damaged."""
     kept = decode(messages.KernelIdentity, frame.read(workload.start, workload.end), most=MAX_BYTES)
     kept.DiscardUnknownFields()  # what was measured or advised
     # The chip, and the address of the code.
@@ -452,13 +433,8 @@ def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item]) -> byte
 def chip_report(frame: Frame, workload: Item, names: Iterable[str]) -> bytes:
     """A report that says nothing but the chip of this launch, which decides on the units of these metrics.
 
-    The same for all reports that were collected alike on GPUs of one model, so that one answer serves them all.
-
-    Args:
-        names: metrics that shall exist in it, with the value 0.
-
-    Raises:
-        WireError: if the launch is damaged.
+    The metrics exist in it, with the value 0. It is the same for all reports that were collected alike on GPUs of one
+    model, so that one answer serves them all. WireError if the launch is damaged.
     """
     data = frame.read(workload.start, workload.end)
     if workload.kind == "kernel":

@@ -186,11 +186,7 @@ def undecoded(data: bytes, kind: str) -> _Message:
 
 
 def source_reference(data: bytes, kind: str) -> int:
-    """The cubin that the source of this result message is in (0: none), without decoding its metrics.
-
-    Raises:
-        WireError: if the message is damaged.
-    """
+    """The cubin of this result message's source (0: none), its metrics undecoded; WireError if it is damaged."""
     found = undecoded(data, kind)
     return found.source.id if isinstance(found, messages.KernelResult) else 0
 

@@ -151,11 +151,7 @@ def _code_before(frame: Frame) -> dict[int, set[int]]:
 
 
 class Values:
-    """What the values of a launch say against each other.
-
-    Args:
-        names: all metrics that a launch of the report may have.
-    """
+    """What the values of a launch say against each other; the names are all metrics that a launch may have."""
 
     def __init__(self, names: Collection[str]) -> None:
         bases = dict.fromkeys(name[:-4] for name in names if name.endswith(ROLL_UPS))
@@ -280,19 +276,14 @@ class ReportReader:
     def profiles(
         self,
         *,
+        # also SASS and CUDA sources; or a function that says for which launches
         source: bool | Callable[[KernelProfile], bool] = False,
-        units: bool = False,
+        units: bool = False,  # also units of the metrics, in one mapping for all launches
         instances: bool | Collection[str] = True,
-        rules: bool = True,
-        only: Collection[int] | None = None,
+        rules: bool = True,  # also Nsight Compute's advice
+        only: Collection[int] | None = None,  # indexes of the launches to read; None for all
     ) -> Iterator[KernelProfile]:
         """The profiled launches in the order of profiling.
-
-        Args:
-            source: also SASS and CUDA sources; or a function that says for which launches.
-            units: also units of the metrics, in one mapping for all launches.
-            rules: also Nsight Compute's advice.
-            only: indexes of the launches to read; None for all.
 
         Raises:
             ReportError: where damage is met, after the launches before it; or if the native reader fails.

@@ -66,11 +66,9 @@ class Series:
 
 
 def series_of(profile: KernelProfile, metrics: Collection[str] | None = None) -> Iterator[Series]:
-    """The series of a launch, one after the other, decoded when they are asked for.
+    """The series of a launch (None: of all metrics that were sampled), one after the other, decoded when asked for.
 
-    Args:
-        profile: read with the instance values of these metrics and of the sampler's own (`SAMPLER`).
-        metrics: those of ``profile.sampled`` to give; None for all.
+    The profile is read with the instance values of these metrics and of the sampler's own (`SAMPLER`).
     """
     groups = profile.instances.get(m.SAMPLED_IN_PASS)
     in_pass: dict[str, int] = {}

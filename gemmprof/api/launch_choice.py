@@ -67,11 +67,7 @@ def counted_launches(report: Path, wanted: Selection, skip: int = 0) -> tuple[La
 
 
 def chosen(count: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:
-    """The launches to profile: one of each kernel and grid, the most expensive ones first.
-
-    Raises:
-        UsageError: nothing matches the selection.
-    """
+    """The launches to profile: one of each kernel and grid, the most expensive first; UsageError if nothing matches."""
     if not any(launch.wanted for launch in count.launches):
         raise nothing_selected(wanted, Counter(launch.name for launch in count.launches))
     return choose(count.launches, limit=min(limit, wanted.top or limit), every=every)

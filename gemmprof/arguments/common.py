@@ -29,11 +29,7 @@ PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
 def selection(options: argparse.Namespace) -> Selection:
-    """What `declared.SELECTION` was given.
-
-    Raises:
-        UsageError: if a text is no regular expression, no position, or ``--top`` is not 1 or more.
-    """
+    """What `declared.SELECTION` was given; UsageError for no regular expression, no position, or ``--top`` below 1."""
     from gemmprof.analysis.inputs.selection import is_family_id
     from gemmprof.analysis.inputs.selection import selection as selected
 

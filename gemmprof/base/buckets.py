@@ -26,11 +26,7 @@ under_way: list[str] = []
 
 
 def fetch(url: str) -> BinaryIO:
-    """A copy of an object in a temporary file without a name.
-
-    Raises:
-        UnreachableError: it is not there, or the storage does not give it.
-    """
+    """A copy of an object in a temporary file without a name; UnreachableError if the storage does not give it."""
     with ExitStack() as unless_whole:
         out = unless_whole.enter_context(tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))
         try:
@@ -45,11 +41,7 @@ def fetch(url: str) -> BinaryIO:
 
 
 def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:
-    """The object, or those in the folder (``deep``: at any depth), with size and time of change.
-
-    Raises:
-        UnreachableError: the storage does not answer.
-    """
+    """The object, or those in the folder (``deep``: at any depth): size and time of change; errors as `fetch`."""
     system, path = _system(url)
     from pyarrow.fs import FileSelector, FileType
 

@@ -55,19 +55,15 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 def open_file(
     path: str | os.PathLike[str],
-    largest: int | None = None,
+    largest: int | None = None,  # bytes that it may have; any number without
     *,
+    # it must be no link, and belong to this user (or root): caches and locks, which only we write
     private: bool = False,
-    write: bool = False,
+    write: bool = False,  # open it to be locked or appended to as well, and make it where it is missing
+    # whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is
     links: bool = True,
 ) -> BinaryIO:
     """A regular file, unbuffered, opened without waiting.
-
-    Args:
-        largest: bytes that it may have; any number without.
-        private: it must be no link, and belong to this user (or root): caches and locks, which only we write.
-        links: whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is.
-        write: open it to be locked or appended to as well, and make it where it is missing.
 
     Raises:
         RefusedFileError: it is a folder, a pipe or a device, too large, a link or somebody else's.
@@ -133,11 +129,7 @@ def _check_place(path: str | os.PathLike[str], facts: os.stat_result) -> None:
 
 
 def refuse_links(folder: Path, names: Iterable[str]) -> None:
-    """Refuse a store whose own folders are links: what it clears away would be somebody's files elsewhere.
-
-    Raises:
-        RefusedFileError: one of them is.
-    """
+    """Refuse (RefusedFileError) a store whose folders are links: clearing it would remove other files elsewhere."""
     for name in names:
         if (folder / name).is_symlink():
             raise RefusedFileError(folder / name, "is a link, which is not followed here", errno.ELOOP)
@@ -170,11 +162,7 @@ def read_text(
     errors: str = "strict",
     private: bool = False,
 ) -> str:
-    """The text of a file with every kind of line end as a line feed; errors as `open_file`.
-
-    Raises:
-        UnicodeDecodeError: it is no UTF-8.
-    """
+    """The text of a file, line feeds as its line ends; errors as `open_file`, and UnicodeDecodeError for no UTF-8."""
     text = read_bytes(path, largest, private=private).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -31,13 +31,8 @@ _AT_FDCWD = -100
 def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A path to write to; what stands there at the end of the context replaces ``target``, at an error nothing does.
 
-    The path has the target's suffix, for writers that go by it.
-
-    Args:
-        durable: have it on the disk before it takes its name, so that no loss of power leaves an empty file there.
-
-    Raises:
-        OSError: if it cannot be written; it names the target.
+    The path has the target's suffix, for writers that go by it. ``durable``: it is on the disk before it has its name,
+    so that no loss of power leaves an empty file there. An OSError names the target.
     """
     with _naming(target), _one_at_a_time(target.parent, patience=PATIENCE_SECONDS) as alone:
         if alone:

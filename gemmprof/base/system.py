@@ -39,8 +39,7 @@ LOT = 100_000  # new objects between two collections (Python's default is 700 to
 def runs_one_command(*, begins_others: bool) -> None:
     """Say that this process runs one command and ends: what other code in it would miss need not be loaded.
 
-    Args:
-        begins_others: programs of its user, which inherit its environment.
+    ``begins_others``: it begins programs of its user, which inherit its environment.
     """
     global one_command
     one_command = True
@@ -92,9 +91,7 @@ def lock_within(
 ) -> bool:
     """Whether the lock was taken in so many seconds; of a disk without locks it counts as taken.
 
-    Args:
-        poll: seconds between two tries.
-        waiting: called once if somebody else has it.
+    It is tried every ``poll`` seconds; ``waiting`` is called once if somebody else has it.
     """
     end = time.monotonic() + seconds
     told = False

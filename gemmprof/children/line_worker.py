@@ -56,24 +56,17 @@ class WorkerError(Exception):
 
 
 class LineWorker:
-    """A worker process that answers one request after the other; it is started when it is first needed.
-
-    Args:
-        command: how to start it (`gemmprof.children.watched.python_command`).
-        name: what it is called in messages, ``the native reader``.
-        environment: variables that it has in place of, or beside, those of this process.
-        keep_open: file handles that it inherits (a lock it holds as long as it lives).
-        own_group: Ctrl-C in the terminal does not reach it.
-    """
+    """A worker process that answers one request after the other; it is started when it is first needed."""
 
     def __init__(
         self,
-        command: Sequence[str],
+        command: Sequence[str],  # how to start it (`gemmprof.children.watched.python_command`)
         *,
-        name: str,
+        name: str,  # what it is called in messages, ``the native reader``
+        # variables that it has in place of, or beside, those of this process
         environment: Mapping[str, str] | None = None,
-        keep_open: Sequence[int] = (),
-        own_group: bool = False,
+        keep_open: Sequence[int] = (),  # file handles that it inherits (a lock it holds as long as it lives)
+        own_group: bool = False,  # Ctrl-C in the terminal does not reach it
     ) -> None:
         self._command = list(command)
         self._name = name

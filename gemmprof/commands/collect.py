@@ -96,11 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_directory(options: argparse.Namespace) -> Path:
-    """The run directory that the options mean; a new one is only named here, not made.
-
-    Raises:
-        UsageError: ``--resume`` finds no run.
-    """
+    """The run directory that is meant; a new one is only named, not made; UsageError if ``--resume`` finds no run."""
     if options.resume is None:
         return Path(options.output) if options.output else runs_directory() / timestamped()
     named = options.resume or options.output

@@ -115,9 +115,7 @@ MEASURED = next(limits.practice for limits in LIMITS.values() if limits.practice
 def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Practice, bool]:
     """What was measured on this chip, else on another one; and whether it was on this one.
 
-    Args:
-        compute_capability: of the card.
-        name: of the card, as its driver calls it: cards of one capability may have other memory.
+    The card's name, as its driver calls it, counts too: cards of one capability may have other memory.
     """
     cards = _PRACTICES.get(compute_capability, ())
     own = next((card for card in cards if card.card.split()[-1] in name), next(iter(cards), None))
@@ -197,11 +195,7 @@ def parse_compute_capability(value: Any) -> tuple[int, int]:
 
 
 def limits_of(compute_capability: Any) -> ArchLimits:
-    """The limits of a compute capability, written in any form that `parse_compute_capability` reads.
-
-    Raises:
-        OccupancyError: if it is not in the table.
-    """
+    """The limits of a compute capability, in any form that `parse_compute_capability` reads; errors as of it."""
     return LIMITS[parse_compute_capability(compute_capability)]
 
 

@@ -43,11 +43,7 @@ class Gpu:
 
 
 def list_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that nvidia-smi lists, in its order.
-
-    Raises:
-        DeviceError: there is no nvidia-smi, it fails, or it lists none.
-    """
+    """The GPUs that nvidia-smi lists, in its order; DeviceError if it is not there, fails, or lists none."""
     nvidia_smi = shutil.which("nvidia-smi")
     remedies = (
         "run this on a machine with an NVIDIA GPU and its driver; `nvidia-smi` must list the GPU",

@@ -277,21 +277,15 @@ LEAN = "lean"  # the set of what the analyses read, in as few passes as can be
 
 
 def collection_options(
-    metric_set: str = LEAN,
+    metric_set: str = LEAN,  # `LEAN`, or one of ncu's own
     *,
-    tensor: bool = True,
-    timeline: bool = True,
+    tensor: bool = True,  # of the lean one also what is read of kernels that use tensor cores
+    timeline: bool = True,  # of the lean one also samples over time
+    # sections, names: more sections and metrics
     sections: Iterable[str] = (),
     names: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """ncu's options for a set, each section and metric once. The lean one is meant to be read without `LEAN_WITHOUT`.
-
-    Args:
-        metric_set: `LEAN`, or one of ncu's own.
-        tensor: of the lean one also what is read of kernels that use tensor cores.
-        timeline: of the lean one also samples over time.
-        sections, names: more sections and metrics.
-    """
+    """ncu's options for a set, each section and metric once; the lean one is to be read without `LEAN_WITHOUT`."""
     options = ["--set", metric_set]
     if metric_set == LEAN:
         groups = m.GROUPS.values()

@@ -43,10 +43,7 @@ class WireError(ValueError):
 
 
 def decode(kind: type[M], data: bytes, *, most: int = SMALL_BYTES) -> M:
-    """The message of this kind in the bytes.
-
-    Args:
-        most: how many they may be. Of more than `SMALL_BYTES` the fields are counted before they are decoded.
+    """The message of this kind in the bytes; of more than `SMALL_BYTES` (``most`` at all) fields are counted before.
 
     Raises:
         WireError: if they are none: cut off, a length that points past the end, text that is not UTF-8, or too large.
@@ -72,11 +69,7 @@ def decode_strictly(kind: type[M], data: bytes, *, most: int = SMALL_BYTES) -> M
 
 
 def check_types(message: Message) -> None:
-    """Refuse a known field of another type, which a decoder takes for an unknown field and drops.
-
-    Raises:
-        WireError: if there is one.
-    """
+    """Refuse (WireError) a known field of another type, which a decoder takes for an unknown field and drops."""
     unknown = UnknownFieldSet(message)
     if not len(unknown):
         return
@@ -106,11 +99,7 @@ def _field_ends(data: bytes) -> Iterator[int]:
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
-    """The unsigned varint at ``position`` and the position behind it.
-
-    Raises:
-        WireError: if the bytes end before it does, or it is longer than one.
-    """
+    """The unsigned varint at ``position`` and the position behind it; WireError if it has no end, or is too long."""
     result = shift = 0
     for at in range(position, min(position + 10, len(data))):
         byte = data[at]
@@ -175,12 +164,7 @@ class Block:
 
 
 def read_head(read: Read, size: int) -> tuple[int, int]:
-    """Version of the file format, and where the first block begins.
-
-    Raises:
-        WireError: if it is damaged.
-        Torn: if the file ends before.
-    """
+    """Version of the file format, and where the first block begins; WireError if damaged, Torn if it ends before."""
     header, position = _message(read, len(MAGIC), size, size, "the file header")
     head = decode(messages.FileHeader, header)
     if not head.HasField("version"):

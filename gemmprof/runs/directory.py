@@ -377,12 +377,7 @@ _CHUNK = 1 << 20
 
 
 def report_record(report: Path) -> ReportRecord:
-    """What to keep of a report that ncu just wrote.
-
-    Raises:
-        OSError: if it cannot be read.
-        WireError: if it is no whole report.
-    """
+    """What to keep of a report that ncu just wrote; OSError if it cannot be read, WireError if it is not whole."""
     with open_file(report) as file:
         return record_of(
             lambda start, end: system.read_at(file, start, end - start), file.seek(0, os.SEEK_END)

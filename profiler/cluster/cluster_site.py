@@ -183,11 +183,7 @@ class ClusterSite:
         }
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
-        """Have one worker build the extension; the others fetch it by its content.
-
-        Raises:
-            BuildError: see `gemmprof.kernels.build.build`.
-        """
+        """Have one worker build the extension, which the others fetch by its content; errors as `kernels.build`."""
         from gemmprof.kernels.build import tuned_parameters
 
         label = "{}.{}".format(*machine.gpu.compute_capability)
@@ -399,12 +395,7 @@ class Delivery:
 def profile_there(
     errand: Errand, extension: Extension | None, tasks: tuple[Task, ...], settings: Settings
 ) -> Delivery:
-    """Profile these tasks on a free GPU of this worker.
-
-    Raises:
-        GpuGone: no GPU of that model can be used here.
-        DeviceError: there is no ncu here.
-    """
+    """Profile these tasks on a free GPU of this worker; GpuGone without one of that model, DeviceError without ncu."""
     ncu = require_ncu(WITHOUT_NCU)
     with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

@@ -47,11 +47,7 @@ class Jobs:
     gpu: bool = True  # each gets one; workers that read reports need none
 
     def arguments(self) -> dict[str, Any]:
-        """What dask-jobqueue is called with: a worker a job, one GPU, what the user said on top.
-
-        Raises:
-            UsageError: an option is no ``name=value``.
-        """
+        """What dask-jobqueue is called with, the user's own on top; UsageError if an option is no ``name=value``."""
         found: dict[str, Any] = {}
         for option in self.options:
             name, equals, value = option.partition("=")
@@ -90,10 +86,7 @@ class Jobs:
 
 @contextmanager
 def connected(where: str | Jobs, *, wait: float = 0.0, progress: Progress = SILENT) -> Iterator[Client]:
-    """A client of the cluster, for as long as the context.
-
-    Args:
-        wait: seconds to wait for a scheduler file that is not there yet.
+    """A client of the cluster, for as long as the context; ``wait`` so many seconds for a scheduler file.
 
     Raises:
         UsageError: the extra is not installed, an option is not known, or there is no such scheduler file.

@@ -124,11 +124,7 @@ class Errand:
 
 
 class GpuGone(Exception):
-    """This worker's GPU cannot be used (any more): the task is none the worse and belongs elsewhere.
-
-    Args:
-        worker: the address of the worker, this one if it is not said.
-    """
+    """The GPU of this worker (or that one) cannot be used any more: the task is none the worse, and goes elsewhere."""
 
     def __init__(self, message: str, worker: str = "") -> None:
         self.worker = worker or own_address()
@@ -319,11 +315,7 @@ def ask(
 
 
 def start(errand: Errand, extension: Extension | None, work: Work) -> dict[str, Any]:
-    """Have a child ready for work that will come; what it says of its GPU.
-
-    Raises:
-        GpuGone: no GPU of that model can be used here.
-    """
+    """Have a child ready for work that will come; what it says of its GPU; GpuGone if there is none of that model."""
     with GPUS.one(errand.model) as card:
         return dict(GPUS.child(card, work, errand.files(extension)).facts)
 
@@ -338,11 +330,7 @@ class Extension:
 
 
 def build_extension(architecture: str, parameters: Mapping[str, Mapping[str, int]]) -> Extension:
-    """Build the extension here, with these tile parameters in place of the catalog's.
-
-    Raises:
-        BuildError: see `gemmprof.kernels.build.build`.
-    """
+    """Build the extension here, with these tile parameters in place of the catalog's; errors as `build`."""
     from gemmprof.kernels.build import build
     from gemmprof.kernels.operators import EXTENSION_VARIABLE
 

@@ -96,20 +96,13 @@ class Workers:
         self,
         send: Sender,
         *,
-        host: str = "",
-        avoid: str = "",
-        takes: float = math.inf,
-        fetching: float = RESULT_SECONDS,
-        leaving: Callable[[], bool] = lambda: False,
+        host: str = "",  # the machine that should do it, if it has a worker
+        avoid: str = "",  # address of a worker that shall not
+        takes: float = math.inf,  # seconds that the task may take
+        fetching: float = RESULT_SECONDS,  # seconds in which its result arrives
+        leaving: Callable[[], bool] = lambda: False,  # whether it is waited for no longer
     ) -> Any:
         """What the task returns that ``send`` submits, again where it is lost.
-
-        Args:
-            host: the machine that should do it, if it has a worker.
-            avoid: address of a worker that shall not.
-            takes: seconds that the task may take.
-            fetching: seconds in which its result arrives.
-            leaving: whether it is waited for no longer.
 
         Raises:
             NotBegun: everything is ended, or it is waited for no longer.

@@ -40,11 +40,7 @@ def repetitions_within(budget: float, seconds_each: float) -> int:
 def summarise(
     seconds: Sequence[float], *, sm_clock_mhz: float | None = None, yardstick: Sequence[float] = ()
 ) -> Timing:
-    """Median and spread of the measured ``seconds``, beside the median of the yardstick's repetitions.
-
-    Raises:
-        ValueError: if nothing was measured.
-    """
+    """Median and spread of the measured ``seconds``, beside the yardstick's median; ValueError if there are none."""
     if not seconds:
         raise ValueError("no repetition was measured")
     p10, median, p90 = np.percentile(seconds, (10, 50, 90)).tolist()
@@ -87,10 +83,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def time(self, stage: Launch, yardstick: Launch | None, *, budget: float) -> Timing:
-        """Warm up, choose the repetitions from the time budget (seconds), and measure in alternation.
-
-        Args:
-            yardstick: launches what it is measured against; None if that is the stage itself.
+        """Warm up, choose the repetitions from the budget (seconds), and measure in turns with the yardstick, if any.
 
         Raises:
             RuntimeError: a launch failed.

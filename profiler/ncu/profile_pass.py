@@ -94,11 +94,7 @@ def start_pass(
     lock: int,
     environment: Mapping[str, str] | None = None,
 ) -> Program:
-    """Start ncu and the program that it profiles, which waits for the job that `finish_pass` gives it.
-
-    Raises:
-        DeviceError: ncu cannot be started.
-    """
+    """Start ncu and the program that it profiles, which waits for `finish_pass`'s job; DeviceError if it cannot."""
     command = NcuCommand(
         executable=ncu.path,
         report=files.report,
@@ -179,23 +175,14 @@ PAUSES = (5.0, 10.0, 20.0, 40.0)
 
 
 class Patience:
-    """How often something was tried in vain.
-
-    Args:
-        note: told before each pause.
-        pause: waits; cut short, it says so by True, as ``threading.Event.wait`` does.
-    """
+    """How often something was tried in vain; ``note`` is told before each pause, which ``pause`` cuts short by True."""
 
     def __init__(self, note: Callable[[str], object], pause: Callable[[float], object] = time.sleep) -> None:
         self._note, self._pause = note, pause
         self._tried = 0
 
     def again(self, error: NcuError) -> bool:
-        """Whether to try again: the error is one that passes, and it was waited a while for that.
-
-        Raises:
-            NcuError: it did not pass.
-        """
+        """Whether to try again: the error is one that passes, and it was waited for that; NcuError if it did not."""
         if error.kind != RESOURCE:
             return False
         if self._tried == len(PAUSES):

@@ -161,11 +161,8 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
 def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[int]) -> list[int]:
     """A few invocation numbers of which each kernel has a suitable one, and which mean few launches.
 
-    Greedily: the number that serves most kernels, and of several the one because of which ncu profiles fewest launches.
-
-    Args:
-        suitable: by kernel and launch configuration, which invocations stand for it.
-        lengths: number of launches of every configuration of the named kernels.
+    Greedily: the number that serves most kernels, and of several the one because of which ncu profiles fewest launches
+    (by the number of launches of every configuration of the named kernels).
     """
     waiting = list(suitable.values())
     chosen = []
