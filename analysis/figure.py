@@ -125,10 +125,9 @@ def collected(kind: type, profile: KernelProfile) -> dict[str, Any]:
 @cache
 def _metrics(kind: Any) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     """Of each field that is a metric its name, the metric's, and whether it is a whole number."""
-    fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
-    return tuple(
-        (name, item.names, fields[name].startswith("int")) for name, item in declared(kind).items() if item.of
-    )
+    types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    of_metrics = ((name, item.names) for name, item in declared(kind).items() if item.of)
+    return tuple((name, names, types[name].startswith("int")) for name, names in of_metrics)
 
 
 def declared(kind: type) -> dict[str, Figure]:
@@ -307,9 +306,8 @@ def total(values: Mapping[Any, int], keys: Iterable[Any] | None = None) -> int:
     found = sum(values.values() if chosen is None else (values[key] for key in chosen))
     if not isinstance(values, Counts):
         return found
-    words = (
-        ["*"] if chosen is None else [f"0x{key:x}" if isinstance(key, int) else str(key) for key in chosen]
-    )
+    shown = (f"0x{key:x}" if isinstance(key, int) else str(key) for key in chosen or ())
+    words = ["*"] if chosen is None else [*shown]
     return TracedInt(found).by(f"{values.metric}[{', '.join(words)}]")
 
 

@@ -67,9 +67,8 @@ class Results(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             analysis = _analyses_by_name()[name]
-            self._made[name] = (
-                analysis.analyse(self._profile) if self._profile.profiled else NotCollected((), "")
-            )
+            known = self._profile.profiled
+            self._made[name] = analysis.analyse(self._profile) if known else NotCollected((), "")
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -150,20 +149,16 @@ class KernelAnalysis(Shown):
             from gemmprof.analysis.explanation.trust import NOT_PROFILED
             from gemmprof.analysis.sections.verdict import UNKNOWN, Verdict, judge
 
-            self._made["verdict"] = (
-                judge(self.results, self.explanation)
-                if self.profile.profiled
-                else Verdict(UNKNOWN, NOT_PROFILED)
-            )
+            judged = judge(self.results, self.explanation) if self.profile.profiled else None
+            self._made["verdict"] = judged or Verdict(UNKNOWN, NOT_PROFILED)
         found: Verdict = self._made["verdict"]
         return found
 
     def slim(self) -> KernelAnalysis:
         """The same with everything made and without instance values, which take most of the memory."""
         _ = self.verdict
-        return replace(
-            self, profile=replace(self.profile, instances={}), results=dict(self.results), slimmed=True
-        )
+        values = replace(self.profile, instances={})
+        return replace(self, profile=values, results=dict(self.results), slimmed=True)
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
         """The result of this type, for example ``analysis.get(Roofline)``; UsageError if no analysis yields it."""
@@ -197,9 +192,8 @@ def _names_by_type() -> dict[type[Any], str]:
 
 def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:
     if kind in results:
-        return UsageError(
-            f"a result is asked for by its type, not by its name '{kind}'", f"analysis.results[{kind!r}]"
-        )
+        asked = f"a result is asked for by its type, not by its name '{kind}'"
+        return UsageError(asked, f"analysis.results[{kind!r}]")
     kinds = ", ".join(sorted(known.__name__ for known in _names_by_type()))
     return UsageError(f"no analysis yields {getattr(kind, '__name__', kind)!r}", found=f"they yield {kinds}")
 

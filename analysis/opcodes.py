@@ -65,9 +65,8 @@ def info(opcode: str) -> OpcodeInfo:
     bare = opcode.partition(".")[0].strip().upper()
     if bare == "HFMA2" and ".MMA" in opcode.upper():
         bare = "HFMA2_MMA"
-    return known().get(bare) or OpcodeInfo(
-        bare, pipe="uniform" if bare.startswith("U") else "alu" if bare else ""
-    )
+    pipe = "uniform" if bare.startswith("U") else "alu" if bare else ""
+    return known().get(bare) or OpcodeInfo(bare, pipe=pipe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +123,8 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
         sides = 4.0 * m, 4.0 * n
         steps = (2.0 if "F16" in modifiers else 4.0) if any("STEP" in word for word in modifiers) else 1.0
         operations *= 4.0 / steps
-    sums = (
-        "" if kind in "IB" else f"_dst_{'fp16' if 'F16' in modifiers else 'fp64' if kind == 'D' else 'fp32'}"
-    )
+    kept = "fp16" if "F16" in modifiers else "fp64" if kind == "D" else "fp32"
+    sums = "" if kind in "IB" else f"_dst_{kept}"
     width = 0.5 if "F16" in modifiers else 2.0 if kind == "D" else 1.0
     registers = round(width * operations / (2.0 * k * WARP))
     first, second = (max(1, round(side * k * _BITS.get(source, 8) / (32 * WARP))) for side in sides)
@@ -257,11 +255,8 @@ def parse(text: str) -> Sass:
     if guard:
         reads = (*reads, guard)
     if opcode == "R2P":
-        writes = (
-            _PREDICATES[: int(operands[-1], 16).bit_length()]
-            if operands[-1].startswith("0x")
-            else _PREDICATES
-        )
+        mask = operands[-1]
+        writes = _PREDICATES[: int(mask, 16).bit_length()] if mask.startswith("0x") else _PREDICATES
     atomic, store = known.instruction_class == "atomic", known.result == "stored"
     return Sass(
         text=text.strip(),

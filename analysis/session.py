@@ -96,9 +96,8 @@ class Session:
     def processes(self) -> tuple[int, ...]:
         """Ids of the processes that launched, of reports that hold launches of several."""
         launches = (kernel.profile for kernel in self.kernels)
-        found = grouped(
-            (one.report, one.session.process) for one in launches if one.session.process is not None
-        )
+        known = ((one.report, one.session.process) for one in launches)
+        found = grouped((report, process) for report, process in known if process is not None)
         several = (processes for processes in found.values() if len(set(processes)) > 1)
         return tuple(dict.fromkeys(chain.from_iterable(several)))
 
@@ -186,11 +185,8 @@ class Session:
 
     def _explained(self, found: Sequence[Family]) -> list[Family]:
         known = self.explain(family.representative for family in found)
-        return [
-            family.explained(known[family.representative])
-            for family in found
-            if family.representative in known
-        ]
+        explained = (family for family in found if family.representative in known)
+        return [family.explained(known[family.representative]) for family in explained]
 
     def explanation(self, position: int) -> Explanation:
         """What to change first in a launch, by its position in ``kernels``; ReportError if its report is damaged."""
@@ -202,8 +198,7 @@ class Session:
     def explain(self, positions: Iterable[int]) -> Mapping[int, Explanation]:
         """What to change first in these launches, each report that they are of opened once; all that is known so far.
 
-        Raises:
-            ReportError: if none of the reports can be read in full. Of several, those that cannot are in `failures`.
+        ReportError if none of the reports can be read in full. Of several, those that cannot are in `failures`.
         """
         waiting = [position for position in positions if position not in self._explanations]
         if self.listed and is_elsewhere():
@@ -233,11 +228,7 @@ class Session:
             self._explanations.update({wanted[report][index]: made for index, made in found.items()})
 
     def whole(self, position: int, *, code: bool = False) -> KernelAnalysis:
-        """A launch read in full; ``code``: with its instructions, also where nothing but its time was measured.
-
-        Raises:
-            ReportError: if the report turns out to be damaged.
-        """
+        """A launch read in full; ``code``: with its instructions in any case; ReportError if its report is damaged."""
         for _, analysis in self.read([position], code=code):
             return analysis
         raise self._damaged[self.kernels[position].profile.report]
@@ -293,12 +284,7 @@ def load_session(
     # in particular is read then (`Session.whole`, `Session.explain`)
     listed: bool = False,
 ) -> Session:
-    """Read run directories (or their ``run.json``) and report files.
-
-    Raises:
-        UsageError: if there is nothing to load, or nothing matches the selection.
-        GemmprofError: the first failure, if nothing could be read. Else failures are in the session.
-    """
+    """Read runs and reports; UsageError if none are meant, the first failure if nothing could be read."""
     inputs = _listed(paths)
     with few_collections(), unpacked_once():
         return _load(inputs, selection, listed=listed)
@@ -307,12 +293,9 @@ def load_session(
 def selected_reports(
     paths: Iterable[str | os.PathLike[str]], selection: Selection = EVERYTHING
 ) -> tuple[dict[Path, set[int] | None], tuple[GemmprofError, ...]]:
-    """The report files that these inputs stand for, each with the positions of the launches that are meant.
+    """The report files that these inputs stand for, each with the positions of the launches that are meant (None: all).
 
-    None in place of positions: all launches. A report that cannot be read is there too; reading it says why.
-
-    Raises:
-        UsageError: if nothing matches the selection.
+    A report that cannot be read is there too; reading it says why. UsageError if nothing matches the selection.
     """
     with unpacked_once():
         found = _find(_listed(paths))
@@ -402,14 +385,9 @@ def _place(path: Path) -> Path:
 def _select(
     reports: Sequence[_Report], selection: Selection
 ) -> tuple[dict[str, set[int] | None], Census | None]:
-    """Which launches are meant.
+    """Positions of the launches to read, by path of the report (None: all), and all launches where they were looked at.
 
-    Returns:
-        positions of the launches to read, by path of the report (None: all that it holds, or as many as are whole), and
-        all launches of the inputs, where they were looked at.
-
-    Raises:
-        UsageError: if reports could be read and nothing in them matches.
+    UsageError if reports could be read and nothing in them matches.
     """
     chosen: dict[str, set[int] | None] = {str(report.path): None for report in reports}
     if not selection:
@@ -461,11 +439,8 @@ def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Sess
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
     unread = {one.path for one in failures if isinstance(one, UnreachableError)}
-    wanted = [
-        (report, lots_of(report.path, only))
-        for report in found.reports
-        if (only := chosen[str(report.path)]) is None or only
-    ]
+    meant = ((report, chosen[str(report.path)]) for report in found.reports)
+    wanted = [(report, lots_of(report.path, only)) for report, only in meant if only is None or only]
     made = each(
         _read_lot,
         (

@@ -52,11 +52,7 @@ class StageBuild:
     note: compiler.Compiled = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
-        """The stage's main kernel (`main_kernel`), of several tiles the one with most registers.
-
-        Raises:
-            BuildError: if it was not built for this architecture (``sm_90``).
-        """
+        """The stage's main kernel, of several tiles that with most registers; BuildError if ``sm_90`` was not built."""
         chosen = [k for k in self.note.kernels if architecture in (None, k.architecture.rstrip("af"))]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
@@ -125,10 +121,8 @@ def build(
             plan, compiled, log, errors = plan.made(force, jobs or os.cpu_count() or 1, progress)
     notes = compiler.read_note(plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
     if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
-        raise BuildError(
-            f"the note of the build in {plan.library.parent} lacks {lacking[0]}",
-            "remove that folder; it is made again",
-        )
+        lacks = f"the note of the build in {plan.library.parent} lacks {lacking[0]}"
+        raise BuildError(lacks, "remove that folder; it is made again")
     return BuildResult(
         library=plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
@@ -190,8 +184,7 @@ class _Plan:
     ) -> tuple[_Plan, tuple[str, ...], str, dict[str, BuildError]]:
         """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others.
 
-        Returns:
-            The plan whose library exists, what was compiled for it, the compiler's warnings, and what failed.
+        Returned are the plan whose library exists, what was compiled for it, the compiler's warnings, and what failed.
         """
         missing = [unit for unit in self._all if force or not compiler.is_compiled(self._cache, unit)]
         if not missing and is_whole(self.library.parent):

@@ -80,11 +80,7 @@ class LoadedCandidate:
 
     @classmethod
     def load(cls, name: str, library: Path) -> LoadedCandidate:
-        """Open the library of the variant ``name``.
-
-        Raises:
-            BuildError: if it cannot be opened, or is not whole: a cut library ends the process that opens it.
-        """
+        """Open a variant's library; BuildError if it is not whole: a cut one ends the process that opens it."""
         if not is_whole(library.parent):
             raise BuildError(f"{library} is damaged", "search again: it is compiled anew")
         try:

@@ -123,10 +123,8 @@ def stage_variants(stage: Stage) -> tuple[Variant, ...]:
     if stage.source is None:
         return ()
     others = ((f"{stage.name}_{key}", parameters) for key, parameters in stage.variants.items())
-    return tuple(
-        Variant(name, stage, stage.source, parameters)
-        for name, parameters in ((stage.name, stage.parameters), *others)
-    )
+    every = (stage.name, stage.parameters), *others
+    return tuple(Variant(name, stage, stage.source, parameters) for name, parameters in every)
 
 
 def all_variants(ladders: Sequence[Ladder] | None = None) -> tuple[Variant, ...]:

@@ -160,18 +160,12 @@ def source_hash(variant: Variant) -> str:
 def stage_units(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> tuple[Unit, ...]:
     """The calls that compile a variant for the architectures with these numbers (``90``), those that it is written for.
 
-    One for each of the stage's parts: they run side by side, and each has some of its kernels.
-
-    Raises:
-        BuildError: if it is written for none of them.
+    One for each of the stage's parts: they run side by side, and each has some of its kernels. BuildError for none.
     """
     if reason := why_skipped(variant.stage.architectures, numbers):
         raise BuildError(f"stage {variant.name} is not built: {reason}")
-    targets = [
-        target
-        for number in numbers
-        if (target := target_number(variant.stage.architectures, number)) is not None
-    ]
+    known = (target_number(variant.stage.architectures, number) for number in numbers)
+    targets = [target for target in known if target is not None]
     command = (
         str(nvcc.path),
         *DEVICE_FLAGS,
@@ -182,9 +176,8 @@ def stage_units(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> tuple[U
     )
     sources, made_from = contents(SOURCES / variant.source), source_hash(variant)
     parts = _PARTS.search(read_text(SOURCES / variant.source))
-    commands = (
-        [(*command, f"-DGEMMPROF_PART={part}") for part in range(int(parts[1]))] if parts else [command]
-    )
+    numbered = range(int(parts[1])) if parts else ()
+    commands = [(*command, f"-DGEMMPROF_PART={part}") for part in numbered] or [command]
     keys = [digest(sources, call[1:], nvcc.banner, NOTES_VERSION) for call in commands]
     return tuple(
         Unit(variant.name, variant.source, call, key, made_from, _length(sources))
@@ -231,9 +224,9 @@ class Compiled:
 
         Sources that differ in words only have one: a recorded run of the older one holds for the newer.
         """
+        found = sorted(self.functions.items())
         return {
-            architecture: digest(sorted(map(list, functions.items())))
-            for architecture, functions in sorted(self.functions.items())
+            architecture: digest(sorted(map(list, functions.items()))) for architecture, functions in found
         }
 
 
@@ -244,10 +237,8 @@ def read_record(cache: Path, units: Sequence[Unit]) -> Compiled:
     for part in parts:
         for architecture, found in part.functions.items():
             functions.setdefault(architecture, {}).update(found)
-    kernels = sorted(
-        (kernel for part in parts for kernel in part.kernels),
-        key=lambda kernel: (kernel.name, kernel.architecture),
-    )
+    every = (kernel for part in parts for kernel in part.kernels)
+    kernels = sorted(every, key=lambda kernel: (kernel.name, kernel.architecture))
     seconds = sum(part.seconds for part in parts)
     return Compiled(seconds, tuple(kernels), parts[0].name, parts[0].command, functions)
 
@@ -257,11 +248,8 @@ def read_note(path: Path, kind: type[Note]) -> Note:
     try:
         return read_json(read_bytes(path, private=True), kind)
     except (OSError, DocumentError) as error:
-        raise BuildError(
-            f"{path} in the build cache is damaged",
-            f"remove {path.parent}; it is made again",
-            found=str(error),
-        ) from None
+        again = f"remove {path.parent}; it is made again"
+        raise BuildError(f"{path} in the build cache is damaged", again, found=str(error)) from None
 
 
 @contextmanager
@@ -339,12 +327,9 @@ def link(cache: Path, nvcc: Tool, units: Iterable[Unit], library: Path, what: st
 
 
 def _compiled(what: str, command: Sequence[str], folder: Path) -> str:
-    """What a compiler or linker says of its work in a folder of the cache.
+    """What a compiler or linker says of its work in a folder of the cache; BuildError with its message and remedies.
 
     What lies in the cache is named from there: nvcc takes a path with a comma in it for two.
-
-    Raises:
-        BuildError: with its message, and what to do about the usual ones.
     """
     completed = run_tool(command, folder)
     if completed.returncode == 0:

@@ -49,11 +49,7 @@ class Constraints:
         return tuple(s.sentence for s in self.statements if s.sentence)
 
     def violation(self, parameters: Mapping[str, int]) -> str | None:
-        """The sentence of the first condition that these parameters break, or None.
-
-        Raises:
-            BuildError: if a condition speaks of a letter that has no value.
-        """
+        """The sentence of the first condition that is broken, or None; BuildError if one has an unknown letter."""
         values = dict(parameters)
         for statement in self.statements:
             try:

@@ -59,11 +59,7 @@ class Extension:
     names: tuple[str, ...]  # the operators, without their ``_out`` forms
 
     def occupancy(self, name: str) -> tuple[KernelOccupancy, ...]:
-        """Ask the CUDA runtime about every kernel of a stage (or variant), by operator name; needs a GPU.
-
-        Raises:
-            BuildError: if there is no such operator, or the runtime refuses (no GPU, no code for it).
-        """
+        """What the CUDA runtime says of a stage's (or variant's) kernels; BuildError if it refuses, or has none."""
         if name not in self.names:
             raise BuildError(f"the extension has no stage {name}")
         return query_kernels(ctypes.CDLL(str(self.library)), name)
@@ -100,10 +96,7 @@ EXTENSION_VARIABLE = "GEMMPROF_EXTENSION"
 
 
 def load(built: BuildResult | None = None) -> Extension:
-    """Load the extension into this process and register shape functions for fake tensors; once a process.
-
-    Args:
-        built: what ``build()`` returned; it is called if None.
+    """Load the extension, as built or as ``build()`` makes it, with shape functions for fake tensors; once a process.
 
     Raises:
         BuildError: if it cannot be loaded, or another build of it already is.

@@ -43,11 +43,7 @@ _sources: dict[str, Path] = {}
 def install(file: Path) -> tuple[Stage, ...]:
     """Put the functions of a file into the ladders, as stages from `FIRST_NUMBER` on, and tell the helper programs.
 
-    Returns:
-        The stages, one for each function and ladder whose types it takes.
-
-    Raises:
-        UsageError: the file cannot be read, or holds no function that fits.
+    One for each function and ladder whose types it takes. UsageError if the file cannot be read, or holds none.
     """
     path = file.resolve()
     declared = list(_declared(path))
@@ -105,9 +101,8 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
         and not functions[name].decorator_list
     ]  # fmt: skip
     if missing := [name for name in chosen if name not in functions]:
-        raise UsageError(
-            f"{path}: GEMMS names '{missing[0]}'", found=f"functions: {', '.join(functions) or 'none'}"
-        )
+        there = f"functions: {', '.join(functions) or 'none'}"
+        raise UsageError(f"{path}: GEMMS names '{missing[0]}'", found=there)
     if not chosen:
         raise UsageError(
             f"{path} holds no GEMM",
@@ -160,9 +155,8 @@ def _adapter(
             product = function(a, b)
             if not isinstance(product, torch.Tensor) or product.shape != out.shape:
                 shape = tuple(getattr(product, "shape", ()))
-                raise ValueError(
-                    f"{name} returned {type(product).__name__} {shape}, not a tensor {tuple(out.shape)}"
-                )
+                what = f"{type(product).__name__} {shape}, not a tensor {tuple(out.shape)}"
+                raise ValueError(f"{name} returned {what}")
             if plain:
                 out.copy_(product)
             else:

@@ -31,10 +31,8 @@ def require_torch() -> TorchInstallation:
     """The torch of this Python environment; BuildError if it is not installed."""
     torch = find_torch()
     if torch is None:
-        raise BuildError(
-            "torch is not installed in this Python environment",
-            "pip install '.[gpu]' in the checkout of gemmprof",
-        )
+        fix = "pip install '.[gpu]' in the checkout of gemmprof"
+        raise BuildError("torch is not installed in this Python environment", fix)
     return torch
 
 
@@ -44,18 +42,16 @@ def present_architectures() -> tuple[str, ...]:
         gpus = visible_gpus(list_gpus())
     except DeviceError:
         return ()
-    return tuple(
-        f"{major}.{minor}" for major, minor in sorted({gpu.compute_capability for gpu in gpus}) if major
-    )
+    known = sorted({gpu.compute_capability for gpu in gpus})
+    return tuple(f"{major}.{minor}" for major, minor in known if major)
 
 
 def architecture_number(label: str) -> str:
     """``90`` for ``9.0``, ``90`` or ``sm_90``; a suffix (``90a``) is kept; BuildError if it is no architecture."""
     match = _ARCHITECTURE.match(label.strip().lower())
     if match is None:
-        raise BuildError(
-            f"'{label}' is no GPU architecture", "write a compute capability, for example 9.0 or sm_90"
-        )
+        fix = "write a compute capability, for example 9.0 or sm_90"
+        raise BuildError(f"'{label}' is no GPU architecture", fix)
     return "".join(match.groups())
 
 

@@ -113,11 +113,7 @@ class Collection:
         return keeper.run
 
     def _measure(self) -> bool:
-        """Verify and time what is missing; with several GPUs, profile on the first while the others time.
-
-        Returns:
-            Whether what was to be profiled was profiled meanwhile.
-        """
+        """Verify and time what is missing; with several GPUs, profile on the first meanwhile: then True."""
         keeper, machine = self._keeper, self._machine
         tasks = keeper.unmeasured()
         if not tasks:
@@ -172,16 +168,12 @@ class Collection:
 
     def _open(self, built: BuildResult, resume: bool) -> None:
         gpu = self._machine.gpu
-        records = tuple(
-            stage_record(stage, built, gpu.compute_capability) for stage in self._keeper.settings.stages
-        )
+        stages = self._keeper.settings.stages
+        records = tuple(stage_record(stage, built, gpu.compute_capability) for stage in stages)
         if (self._keeper.directory / "run.json").exists():
             if not resume:
-                raise RunError(
-                    f"{self._keeper.directory} holds a run already",
-                    "add --resume to continue it",
-                    "choose another --output",
-                )
+                there = f"{self._keeper.directory} holds a run already"
+                raise RunError(there, "add --resume to continue it", "choose another --output")
             self._keeper.run = continued(
                 load_run(self._keeper.directory),
                 self._keeper.settings,
@@ -247,12 +239,8 @@ def continued(
 ) -> Run:
     """The older run with this call's stages and problems added, its failures cleared for another try.
 
-    Args:
-        versions: of this machine's tools and driver, by name; one that the run or the machine does not know is passed
-            over.
-
-    Raises:
-        RunError: something that the older numbers depend on is different now.
+    ``versions`` are those of this machine's tools and driver, by name; one that the run or the machine does not know is
+    passed over. RunError if something that the older numbers depend on is different now.
     """
     reasons = list(differences(settings, old))
     if old.info.device != device:

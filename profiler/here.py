@@ -30,12 +30,7 @@ class Here:
     gpus: str = ""  # which GPUs (`gemmprof.gpu.devices.selected_gpus`); the first of them is profiled
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
-        """Make sure that this machine can do what is asked.
-
-        Raises:
-            DeviceError: naming the first thing that is missing, with its remedy.
-            UsageError: ``gpus`` names GPUs that are not there, or of several models.
-        """
+        """Make sure that this machine can do what is asked; DeviceError names what is missing, UsageError a GPU."""
         listed = list_gpus()
         gpu = selected_gpus(listed, self.gpus)[0]
         torch_version, torch_cuda = machine_checks.torch_build()

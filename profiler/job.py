@@ -126,21 +126,13 @@ def collecting(
 ) -> Iterator[int]:
     """Hold the run directory for one collection; yields the handle of the tools' lock, to be passed to programs.
 
-    Args:
-        directory: an existing run directory.
-        patience: seconds to wait for programs that an interrupted collection left behind.
-        waiting: called once if there is something to wait for.
-
-    Raises:
-        RunError: another collection works on the directory, or an orphaned program does not end.
+    Programs that an interrupted collection left behind are waited for, ``patience`` seconds; ``waiting`` is called once
+    if there are any. RunError if one does not end, or another collection works on the directory.
     """
     with open_lock(directory / COLLECT_LOCK) as collect, open_lock(directory / TOOLS_LOCK) as tools:
         if not system.lock_within(collect, 0.5):
-            raise RunError(
-                f"another `gemmprof collect` is working on {directory}",
-                "wait for it to end",
-                "choose another --output",
-            )
+            busy = f"another `gemmprof collect` is working on {directory}"
+            raise RunError(busy, "wait for it to end", "choose another --output")
         if not system.lock_within(tools, patience, waiting=waiting):
             raise RunError(
                 f"a profiler of an interrupted collection still runs on {directory}",

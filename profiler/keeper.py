@@ -29,11 +29,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Keeper:
-    """Keeps a run, and hands out what it lacks of the settings; several threads may use it.
-
-    Args:
-        lock: the handle of the run's lock; helper programs inherit it, so that it is held as long as one lives.
-    """
+    """Keeps a run, and hands out what it lacks of the settings; several threads may use it."""
 
     run: Run
 
@@ -41,6 +37,7 @@ class Keeper:
         self.settings = settings
         self.directory = directory
         self.progress = progress
+        # The handle of the run's: helper programs inherit it, so that it is held as long as one lives.
         self.lock = lock
         self.stopping = threading.Event()  # set once Ctrl-C was heard: nothing new is begun
         self.leaving = threading.Event()  # set once it was heard again: what is begun is left
@@ -86,9 +83,8 @@ class Keeper:
         with self._changing:
             if profiled.report not in self.run.reports:
                 record = dataclasses.replace(report_record(self.directory / profiled.report), card=card)
-                self.run = dataclasses.replace(
-                    self.run, reports={**self.run.reports, profiled.report: record}
-                )
+                reports = {**self.run.reports, profiled.report: record}
+                self.run = dataclasses.replace(self.run, reports=reports)
             self.keep(profiled.task.key, report=profiled.report, launch_index=profiled.launch_index)
 
     def fail(self, key: Key, part: str, message: str) -> None:
@@ -98,9 +94,7 @@ class Keeper:
 
     def label(self, key: Key) -> str:
         """How the task is called on a terminal."""
-        names = {
-            (stage.number, dtype): stage.name for stage in self.settings.stages for dtype in stage.dtypes
-        }
+        names = {(one.number, dtype): one.name for one in self.settings.stages for dtype in one.dtypes}
         return f"{names.get((key[0], key[1].dtype), key[0])} {key[1].label}"
 
     def unmeasured(self) -> tuple[Task, ...]:

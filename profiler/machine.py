@@ -105,9 +105,8 @@ def check_nvcc(gpu: devices.Gpu | None) -> Check:
     if limits is not None and nvcc.version and nvcc.version < limits.oldest_nvcc:
         need = ".".join(map(str, limits.oldest_nvcc))
         remedy = f"install CUDA {need} or newer, or set CUDA_HOME to one that is installed"
-        return Check(
-            "nvcc", False, f"{found} cannot compile for compute capability {limits.label}", (remedy,)
-        )
+        old = f"{found} cannot compile for compute capability {limits.label}"
+        return Check("nvcc", False, old, (remedy,))
     return Check("nvcc", True, found)
 
 

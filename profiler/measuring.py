@@ -31,12 +31,7 @@ POLL_SECONDS = 0.2
 
 
 def measure(keeper: Keeper, places: Places, part: Literal["verify", "time"]) -> None:
-    """Verify what is not verified, or time what is not timed.
-
-    Raises:
-        Interrupted: Ctrl-C; what was begun is finished and kept.
-        DeviceError: no GPU is left.
-    """
+    """Verify what is not verified, or time what is not timed; Interrupted by Ctrl-C, DeviceError if no GPU is left."""
     asked: dict[Future[Answer], Task] = {}
     for task in keeper.unmeasured():
         if task.verify if part == "verify" else task.time and not task.verify:

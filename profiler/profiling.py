@@ -44,14 +44,10 @@ class Profiling:
             except (OSError, DocumentError):
                 continue  # a damaged job: which tasks it had is not known
             built_from = {task.key: made for task, made in zip(job.tasks, job.sources, strict=False)}
-            missing = {
-                task.key
-                for task in self._keeper.unprofiled()
-                if built_from.get(task.key) == self._keeper.source_hash(task)
-            }
-            kept = [
-                task for task in profile_pass.outcome(files, job.tasks).finished if task.task.key in missing
-            ]
+            made = self._keeper.source_hash
+            missing = {one.key for one in self._keeper.unprofiled() if built_from.get(one.key) == made(one)}
+            finished = profile_pass.outcome(files, job.tasks).finished
+            kept = [task for task in finished if task.task.key in missing]
             for profiled in kept:
                 self._keeper.keep_report(profiled, None)
             if kept:

@@ -54,19 +54,13 @@ class Settings:
                 )
             c_types = ELEMENT_TYPES[problem.dtype].c_types
             if problem.c_dtype not in c_types:
-                raise UsageError(
-                    f"no stage writes {problem.c_dtype} from {problem.dtype}", f"C is {' or '.join(c_types)}"
-                )
+                none = f"no stage writes {problem.c_dtype} from {problem.dtype}"
+                raise UsageError(none, f"C is {' or '.join(c_types)}")
 
     @property
     def pairs(self) -> tuple[tuple[Stage, Problem], ...]:
         """Every stage on every problem of its types, problem by problem, in the order of the ladders."""
-        return tuple(
-            (stage, problem)
-            for problem in self.problems
-            for stage in self.stages
-            if problem.dtype in stage.dtypes
-        )
+        return tuple((s, p) for p in self.problems for s in self.stages if p.dtype in s.dtypes)
 
     @property
     def collection_options(self) -> tuple[str, ...]:
@@ -76,9 +70,8 @@ class Settings:
         types than float32 and in kernels of the user's own (TF32).
         """
         foreign = any(stage.source is None and not stage.yardstick for stage in self.stages)
-        return self._collection(
-            tensor=foreign or any(problem.dtype != FLOAT32.name for problem in self.problems)
-        )
+        others = any(problem.dtype != FLOAT32.name for problem in self.problems)
+        return self._collection(tensor=foreign or others)
 
     def _collection(self, *, tensor: bool) -> tuple[str, ...]:
         own = [name for group in metrics.GROUPS.values() for name in group.requested]
@@ -105,10 +98,7 @@ def select_stages(selectors: Sequence[str], ladder: Ladder = SINGLE) -> tuple[St
     """The stages of a ladder that ``selectors`` name, each once, in the order of the ladder.
 
     A selector is a number (``3``), a name (``warptiled``), a range of numbers with both ends included (``1-6``), or
-    several of these with commas between them.
-
-    Raises:
-        UsageError: if a selector fits no stage; the message names the ones there are.
+    several of these with commas between them. UsageError, naming the stages there are, if one fits none.
     """
     chosen: set[int] = set()
     for word in (word.strip() for selector in selectors for word in selector.split(",")):

@@ -75,11 +75,8 @@ class NotBegun(Exception):
 
 def no_place(work: Work, found: str) -> DeviceError:
     """The error where no GPU can be used (any more)."""
-    return DeviceError(
-        f"{work.name} cannot use a GPU",
-        "`gemmprof doctor` says what this machine has and what is missing",
-        found=found,
-    )
+    fix = "`gemmprof doctor` says what this machine has and what is missing"
+    return DeviceError(f"{work.name} cannot use a GPU", fix, found=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,12 +311,7 @@ class LocalPlaces:
             lost = child
 
     def _taken(self, lost: GpuChild | None) -> GpuChild:
-        """A free child, as soon as there is one; another than the one that lost the request.
-
-        Raises:
-            NotBegun: everything is ended.
-            DeviceError: no GPU is left.
-        """
+        """A free child, not the one that lost the request; NotBegun if all is ended, DeviceError if no GPU is left."""
         with self._changed:
             while not self._closed and (lost or not self._ending):
                 if not self._alive and not self._starting:

@@ -73,9 +73,8 @@ def launch_profiled(task: Task, seed: int) -> None:
 
     stage = stage_by_number(task.stage, task.problem.dtype)
     device = torch.device("cuda", 0)
-    launch = launches(
-        task.problem, partial(run_stage, stage), seed=generator_seed(seed, stage, task.problem), device=device
-    )
+    own, run = generator_seed(seed, stage, task.problem), partial(run_stage, stage)
+    launch = launches(task.problem, run, seed=own, device=device)
     launch()
     torch.cuda.synchronize(device)
     torch.cuda.profiler.start()

@@ -61,9 +61,8 @@ def folder_of(folder: str | None) -> Path:
 def path_of(name: str, folder: str | None = None) -> Path:
     """The file of a baseline; UsageError if the name is none."""
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"'{name}' is no name of a baseline", "letters, digits, '.', '_' and '-', a letter or digit first"
-        )
+        fix = "letters, digits, '.', '_' and '-', a letter or digit first"
+        raise UsageError(f"'{name}' is no name of a baseline", fix)
     return folder_of(folder) / f"{name}{SUFFIX}"
 
 
@@ -110,9 +109,8 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
             found=f"it holds {known}",
         ) from None
     except OtherFormatError as error:
-        raise ReportError(
-            f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}", "upgrade gemmprof", again
-        ) from None
+        other = f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}"
+        raise ReportError(other, "upgrade gemmprof", again) from None
     except (OSError, UnpackError, DocumentError) as error:
         raise ReportError(f"{path} is damaged", again, found=str(error)) from None
 
@@ -120,8 +118,7 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
 def load_baseline(name: str, folder: str | None = None, selection: Selection = EVERYTHING) -> Side:
     """A baseline as a side of a comparison; the selection is that of the other side. Errors: see `read_baseline`.
 
-    Raises:
-        UsageError: launches are chosen by position, and the baseline was saved before those were kept.
+    UsageError, too, if launches are chosen by position, and the baseline was saved before those were kept.
     """
     kept = read_baseline(name, folder)
     kernels = tuple(_selected(kept.kernels, selection, name)) if selection else kept.kernels

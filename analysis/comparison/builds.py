@@ -41,20 +41,14 @@ FIGURES = {
 
 
 def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
-    """Read logs of ``nvcc -Xptxas -v``, cubins, objects, libraries or executables as one side.
-
-    Raises:
-        UsageError: a file is missing or holds no kernel, or one kernel stands in it twice with other figures.
-    """
+    """Read logs of ``nvcc -Xptxas -v``, cubins, objects, libraries, executables as one side; UsageError for others."""
     records: dict[tuple[str, ...], KernelRecord] = {}
     for path in map(Path, paths):
         for record in _of_file(path, threads):
             held = records.get(record.key)
             if held is not None and held.metrics != record.metrics:
-                raise UsageError(
-                    f"{path}: {record.label} is there twice with other figures",
-                    "give each build's files once",
-                )
+                what = f"{path}: {record.label} is there twice with other figures"
+                raise UsageError(what, "give each build's files once")
             records[record.key] = record
     return Side(titled([Path(path).name for path in paths]), tuple(records.values()))
 
@@ -128,9 +122,8 @@ def compare_builds(before: Side, after: Side) -> Outcome:
         pairs = Match(before.kernels[0], None), Match(None, after.kernels[0])
     built, still = (dict.fromkeys(record.key[2] for record in side.kernels) for side in (before, after))
     missing = [name for name in built if name not in still]
-    broken = tuple(
-        f"architecture {name} was built before and is missing (--allow-gone lets it pass)" for name in missing
-    )
+    lost = "was built before and is missing (--allow-gone lets it pass)"
+    broken = tuple(f"architecture {name} {lost}" for name in missing)
     return Outcome(before.title, after.title, worst_first(map(_compared, pairs)), broken=broken)
 
 

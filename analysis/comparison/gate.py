@@ -62,11 +62,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Waivers from a TOML file: tables ``[[waiver]]`` with ``kernel``, ``reason``, ``until`` and perhaps ``condition``.
-
-    Raises:
-        UsageError: if the file is missing or a waiver has no reason, no end date, or a key that nobody knows.
-    """
+    """Waivers from a TOML file, tables ``[[waiver]]`` as `_Entry` says; UsageError if it is missing or holds others."""
     fix = 'write [[waiver]] with kernel = "regex", reason = "why" and until = 2030-12-31'
     try:
         entries = msgspec.convert(tomllib.loads(read_text(path, LARGEST_BYTES)), _File).waiver
@@ -169,10 +165,7 @@ def check(
 
     A change in time counts only where the verdict is SLOWER (or FASTER) and the whole interval is beyond the limit; a
     change in another figure only where its values on the two sides do not overlap. What cannot be decided does not
-    break the gate and is listed.
-
-    Raises:
-        UsageError: if a condition cannot be read, or no kernel has a figure that it names.
+    break the gate and is listed. UsageError if a condition cannot be read, or no kernel has a figure that it names.
     """
     day = today or datetime.date.today()
     given = tuple(waivers)
@@ -243,19 +236,14 @@ class _Gate:
                 if answers[part].there:
                     self.known.add(part)
             met = _combined(condition, answers)
-            said = "; ".join(
-                one.words for one in answers.values() if one.words and (one.met is None) == (met is None)
-            )
+            told = [one for one in answers.values() if (one.met is None) == (met is None)]
+            said = "; ".join(one.words for one in told if one.words)
             if met is None and said:
                 self.undecided.append((kernel, f"{text}: {said}"))
             elif met:
                 names = [named(name) for name in language.names_in(condition)]
-                self.breaks(
-                    kernel,
-                    names[0] if len(names) == len(answers) == 1 else text,
-                    f"{said} ({text})" if said else text,
-                    names,
-                )
+                called = names[0] if len(names) == len(answers) == 1 else text
+                self.breaks(kernel, called, f"{said} ({text})" if said else text, names)
             decided |= met is not None and NO_TIME not in said
         self.checked += decided
 

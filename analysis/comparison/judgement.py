@@ -115,9 +115,8 @@ class NoiseModel:
     def of(self, nanoseconds: float, limit: str = "") -> Noise:
         """What is usual for a kernel of this duration whose limit is this ('' if unknown)."""
         middle = self.middle * (nanoseconds / REFERENCE_NS) ** self.power * self.limits.get(limit, 1.0)
-        name = f"about {amounts.nanoseconds(nanoseconds)}" + (
-            f", limited by {limit}" if limit in self.limits else ""
-        )
+        limited = f", limited by {limit}" if limit in self.limits else ""
+        name = f"about {amounts.nanoseconds(nanoseconds)}{limited}"
         largest = self.largest * (LARGEST_OF_SHORT if nanoseconds < SHORT_NS else 1.0)
         return Noise(name, middle, self.factor, largest, self.between_floor, self.between_share)
 
@@ -440,10 +439,8 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         rounding = sum(side.rounding for side in sides)
     least = TICKS * max(batch.step if _rounding(batch) else 0.0 for batch in (*before, *after))
     if own:
-        usual = sum(
-            (noise.middle**2 * location_variance(sum(batch.count for batch in side)))
-            for side in (before, after)
-        )
+        counts = [sum(batch.count for batch in side) for side in (before, after)]
+        usual = sum(noise.middle**2 * location_variance(count) for count in counts)
         least = max(least, USUAL_ERRORS * math.sqrt(usual))
     return Estimate(
         *centres,

@@ -61,9 +61,8 @@ class Compared:
 
     def __repr__(self) -> str:
         change = self.slower_percent
-        return brief(
-            self, self.match.title, self.verdict, "" if change is None else f"time {signed_percent(change)}"
-        )
+        moved = "" if change is None else f"time {signed_percent(change)}"
+        return brief(self, self.match.title, self.verdict, moved)
 
     @property
     def label(self) -> str:
@@ -161,9 +160,8 @@ class Outcome(Shown):
 
     def __repr__(self) -> str:
         verdicts = Counter(kernel.verdict for kernel in self.kernels)
-        return brief(
-            self, f"{self.before} → {self.after}", *(f"{number} {name}" for name, number in verdicts.items())
-        )
+        counted = (f"{number} {name}" for name, number in verdicts.items())
+        return brief(self, f"{self.before} → {self.after}", *counted)
 
     def __iter__(self) -> Iterator[Compared]:
         return iter(self.kernels)
@@ -201,9 +199,8 @@ def compare_matches(
         for what, learnt in (("device", control.device), ("clock_control", control.clock_control)):
             others = {getattr(match.after.origin, what) for match in matches if match.after} - {"", learnt}
             if learnt and others:
-                notes.append(
-                    f"The noise was learnt elsewhere: {learnt}, and not {', '.join(sorted(others))}."
-                )
+                listed = ", ".join(sorted(others))
+                notes.append(f"The noise was learnt elsewhere: {learnt}, and not {listed}.")
     ladder = bool(matches) and all(match.how == "ladder" for match in matches)
     found = [_unjudged(match) for match in matches]
     estimates: dict[int, statistics.Estimate] = {}
@@ -217,10 +214,8 @@ def compare_matches(
             f"Kernels whose code and counters are what they were moved {math.sqrt(spread):.1f} times as far as noise "
             "explains (another card of the model, other clocks or load?): all intervals are widened as much."
         )
-        estimates = {
-            position: replace(one, noise=one.noise.scaled(math.sqrt(spread)))
-            for position, one in estimates.items()
-        }
+        wider = math.sqrt(spread)
+        estimates = {at: replace(one, noise=one.noise.scaled(wider)) for at, one in estimates.items()}
     pairs = [both for position in estimates if (both := found[position].match.both)]
     if pairs and all(len(record.times) == 1 for both in pairs for record in both):
         notes.append(
@@ -295,11 +290,7 @@ def _estimate(one: Compared, control: Control | None) -> tuple[statistics.Estima
 
 def _moved_controls(found: Sequence[Compared], estimates: dict[int, statistics.Estimate]) -> float:
     """By how much the variance of kernels that did not change exceeds what noise explains; 1 without enough of them."""
-    controls = [
-        one
-        for position, one in estimates.items()
-        if found[position].code_same and found[position].counters_same
-    ]
+    controls = [one for at, one in estimates.items() if found[at].code_same and found[at].counters_same]
     if len(controls) < CONTROLS:
         return 1.0
     # The change in standard deviations of a normal distribution that is as unlikely.
@@ -346,9 +337,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         missing = [] if one.counters_same is not None else ["the counters"]
         missing += [] if one.code_same is not None else ["the machine code"]
         if missing:
-            notes.append(
-                f"{' and '.join(missing)} that would tell why are not in both sides: collect them with --set full"
-            )
+            which = " and ".join(missing)
+            notes.append(f"{which} that would tell why are not in both sides: collect them with --set full")
     if judgement.estimate.own_share == 0:  # no process launched the kernel twice
         usual = f"what is usual for kernels of {one.noise}"
         notes.append(
@@ -368,9 +358,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         notes.append(f"renamed: {'its code is the same' if one.match.likeness == 1 else alike}")
     elif one.match.how == "only" and before.name != after.name:
         notes.append("other names, compared because each side holds one kernel")
-    return replace(
-        one, verdict=verdict, judgement=judgement, cycles=None if one.timed else cycles, note="; ".join(notes)
-    )
+    cycles = None if one.timed else cycles
+    return replace(one, verdict=verdict, judgement=judgement, cycles=cycles, note="; ".join(notes))
 
 
 def _in_words_of_findings(found: list[Compared]) -> None:

@@ -242,9 +242,7 @@ def causes_of(record: KernelRecord) -> frozenset[str] | None:
 def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> str:
     """A change in the words of findings: which is gone with what it was predicted to save, which came, what is next.
 
-    Args:
-        before, after: the kernel; a side without its report has no predictions, and nothing is said.
-        change: of the time, after/before - 1.
+    A side without its report has no predictions, and nothing is said. The change is of the time, after/before - 1.
     """
     was, now = (None if side.place is None else findings_at(*side.place) for side in (before, after))
     if was is None or now is None:
@@ -256,11 +254,8 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
         for one in was
         if one.cause not in names[1] and change < 0
     ]
-    parts += [
-        f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})"
-        for one in now
-        if one.cause not in names[0] and change > 0
-    ]
+    new = [one for one in now if one.cause not in names[0] and change > 0]
+    parts += [f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})" for one in new]
     if not parts:
         return ""
     found = score(was, now, change) if change < 0 else None

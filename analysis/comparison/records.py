@@ -183,10 +183,8 @@ def opcode_changes(before: Code, after: Code) -> list[tuple[str, int, int]]:
     """Opcodes whose number differs: (opcode, before, after), the largest differences first."""
     names = {*before.opcodes, *after.opcodes}
     changes = [(name, before.opcodes.get(name, 0), after.opcodes.get(name, 0)) for name in names]
-    return sorted(
-        (change for change in changes if change[1] != change[2]),
-        key=lambda change: (-abs(change[2] - change[1]), change[0]),
-    )
+    changed = (change for change in changes if change[1] != change[2])
+    return sorted(changed, key=lambda change: (-abs(change[2] - change[1]), change[0]))
 
 
 # --- What a comparison keeps of one side ------------------------------------------------------------------------------
@@ -253,11 +251,8 @@ class Range:
     @classmethod
     def over(cls, processes: Sequence[Range]) -> Range:
         """Of the ranges of several processes: the median of their middles, which counts each process alike."""
-        return cls(
-            median(one.middle for one in processes),
-            min(one.low for one in processes),
-            max(one.high for one in processes),
-        )
+        middles, lows, highs = zip(*((one.middle, one.low, one.high) for one in processes), strict=True)
+        return cls(median(middles), min(lows), max(highs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,7 @@ def load_side(
     # of reports only the launch at this position; in a run a number is a stage, and all are read
     launch: int | None = None,
 ) -> Side:
-    """Read reports and runs as one side.
-
-    Raises:
-        UsageError: nothing was named, or nothing matches the selection.
-        GemmprofError: the first failure, if nothing could be read.
-    """
+    """Read reports and runs as one side; UsageError if they are none or nothing matches, else the first failure."""
     found = expand(paths)
     # Beside the reports of `gemmprof profile` lies one that only counted all launches.
     named = [path for path in found if not path.name.startswith(COUNT_REPORT)] or found
@@ -389,9 +384,8 @@ def rungs(side: Side) -> tuple[Match, ...]:
     A run of stages is a ladder, and so is a report of single launches whose function names begin alike
     (``gemm_naive``, ``gemm_shared``).
     """
-    functions = [
-        found[1].lstrip("_") if (found := _FUNCTION.search(one.name)) else "" for one in side.kernels
-    ]
+    found = (_FUNCTION.search(record.name) for record in side.kernels)
+    functions = ["" if one is None else one[1].lstrip("_") for one in found]
     # Triton's and C's names often begin with an underscore, which says nothing of what they have in common.
     named_alike = (
         all("_" in name for name in functions) and len({n.partition("_")[0] for n in functions}) == 1
@@ -400,9 +394,7 @@ def rungs(side: Side) -> tuple[Match, ...]:
     if not side.stages and not (single and named_alike):
         return ()
     groups = grouped((problem_of(record), record) for record in side.kernels)
-    return tuple(
-        Match(first, second, "ladder") for group in groups.values() for first, second in pairwise(group)
-    )
+    return tuple(Match(one, other, "ladder") for group in groups.values() for one, other in pairwise(group))
 
 
 _NUMBER = re.compile(r"\b(?:\d+|true|false)\b")
@@ -410,11 +402,7 @@ _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
 
 
 def chosen(side: Side, selector: str) -> KernelRecord:
-    """The one kernel that a selector names, as `one_kernel` reads it; a number is the position of a launch.
-
-    Raises:
-        UsageError: if it names none, or several.
-    """
+    """The one kernel that a selector names, as `one_kernel` reads it (a number is a launch); UsageError otherwise."""
     candidates = []
     for record in side.kernels:
         number = int(record.key[1]) if record.key[0] == "stage" else None

@@ -132,13 +132,9 @@ class _Token(NamedTuple):
 
 
 def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
-    """Read a condition.
+    """Read a condition; of two sides it may ask for changes.
 
-    Args:
-        two_sides: changes may be asked for.
-
-    Raises:
-        UsageError: naming the place that cannot be read, or a figure that is no per cent.
+    UsageError naming the place that cannot be read, or a figure that is no per cent.
     """
     tokens = list(_tokens(text))
     parser = _Parser(text, tokens, two_sides)

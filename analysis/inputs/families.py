@@ -152,11 +152,7 @@ def families(
 
 
 def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequence[int]) -> Family:
-    times = {
-        position: duration
-        for position in positions
-        if (duration := profiles[position].number(DURATION)) is not None
-    }
+    times = {at: found for at in positions if (found := profiles[at].number(DURATION)) is not None}
     total = sum(times.values()) if times else None
     representative = max(times, key=lambda position: times[position]) if times else positions[0]
     profile = profiles[representative]

@@ -253,9 +253,8 @@ def owner_of(profile: KernelProfile) -> Owner:
         key = "own"  # what is installed compiled has no line information
     elif key in _PLAIN and profile.name.isidentifier() and not _OF_WARP.search(profile.name):
         # C linkage in a Python program: extensions of C++ are mangled, functions of Triton never are.
-        python = profile.lines == "python" or (
-            not profile.lines and _PYTHON.search(profile.session.command_line)
-        )
+        command = profile.session.command_line
+        python = profile.lines == "python" or (not profile.lines and _PYTHON.search(command))
         key = "triton" if python else "own" if profile.lines else key
     return OWNERS[key]
 

@@ -243,10 +243,8 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """The reports and run directories that these words name, each once, in the order given.
 
     A folder stands for the reports and run directories right inside it, sorted as people sort (``run2`` before
-    ``run10``); a name with ``*``, ``?`` or ``[`` that no file has is a pattern (``**`` looks into folders).
-
-    Raises:
-        ReportError: if a folder or pattern yields nothing. A named file is passed on whether it exists or not.
+    ``run10``); a name with ``*``, ``?`` or ``[`` that no file has is a pattern (``**`` looks into folders). ReportError
+    if one yields nothing; a named file is passed on whether it exists or not.
     """
     found: dict[Path, None] = {}
     for item in inputs:
@@ -290,9 +288,7 @@ def _inside(folder: Path) -> list[Path]:
 
 def _matching(pattern: str) -> list[Path]:
     anchor = Path(pattern).anchor
-    found = sorted(
-        Path(anchor or ".").glob(pattern.removeprefix(anchor)), key=lambda path: natural(str(path))
-    )
+    found = sorted(Path(anchor or ".").glob(pattern.removeprefix(anchor)), key=lambda one: natural(str(one)))
     kept = [path for path in found if path.is_file() or is_run(path)]
     if kept:
         # What lies beside reports (exports, logs) is meant only where nothing else matches.
@@ -324,15 +320,7 @@ class Choice:
 
 
 def one_kernel(selector: str, candidates: Sequence[Choice], where: str) -> int:
-    """Position among the candidates of the one that a user names; without a shape, the first shape of a stage.
-
-    Args:
-        selector: what the user wrote.
-        where: what the candidates are in, for the error.
-
-    Raises:
-        UsageError: if it names none, or several.
-    """
+    """Position of the one candidate that is named, of a stage on its first shape; UsageError for none or several."""
     found = _meant(selector, candidates)
     if found and is_family_id(selector):
         return found[0]
@@ -378,9 +366,8 @@ def _meant(selector: str, candidates: Sequence[Choice]) -> list[int]:
         # Without a type, the shape alone may tell: in a run of the 16-bit ladder 2048 means its 2048³.
         return exact or [place for place, problem in of_stage if problem and wanted.is_shape_of(problem)]
     if number is not None:
-        return (
-            [] if in_a_run else [n for n, candidate in enumerate(candidates) if number in candidate.positions]
-        )
+        at_position = (n for n, candidate in enumerate(candidates) if number in candidate.positions)
+        return [] if in_a_run else [*at_position]
     wanted_name = selector.lower()
     return [
         place

@@ -110,11 +110,7 @@ def unpacked_once() -> Iterator[None]:
 
 
 def open_unpacked(path: Path) -> BinaryIO:
-    """The uncompressed bytes of a report, as an unbuffered file: its own, or a temporary one without a name.
-
-    Raises:
-        ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
-    """
+    """The uncompressed bytes of a report: its own file, or a temporary one without a name; ReportError for others."""
     kept, url = _kept.get(), foreign_files.url_of(path)
     if url:
         kept = kept or (_of_process if is_for_others() else None)
@@ -179,9 +175,8 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
         # Who may read reports alone is not told what stands in other files.
-        kind = (
-            "nothing that is known here" if foreign_files.is_confined() else f"it starts with {head[:16]!r}"
-        )
+        seen = f"it starts with {head[:16]!r}"
+        kind = "nothing that is known here" if foreign_files.is_confined() else seen
     return ReportError(
         f"{path} is not an Nsight Compute report {where}".rstrip(),
         "name a .ncu-rep or .ncu-repz file, which ncu writes with --export",
@@ -286,11 +281,7 @@ class Frame:
 
 
 def open_frame(path: str | os.PathLike[str]) -> Frame:
-    """Open a report (plain, zstd, xz or gzip; told by content, not by name) and walk its frame.
-
-    Raises:
-        ReportError: if the file is missing, of another kind, truncated or damaged.
-    """
+    """Open a report (plain, zstd, xz or gzip, as its content says) and walk its frame; ReportError if it is damaged."""
     path = Path(path)
     file = open_unpacked(path)
     frame = Frame(path, file, file.seek(0, os.SEEK_END))
@@ -323,10 +314,8 @@ def _walk(frame: Frame) -> None:
             if len(frame.items) > ncu_frame.MAX_ITEMS:
                 raise ncu_frame.WireError(f"more than {ncu_frame.MAX_ITEMS} items")
     except ncu_frame.WireError:
-        if (
-            size - position >= len(ncu_frame.MAGIC)
-            and frame.read(position, position + len(ncu_frame.MAGIC)) == ncu_frame.MAGIC
-        ):
+        behind = position + len(ncu_frame.MAGIC)
+        if size >= behind and frame.read(position, behind) == ncu_frame.MAGIC:
             raise ReportError(
                 f"{frame.path} holds more than one report: another one begins at byte {position}",
                 "give the reports as separate files; they were joined byte by byte",
@@ -368,12 +357,9 @@ class Module:
 
 
 def source_index(frame: Frame) -> dict[tuple[int, int], list[ncu_frame.Item]]:
-    """The source items of a report by process and the reference that its launches name them by.
+    """The source items of a report by process and the reference that its launches name them by; WireError without one.
 
     Each process counts its references by itself: the same one may mean other code in another process.
-
-    Raises:
-        WireError: if a source item has none.
     """
     return grouped(((item.process, reference_of(frame, item)), item) for item in frame.sources)
 
@@ -479,11 +465,7 @@ def doubt_of(report: str) -> str:
 
 
 def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
-    """Compare a report with what its run kept of it; one that differs and is trusted is doubted when it is read.
-
-    Raises:
-        ReportError: if it differs and is not trusted.
-    """
+    """Hold a report against what its run kept of it; another is doubted where it is trusted, else a ReportError."""
     _doubted.pop(str(report), None)
     if (found.sha256, found.launches) == (kept.sha256, kept.launches):
         return
@@ -494,9 +476,8 @@ def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
     else:
         what = "its content is not what was collected"
     if _trusted.get():
-        _doubted[str(report)] = (
-            f"the report differs from the one that was collected ({what}); --trust had it read"
-        )
+        doubt = f"the report differs from the one that was collected ({what}); --trust had it read"
+        _doubted[str(report)] = doubt
         return
     raise ReportError(
         f"{report} differs from the report that its run collected",

@@ -131,18 +131,13 @@ class NativeReader:
 
     def __init__(self, module_directory: str = "") -> None:
         script = Path(__file__).with_name("native.py")
-        self.worker = LineWorker(
-            [sys.executable, "-B", "-P", str(script), module_directory], name="ncu_report"
-        )
+        command = [sys.executable, "-B", "-P", str(script), module_directory]
+        self.worker = LineWorker(command, name="ncu_report")
         self._resident = 0
         self._lock = threading.RLock()
 
     def start(self) -> None:
-        """Start the worker if it does not run; returns at once, while the worker still imports its library.
-
-        Raises:
-            NativeReaderError: if no process can be started.
-        """
+        """Have a worker run, though it still imports its library; NativeReaderError if none can be started."""
         with self._lock:
             if not self.worker.running or self._resident > RECYCLE_BYTES:
                 self._resident = 0
@@ -152,12 +147,7 @@ class NativeReader:
                     raise NativeReaderError(str(error)) from error
 
     def ask(self, request: Mapping[str, Any], timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:
-        """The worker's answer to one request.
-
-        Raises:
-            NativeReaderError: if the worker died, hung or failed.
-            NativeReaderMissing: if there is no ``ncu_report``.
-        """
+        """The worker's answer; NativeReaderError if it died, hung or failed, NativeReaderMissing without a library."""
         with self._lock:
             self.start()
             try:
@@ -260,13 +250,10 @@ class Lookup:
         self._sources: dict[tuple[object, ...], Source] = {}
 
     def source(self, result: Result, workload: Item) -> Source:
-        """SASS and CUDA sources of a launch; empty for what is no kernel.
+        """SASS and CUDA sources of a launch; empty for what is no kernel. ReportError if the code is damaged or absent.
 
         Where the native reader fails on the code, or is not installed, the source says so and has no instructions:
         everything else in the report can be read without it.
-
-        Raises:
-            ReportError: if the code is damaged or missing.
         """
         profile, reference = result.profile, result.source_reference
         # Recorded with --import-sass no, launches of a graph name code that is in no such report.
@@ -285,9 +272,8 @@ class Lookup:
                     unread = f"Nsight Compute's library does not know the code of compute capability {major}.{minor}"
                 self._sources[key] = Source(instructions, module.files, base, unread, module.line_table)
             except ReportError as error:
-                self._sources[key] = Source(
-                    (), module.files, base, "; ".join((error.found, *error.remedies[:1]))
-                )
+                why = "; ".join((error.found, *error.remedies[:1]))
+                self._sources[key] = Source((), module.files, base, why)
         return self._sources[key]
 
     def lines(self, result: Result, workload: Item) -> str:
@@ -355,9 +341,8 @@ class Lookup:
                     raise WireError(f"no cubin {reference:#x} for {profile.function_name}")
                 self._modules[place] = read_module(self.frame, items)
             except WireError as error:
-                raise damaged(
-                    self.frame.path, f"the code of launch {profile.index} cannot be read", str(error)
-                ) from None
+                what = f"the code of launch {profile.index} cannot be read"
+                raise damaged(self.frame.path, what, str(error)) from None
         return self._modules[place]
 
     def _instructions(
@@ -478,10 +463,8 @@ def _one_launch(
     """The report that holds this launch, which knows metrics by these names, and these items of code."""
     head = messages.FileHeader(version=frame.version).SerializeToString()
     parts = [ncu_frame.MAGIC + ncu_frame.framed(head)]
-    parts += [
-        ncu_frame.block_bytes([frame.read(item.start, item.end)], kind="source", process=process)
-        for item in sources
-    ]
+    code = ([frame.read(item.start, item.end)] for item in sources)
+    parts += [ncu_frame.block_bytes(one, kind="source", process=process) for one in code]
     launch = kept.SerializeToString()
     parts.append(ncu_frame.block_bytes([launch], kind="kernel", process=process, strings=names))
     return b"".join(parts)

@@ -48,11 +48,7 @@ class Result:
 
 
 class ResultDecoder:
-    """Decodes the results of one report, one after the other.
-
-    Args:
-        rules: False to leave out Nsight Compute's advice, which is checked all the same.
-    """
+    """Decodes the results of one report; Nsight Compute's advice is checked, also where it is not wanted."""
 
     def __init__(
         self, report: str, strings: list[str], instances: bool | Collection[str] = True, rules: bool = True
@@ -65,11 +61,7 @@ class ResultDecoder:
         self._attributes = [name for name in strings if name.startswith(m.DEVICE_ATTRIBUTE_PREFIX)]
 
     def results(self, found: Iterable[tuple[bytes, str, int, SessionDetails]]) -> Iterator[Result]:
-        """Decode result messages: of each its bytes, kind and position in the report, and the session that it is of.
-
-        Raises:
-            WireError: if one is damaged, after those before it.
-        """
+        """Decode messages, each with its kind, position in the report and session; WireError at one that is damaged."""
         waiting = iter(found)
         while batch := _batch(waiting):
             parsed, damage = [], None
@@ -121,9 +113,7 @@ class ResultDecoder:
                 rules += rule_results(rule)
             else:
                 decode(messages.Rule, rule)
-        renamed = {
-            name: metrics[older] for older, name in self._older if older in metrics and name not in metrics
-        }
+        renamed = {name: metrics[old] for old, name in self._older if old in metrics and name not in metrics}
         profile = KernelProfile(
             index=index,
             report=self.report,
@@ -150,11 +140,8 @@ class ResultDecoder:
         device = self._devices.get(values)
         if device is None:
             cut = len(m.DEVICE_ATTRIBUTE_PREFIX)
-            attributes = {
-                name[cut:]: value
-                for name, value in zip(self._attributes, values, strict=True)
-                if value is not None
-            }
+            known = zip(self._attributes, values, strict=True)
+            attributes = {name[cut:]: value for name, value in known if value is not None}
             device = self._devices[values] = _device({**session.device_attributes, **attributes})
         return device
 
@@ -174,9 +161,8 @@ def _batch(
 
 def place_of(found: _Message) -> tuple[int, int | None, int | None]:
     """Thread, call and time of a launch, as `Result` has them."""
-    created = (
-        found.created if isinstance(found, messages.KernelResult) and found.HasField("created") else None
-    )
+    kernel = found if isinstance(found, messages.KernelResult) else None
+    created = kernel.created if kernel is not None and kernel.HasField("created") else None
     return found.thread, found.call if found.HasField("call") else None, created
 
 
@@ -198,13 +184,10 @@ def _shape(
     metrics: Mapping[str, MetricValue],
     session: SessionDetails,
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Grid and block of a launch as its record states them; those of its metrics where it states none.
+    """Grid and block of a launch as its record states them, else those of its metrics; WireError if CUDA takes none.
 
     Both are 0 × 0 × 0 where ncu gave up before the launch. Up to ncu 2020.2 a record holds the threads of the whole
     grid along each axis in place of its blocks.
-
-    Raises:
-        WireError: if CUDA accepts no such launch.
     """
     stated_grid = _stated(kernel.grid) if kernel.HasField("grid") else grid
     stated_block = _stated(kernel.block) if kernel.HasField("block") else block
@@ -212,10 +195,8 @@ def _shape(
         return _NOTHING, _NOTHING
     _check_size(stated_block, "block", _BLOCK_LIMITS)
     blocks = tuple(threads // size for threads, size in zip(stated_grid, stated_block, strict=True))
-    in_threads = all(
-        count * size == threads
-        for count, size, threads in zip(blocks, stated_block, stated_grid, strict=True)
-    )
+    axes = zip(blocks, stated_block, stated_grid, strict=True)
+    in_threads = all(count * size == threads for count, size, threads in axes)
     if in_threads and _counts_threads(blocks, stated_grid, metrics, session):
         stated_grid = blocks[0], blocks[1], blocks[2]
     _check_size(stated_grid, "grid", _GRID_LIMITS)
@@ -370,11 +351,7 @@ def _rule_table(table: messages.RuleTable) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)  # launches that follow one another are in the same ranges
 def nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
-    """Names of the ranges around a launch: start/end ranges, then the thread's push/pop ranges, outermost first.
-
-    Raises:
-        WireError: if the bytes are no ranges.
-    """
+    """Names of the ranges around a launch, outermost first: start/end ones, then its thread's; WireError if damaged."""
     state = decode(messages.NvtxState, data)
     strings: dict[int, dict[int, str]] = {}
     for domain in state.domains:
@@ -394,11 +371,7 @@ def nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
 
 
 def session_details(data: bytes) -> SessionDetails:
-    """The facts of the profiling session (a merged ``ReportSessionDetails``). Host names and addresses are left out.
-
-    Raises:
-        WireError: if the message is damaged.
-    """
+    """What a (merged) ``ReportSessionDetails`` tells, but for names and addresses of hosts; WireError if damaged."""
     session = decode(messages.Session, data)
     settings = {
         field.replace("_", " "): getattr(found, field)
@@ -436,19 +409,9 @@ def _device_attributes(devices: Sequence[messages.SessionDevice]) -> dict[str, M
 DEFAULT_CLOCK_CONTROL = "base"
 DEFAULT_SET = "basic"  # the set that it collects where no set, section or metric is named
 # Options of ncu without a value: what follows one of them may be the program.
-_FLAGS = frozenset(
-    (
-        "-f",
-        "--force-overwrite",
-        "--nvtx",
-        "-v",
-        "--verbose",
-        "--quiet",
-        "--csv",
-        "--null-stdin",
-        "--open-in-ui",
-    )
-)
+_FLAGS = frozenset((
+    "-f", "--force-overwrite", "--nvtx", "-v", "--verbose", "--quiet", "--csv", "--null-stdin", "--open-in-ui",
+))  # fmt: skip
 
 
 def clock_control(session: SessionDetails) -> str:
@@ -461,11 +424,7 @@ def clock_control(session: SessionDetails) -> str:
 def collected_by(session: SessionDetails) -> tuple[str, ...]:
     """Sets, sections and metrics that ncu was asked for; () where the report does not say."""
     own = _own_arguments(session)
-    found = {
-        f"{option} {value}"
-        for option in ("--set", "--section", "--metrics")
-        for value in _values(own, option)
-    }
+    found = {f"{name} {one}" for name in ("--set", "--section", "--metrics") for one in _values(own, name)}
     if own and not found:
         found = {f"--set {DEFAULT_SET}"}
     return tuple(sorted(found))

@@ -76,15 +76,12 @@ class Order:
 
     def doubts(self, result: Result, item: Item) -> tuple[str, ...]:
         """What is wrong with the place of this launch, and with the report around it."""
-        found = [
-            *self._report_doubts(result, item),
-            *self.follow(item.process, result.thread, result.call, result.created),
-        ]
+        of_order = self.follow(item.process, result.thread, result.call, result.created)
+        found = [*self._report_doubts(result, item), *of_order]
         before = self._sources.get(item.start)
         if before and item.kind == "kernel" and result.source_reference not in before:
-            found.append(
-                "the code before it in the report belongs to another launch: launches are missing or moved"
-            )
+            what = "the code before it in the report belongs to another launch: launches are missing or moved"
+            found.append(what)
         return tuple(found)
 
     def follow(self, process: int, thread: int, call: int | None, created: int | None) -> Iterator[str]:
@@ -283,11 +280,7 @@ class ReportReader:
         rules: bool = True,  # also Nsight Compute's advice
         only: Collection[int] | None = None,  # indexes of the launches to read; None for all
     ) -> Iterator[KernelProfile]:
-        """The profiled launches in the order of profiling.
-
-        Raises:
-            ReportError: where damage is met, after the launches before it; or if the native reader fails.
-        """
+        """The launches in the order of profiling; ReportError at damage, or where the native reader fails."""
         if source and not isinstance(instances, bool):
             instances = {*instances, m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         elif source and not instances:
@@ -338,11 +331,7 @@ class ReportReader:
                 raise damage
 
     def code_digests(self, profiles: Iterable[KernelProfile]) -> dict[int, str]:
-        """Fingerprint of the machine code of each launch's function, by position; without those that hold no code.
-
-        Raises:
-            ReportError: if the report is damaged there.
-        """
+        """Fingerprint of each launch's machine code by position, where there is some; ReportError if it is damaged."""
         lookup = Lookup(self.frame)
         found: dict[int, str] = {}
         for profile in profiles:
@@ -363,9 +352,7 @@ class ReportReader:
         values = Values(self.frame.strings)
         doubt = doubt_of(self.path)
         of_report = (doubt,) if doubt else ()
-        wanted = [
-            (index, item) for index, item in enumerate(self.frame.workloads) if only is None or index in only
-        ]
+        wanted = [(at, one) for at, one in enumerate(self.frame.workloads) if only is None or at in only]
         sessions = self._sessions
         results = decoder.results(
             (self.frame.read(at.start, at.end), at.kind, index, sessions.get(at.process) or SessionDetails())
@@ -412,11 +399,7 @@ def one_launch(path: str, index: int, **read: bool) -> KernelProfile | None:
 
 
 def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
-    """Unit of every metric that some launch of the report may have, '' if it has none.
-
-    Raises:
-        ReportError: if the report cannot be read, or the native reader fails.
-    """
+    """Unit of every metric that some launch of the report may have, '' if it has none; ReportError if unreadable."""
     with open_frame(path) as frame:
         return Lookup(frame).units()
 
@@ -424,10 +407,8 @@ def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
 def _sessions(frame: Frame) -> dict[int, SessionDetails]:
     """What is known of the session of each process: ncu tells what holds for all of them with one process alone."""
     try:
-        found = {
-            process: replace(session_details(data), process=process or None)
-            for process, data in frame.sessions.items()
-        }
+        details = ((process, session_details(data)) for process, data in frame.sessions.items())
+        found = {process: replace(own, process=process or None) for process, own in details}
     except WireError as error:
         raise damaged(frame.path, "the facts of its session cannot be read", str(error)) from None
     shared = next((details for details in found.values() if details.command_line), SessionDetails())

@@ -101,11 +101,7 @@ def metric_value(value: messages.Value) -> MetricValue | None:
 
 
 class MetricDecoder:
-    """Decodes the metrics of the results of one report.
-
-    Args:
-        instances: True for the instance values of every metric, False for none, or the names of the metrics.
-    """
+    """Decodes the metrics of one report's results; instance values of all of them, of none, or of those named."""
 
     def __init__(self, strings: Sequence[str], instances: bool | Collection[str] = True) -> None:
         self.strings = strings
@@ -118,11 +114,7 @@ class MetricDecoder:
     def decode(
         self, launches: Sequence[Sequence[bytes]]
     ) -> Iterator[tuple[dict[str, MetricValue], InstanceTable, tuple[str, ...]]]:
-        """The scalars and the instance values of the metrics of each launch, and which were sampled over time.
-
-        Raises:
-            WireError: if one is damaged or has no name, after the launches before it.
-        """
+        """Scalars, instance values and what was sampled over time, of each launch; WireError at one that is damaged."""
         metrics = [data for found in launches for data in found]
         self._seen += len(metrics)
         if self._seen >= MANY or "numpy" in sys.modules:

@@ -35,12 +35,7 @@ class Count:
 
 
 def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
-    """Run the program once and record each launch and its time, with those marked that the user means.
-
-    Raises:
-        DeviceError: there is no ncu, or no such program.
-        ProfilerError: ncu failed before it recorded a launch.
-    """
+    """Run the program once and record each launch and its time, with those meant; errors as `ProgramProfiler.count`."""
     collected = profiler.count()
     if collected.report is None:
         return Count((), collected)
@@ -78,10 +73,8 @@ def cost(choice: Choice, count: Count, repeat: int = 1, metric_set: str = "lean"
     times = f", {repeat} times" if repeat > 1 else ""
     takes = seconds(choice.seconds(count.collected.seconds, repeat, metric_set))
     pairs = "1 kernel and grid" if choice.kernels == 1 else f"{choice.kernels:,} kernels and grids"
-    lines = [
-        f"Profiling {counted(choice.launches, 'launch')} of {pairs}{times}: "
-        f"{ratio(choice.share)} of the time, about {takes}"
-    ]
+    what = f"Profiling {counted(choice.launches, 'launch')} of {pairs}{times}"
+    lines = [f"{what}: {ratio(choice.share)} of the time, about {takes}"]
     if choice.left_out:
         lines.append(f"  {choice.left_out:,} cheaper kernels and grids are left out (--count takes more)")
     return lines

@@ -230,9 +230,8 @@ class Profile:
         for text in conditions:
             if asks_change(parse_condition(text, two_sides=True)):
                 raise UsageError(f"'{text}' is about a change", "use check_against(baseline, …)")
-        outcome = compare_matches(
-            [Match(None, record) for record in self.side.kernels], after=self.side.title
-        )
+        kernels = [Match(None, record) for record in self.side.kernels]
+        outcome = compare_matches(kernels, after=self.side.title)
         _hold(outcome, conditions, allow_new=True)
 
     def check_against(

@@ -145,9 +145,8 @@ class Region:
             wanted = selection(options["kernel"], None, options["nvtx"], options["top"])
             counted = launch_choice.count(profiler, wanted)
             choice = launch_choice.chosen(counted, wanted, limit=options["count"])
-            self._say(
-                f"gemmprof: {counted}", *launch_choice.cost(choice, counted, metric_set=options["metric_set"])
-            )
+            cost = launch_choice.cost(choice, counted, metric_set=options["metric_set"])
+            self._say(f"gemmprof: {counted}", *cost)
             collected = profiler.profile(choice.filters)
         if collected.report is None:
             raise KeyboardInterrupt

@@ -191,9 +191,8 @@ class Tools:
             tokens: about how long the answer may be.
         """
         session = self.session(path, launches=str(launch))
-        return agents.within(
-            agents.source(session.whole(0, code=True), most=max(1, lines), sass=sass), tokens
-        )
+        shown = agents.source(session.whole(0, code=True), most=max(1, lines), sass=sass)
+        return agents.within(shown, tokens)
 
     @property
     def all(self) -> tuple[Callable[..., str], ...]:

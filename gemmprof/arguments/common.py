@@ -70,11 +70,8 @@ def chosen_inputs(options: argparse.Namespace, *, quiet: bool = False) -> list[P
     from gemmprof.runs.directory import newest_run_directory, recorded_run_directory
 
     newest = newest_run_directory()
-    found = (
-        f"the newest run here: {newest}"
-        if newest
-        else "the recorded run that ships with gemmprof (no run found here)."
-    )
+    recorded = "the recorded run that ships with gemmprof (no run found here)."
+    found = f"the newest run here: {newest}" if newest else recorded
     if not quiet:
         say(f"Using {one_line(found)}")
     return [newest or recorded_run_directory()]
@@ -89,16 +86,8 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
 
     With the kernels' code, whatever is printed: waits, FP16 that only sets constants and more are told by it, and a
-    figure must not depend on the command that prints it.
-
-    Args:
-        options: what `declared.INPUTS` adds.
-        listed: read in full only what is asked of the session (`load_session`).
-
-    Raises:
-        UsageError: if the selection is wrong or matches nothing.
-        RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
-            ``session.failures`` and are named on stderr.
+    figure must not depend on the command that prints it. Errors are those of `load_session`; files that failed beside
+    others that did not are in ``session.failures`` and are named on stderr.
     """
     from gemmprof.analysis.session import load_session
 
@@ -118,9 +107,8 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     files = {path for kernel in session.kernels for path in kernel.profile.source.files}
     # An expression that finds no source file was meant to hide one.
     if redacted and redacted != "all" and files and not any(map(is_redacted, files)):
-        raise UsageError(
-            f"no source file here has '{redacted}' in its path", f"there are {', '.join(sorted(files)[:6])}"
-        )
+        there = f"there are {', '.join(sorted(files)[:6])}"
+        raise UsageError(f"no source file here has '{redacted}' in its path", there)
     return session
 
 
@@ -167,12 +155,7 @@ def exit_code(failures: object) -> int:
 
 
 def new_output(path: str | Path, *, force: bool) -> Path:
-    """The output path, after checking that it may be written.
-
-    Raises:
-        UsageError: if it exists and ``--force`` was not given, is a folder, or its folder does not exist.
-        UnreachableError: if it is in object storage, which does not answer.
-    """
+    """The output path, which may be written: else UsageError, or UnreachableError where a storage does not answer."""
     target = Path(path)
     if url_of(target):
         from gemmprof.base.buckets import is_there
@@ -187,9 +170,8 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is no regular file", "name a file")
     if not target.parent.is_dir():
-        raise UsageError(
-            f"the folder {target.parent} does not exist", f"create it first: mkdir -p {target.parent}"
-        )
+        fix = f"create it first: mkdir -p {target.parent}"
+        raise UsageError(f"the folder {target.parent} does not exist", fix)
     return target
 
 
@@ -287,11 +269,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def refresh_dataset(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bool:
-    """Bring a data set in line with these inputs; True if some report could not be read.
-
-    Raises:
-        ReportError, UsageError: if the inputs stand for no report.
-    """
+    """Bring a data set in line with these inputs (reports, else an error); True if some report could not be read."""
     from gemmprof.base.system import without_modules
 
     with without_modules("pandas", "numpy"):  # others read

@@ -57,11 +57,7 @@ def asked_problems(options: argparse.Namespace, dtypes: Iterable[str]) -> tuple[
 
 
 def chosen_ladder(options: argparse.Namespace) -> Ladder:
-    """The ladder that the options mean: the one named, else that of the type, of the stages by name, else the first.
-
-    Raises:
-        UsageError: the ladder that is named, or that of the first type, does not compute in a type.
-    """
+    """The ladder that is named, else that of the type, of the stages by name, the first; UsageError for other types."""
     dtypes = options.dtype or []
     if options.ladder:
         ladder = catalog.ladder_named(options.ladder)
@@ -86,10 +82,7 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
 
 
 def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:
-    """What the work returns that is done where the options say.
-
-    Args:
-        work: does it on a site. Where a cluster's scheduler goes away, it is called again, with True, once one answers.
+    """What the work returns on the site that the options name; it is done again (True) once a lost scheduler answers.
 
     Raises:
         UsageError: options that do not go together.

@@ -61,9 +61,7 @@ def declare(parser: argparse.ArgumentParser, text: str, said: Values) -> None:
         known.add(name)
         (one_of if line.startswith("|") and one_of else place).add_argument(*flags, **words)
     rest = {name: value for name, value in said.items() if name not in known}
-    parser.set_defaults(
-        **{name: value for name, value in rest.items() if isinstance(value, (bool, str, list))}
-    )
+    parser.set_defaults(**{key: one for key, one in rest.items() if isinstance(one, (bool, str, list))})
 
 
 def _words(line: str, said: Values) -> tuple[list[str], str, dict[str, Any]]:
@@ -269,10 +267,8 @@ class Parser(argparse.ArgumentParser):
         """Remedies for a word that is close to one that exists; a value that an option refuses is no such word."""
         if message.startswith("argument ") and "invalid choice" not in message:
             return [f"`{self.prog} --help` lists what there is"]
-        known = [
-            *self._option_string_actions,
-            *(name for a in self._actions for name in map(str, a.choices or ())),
-        ]
+        values = (name for action in self._actions for name in map(str, action.choices or ()))
+        known = [*self._option_string_actions, *values]
         import difflib
 
         words = message.split(": ", 1)[-1].partition(" (choose from")[0].replace("'", " ").split()

@@ -186,7 +186,7 @@ _UNITS: dict[str, Callable[[Any], str]] = {
 
 
 _COUNTED = frozenset(
-    {"cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront"}
+    ("cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront")
 )
 
 

@@ -53,11 +53,8 @@ def below(url: str, *, deep: bool) -> dict[str, tuple[int, int]]:
     except OSError as error:
         raise _unreachable(url, error) from None
     scheme = url.partition("://")[0]
-    return {
-        f"{scheme}://{info.path}": (info.size, info.mtime_ns or 0)
-        for info in several
-        if info.type == FileType.File
-    }
+    files = (info for info in several if info.type == FileType.File)
+    return {f"{scheme}://{info.path}": (info.size, info.mtime_ns or 0) for info in files}
 
 
 def put(source: Path, url: str) -> None:
@@ -84,11 +81,7 @@ def put(source: Path, url: str) -> None:
 
 
 def listed(folder: Path) -> dict[str, tuple[int, int]]:
-    """The files of a folder by name, with size and time of change; hidden ones left out, none of what is not there.
-
-    Raises:
-        UnreachableError, OSError: it cannot be read.
-    """
+    """The files of a folder by name, with size and time of change; no hidden ones, none of what is not there."""
     if url := foreign_files.url_of(folder):
         found = {name.rpartition("/")[2]: facts for name, facts in below(url, deep=False).items()}
     else:
@@ -174,12 +167,7 @@ def remove(path: Path) -> None:
 
 
 def _in_time(url: str, call: Callable[[], Any]) -> Any:
-    """What the storage answers, in a thread: within Arrow no signal is heard, and a listing or a body may have no end.
-
-    Raises:
-        TimeoutError: it takes longer than `PATIENCE_SECONDS`.
-        OSError: what Arrow says.
-    """
+    """What the storage answers, in a thread: Arrow hears no signal, and a body may have no end; TimeoutError if so."""
     under_way.append(url)
 
     def answered() -> Any:

@@ -63,10 +63,9 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
         Each becomes what its field holds: parts are made of their sources, numbers rounded (`Digits`), times ISO 8601.
         """
-        found = {
-            name: _as(kind, given[name] if name in given else place.value(source))
-            for name, (place, kind) in _fields(cls).items()
-        }
+        found = {}
+        for name, (place, kind) in _fields(cls).items():
+            found[name] = _as(kind, given[name] if name in given else place.value(source))
         return cls(**{**given, **found})
 
 
@@ -160,12 +159,7 @@ def values_beyond(data: bytes | str) -> str:
 
 
 def read_json(data: bytes | str, kind: type[T]) -> T:
-    """The document of this type; fields that it does not have are passed over.
-
-    Raises:
-        OtherFormatError: it is whole as far as that goes, but of another format.
-        DocumentError: naming the first place that does not fit.
-    """
+    """The document of this type, other fields passed over; OtherFormatError, or DocumentError naming the misfit."""
     if len(data) > MAX_BYTES:
         raise DocumentError(f"{len(data) >> 20} MiB of JSON")
     if too_many := values_beyond(data):

@@ -72,9 +72,8 @@ def _compiled(expression: str) -> CodeType:
             if not isinstance(node, _NODES) or not whole:
                 raise ExpressionError(f"'{expression}' is not plain integer arithmetic")
             if isinstance(node, ast.Compare) and _reads_otherwise_in_c(node, text):
-                raise ExpressionError(
-                    f"'{expression}' reads otherwise in C: put its comparisons in parentheses"
-                )
+                why = "reads otherwise in C: put its comparisons in parentheses"
+                raise ExpressionError(f"'{expression}' {why}")
         return compile(ast.fix_missing_locations(_AsInC().visit(tree)), "<expression>", "eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ExpressionError):

@@ -63,12 +63,7 @@ def open_file(
     # whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is
     links: bool = True,
 ) -> BinaryIO:
-    """A regular file, unbuffered, opened without waiting.
-
-    Raises:
-        RefusedFileError: it is a folder, a pipe or a device, too large, a link or somebody else's.
-        OSError: it cannot be opened.
-    """
+    """A regular file, unbuffered, opened without waiting; RefusedFileError if it is none, too large or not ours."""
     # Windows has neither of the two; it has no pipes among its files, either.
     flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     flags |= (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
@@ -87,9 +82,8 @@ def open_file(
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            raise RefusedFileError(
-                path, "is a folder" if stat.S_ISDIR(facts.st_mode) else "is no regular file"
-            )
+            why = "is a folder" if stat.S_ISDIR(facts.st_mode) else "is no regular file"
+            raise RefusedFileError(path, why)
         if _roots and not private:
             _check_place(path, facts)
         if private and hasattr(os, "geteuid") and facts.st_uid not in (os.geteuid(), 0):
@@ -136,9 +130,8 @@ def refuse_links(folder: Path, names: Iterable[str]) -> None:
 
 
 def _too_large(path: str | os.PathLike[str], size: int, largest: int) -> RefusedFileError:
-    return RefusedFileError(
-        path, f"has {size / MIB:,.0f} MiB; no more than {largest / MIB:,.0f} MiB are read", errno.EFBIG
-    )
+    why = f"has {size / MIB:,.0f} MiB; no more than {largest / MIB:,.0f} MiB are read"
+    return RefusedFileError(path, why, errno.EFBIG)
 
 
 def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_TEXT, *, private: bool = False) -> bytes:
@@ -203,12 +196,7 @@ def is_packed(head: bytes) -> bool:
 def read_packed(
     path: str | os.PathLike[str], largest: int = LARGEST_DOCUMENT, *, private: bool = False
 ) -> bytes:
-    """What a file of one gzip, xz or zstd compression unpacks to.
-
-    Raises:
-        OSError: as `open_file`; also if it is not compressed, or unpacks to more than ``largest`` bytes.
-        UnpackError: it is damaged.
-    """
+    """What a gzip, xz or zstd file unpacks to, so many bytes at most; errors as `open_file`, UnpackError if damaged."""
     parts = []
     size = 0
     with open_file(path, largest, private=private) as file:
@@ -225,11 +213,7 @@ class UnpackError(ValueError):
 
 
 def unpack(file: BinaryIO) -> Iterator[bytes]:
-    """What a compressed file unpacks to, a bounded piece at a time; whoever takes the pieces counts them.
-
-    Raises:
-        UnpackError: it is damaged, or compressed in no way that is known.
-    """
+    """What a compressed file unpacks to, in bounded pieces that whoever takes them counts; UnpackError if damaged."""
     import lzma
 
     file.seek(0)

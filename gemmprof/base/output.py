@@ -67,19 +67,11 @@ def write_new(target: Path, text: str, *, durable: bool = False) -> Path:
 
 @contextlib.contextmanager
 def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool = False) -> Iterator[Path]:
-    """A folder to write to; at the end of the context its files stand in ``target``, in place of the older ones.
+    """A folder to write to; at the end of the context its files stand in ``target`` (made), in place of the older ones.
 
-    Files of the target that ``is_ours`` says yes to and that were not written again are removed, others stay. A file of
-    somebody else's under the name of a new one is not replaced.
-
-    Args:
-        target: the folder; it and those above it are made.
-        is_ours: whether a regular file in the target may be removed or replaced.
-        durable: have the files on the disk before they take their places.
-
-    Raises:
-        UsageError: if a name is taken by a file that is not ours.
-        OSError: if it cannot be written; it names the target.
+    Regular files of the target that ``is_ours`` says yes to and that were not written again are removed, others stay;
+    one of somebody else's under the name of a new one is not replaced: UsageError. ``durable``: the files are on the
+    disk before they take their places. An OSError names the target.
     """
     target = target.resolve()
     with _naming(target):
@@ -216,11 +208,9 @@ def _hold(handle: int | None) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path, patience: float | None = None) -> Iterator[bool]:
-    """Only one process at a time changes folders within this one; whether that is so.
+    """Only one process at a time changes folders within this one; whether that is so, after ``patience`` seconds.
 
-    Args:
-        patience: seconds after which it is not waited any longer: a process that was stopped keeps its lock, and
-            whoever makes a file of its own needs it for nothing but to clear away what others left.
+    A process that was stopped keeps its lock, and who makes a file of its own needs it only to clear leftovers away.
     """
     handle = system.open_folder(folder)
     try:

@@ -169,13 +169,7 @@ def json_safe(document: str, encoding: str = "utf-8") -> str:
 
 
 def github_command(kind: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
-    """An annotation for GitHub's build log (``::error title=…::…``) whose texts cannot end it or begin another.
-
-    Args:
-        kind: ``error``, ``warning`` or ``notice``.
-        title, message: untrusted text.
-        place: file, as the repository knows it, and line.
-    """
+    """An annotation for GitHub's build log (``::error title=…::…``); its texts cannot end it or begin another."""
 
     def escaped(text: str, more: str) -> str:
         for character in "%\r\n" + more:

@@ -76,12 +76,7 @@ def without_modules(*names: str) -> Iterator[None]:
 
 
 def lock(handle: int, *, wait: bool = False) -> None:
-    """Take the lock of an open file or folder until it is closed; nothing where the system has no such locks.
-
-    Raises:
-        BlockingIOError: somebody else has it, and it is not waited for.
-        OSError: the disk has no locks.
-    """
+    """Take an open file's or folder's lock until it is closed; BlockingIOError if somebody has it, else OSError."""
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -119,14 +114,8 @@ def ask_tool(
 ) -> subprocess.CompletedProcess[str]:
     """What a program prints that somebody's bytes are given to: it may be made to compute, remember or print for ever.
 
-    Args:
-        given: its standard input.
-        seconds: how long it may take.
-        most: bytes that it may print; with more it is ended, as with more than `TOOL_MEMORY` in memory (on Linux).
-
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it took longer.
+    It is ended when it takes or prints more than this, or (on Linux) `TOOL_MEMORY`. OSError if it cannot be started,
+    TimeoutExpired if it took longer.
     """
     import subprocess
     import tempfile
@@ -190,11 +179,7 @@ def endings() -> tuple[signal.Signals, ...]:
 
 
 def in_time(work: Callable[[], Made], seconds: float) -> Made:
-    """What blocking work returns or raises, done in a thread; one that is given up on is left behind.
-
-    Raises:
-        TimeoutError: it takes longer than so many seconds.
-    """
+    """What blocking work returns or raises, in a thread that is left behind after so many seconds (TimeoutError)."""
     found: list[Made] = []
     failed: list[BaseException] = []
 
@@ -245,11 +230,7 @@ _OFF = ("", "off", "0")
 
 
 def cache_directory() -> Path:
-    """``$GEMMPROF_CACHE``, else ``$XDG_CACHE_HOME/gemmprof``, else ``~/.cache/gemmprof``.
-
-    Raises:
-        RuntimeError: if none is set and there is no home directory.
-    """
+    """``$GEMMPROF_CACHE``, ``$XDG_CACHE_HOME/gemmprof``, or ``~/.cache/gemmprof``; RuntimeError without a home."""
     from pathlib import Path
 
     named = os.environ.get(CACHE_VARIABLE, "")

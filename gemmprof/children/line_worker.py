@@ -101,11 +101,7 @@ class LineWorker:
             raise WorkerError(f"{self._name} could not be started: {error}") from error
 
     def ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """The answer to one request, within ``timeout`` seconds; a worker that gives none is ended.
-
-        Raises:
-            WorkerError: it died, hung, or answered with something else than an object.
-        """
+        """The answer to a request, in so many seconds; WorkerError if it died, hung or gave none, and it is ended."""
         if self.process is None:
             self.start()
         deadline = time.monotonic() + timeout
@@ -164,9 +160,8 @@ class LineWorker:
                 how = signal.Signals(-code).name
         words = self._last_words()
         self.stop()
-        return WorkerError(
-            f"{self._name} crashed ({how})" + (f": {words}" if words else ""), ending=how, words=words
-        )
+        said = f": {words}" if words else ""
+        return WorkerError(f"{self._name} crashed ({how}){said}", ending=how, words=words)
 
     def _last_words(self) -> str:
         if self._messages is None:

@@ -66,8 +66,7 @@ Reports are read without a GPU."""
 def help_text() -> str:
     """What `gemmprof --help` prints: usage, the front door, the commands by group, examples."""
     width = max(map(len, COMMANDS)) + 2
-    groups = (
-        "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in group.items())])
-        for title, group in GROUPS.items()
-    )
+    groups = []
+    for title, group in GROUPS.items():
+        groups.append("\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in group.items())]))
     return _HELP.format(commands="\n\n".join(groups))

@@ -41,10 +41,8 @@ def run(options: argparse.Namespace) -> int:
         baseline.remove_baseline(options.name, options.baselines)
         return 0
     if options.action == "list":
-        found = [
-            (name, baseline.read_baseline(name, options.baselines))
-            for name in baseline.names(options.baselines)
-        ]
+        every = baseline.names(options.baselines)
+        found = [(name, baseline.read_baseline(name, options.baselines)) for name in every]
     else:
         found = [(options.name, baseline.read_baseline(options.name, options.baselines))]
     from gemmprof.reports.documents import of_history

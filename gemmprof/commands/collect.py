@@ -75,9 +75,8 @@ def run(options: argparse.Namespace) -> int:
     # What this command began it goes on with, once a scheduler is there again; somebody's older run it leaves alone.
     begun_here = not (directory / "run.json").exists()
     settings = settings_from(options, older)
-    progress = progress_on(
-        common.console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
-    )
+    bars = sys.stderr.isatty() and not options.json
+    progress = progress_on(common.console(stderr=True), bars=bars, quiet=options.json)
     try:
         with progress:
             result = on_site(
@@ -88,9 +87,8 @@ def run(options: argparse.Namespace) -> int:
                 ),
             )
     except (Interrupted, KeyboardInterrupt):
-        print(
-            f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr
-        )
+        goes_on = f"`gemmprof collect --resume {directory}` goes on"
+        print(f"gemmprof collect: interrupted; {goes_on}", file=sys.stderr)
         return 130
     return _finish(result, options)
 
@@ -104,18 +102,13 @@ def run_directory(options: argparse.Namespace) -> Path:
         return Path(named)
     newest = newest_run_directory()
     if newest is None:
-        raise UsageError(
-            f"there is no run in {runs_directory()} to resume", "name it: --resume RUN", "start a new one"
-        )
+        none = f"there is no run in {runs_directory()} to resume"
+        raise UsageError(none, "name it: --resume RUN", "start a new one")
     return newest
 
 
 def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
-    """The settings that the options mean; what they leave open comes from the older run, if there is one.
-
-    Raises:
-        UsageError: no stage is chosen, or a stage or shape does not exist.
-    """
+    """The settings that are meant, where they are left open the older run's; UsageError for no stage or shape."""
     plugged = _plugged(options)
     if options.stage:
         stages = (*select_stages(options.stage, chosen_ladder(options)), *plugged)
@@ -131,9 +124,8 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
             for stage in select_stages([str(s.number) for s in ladder.stages], ladder_named(ladder.name))
         )
     else:
-        raise UsageError(
-            "no stage was chosen", "--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"
-        )
+        fixes = "--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"
+        raise UsageError("no stage was chosen", *fixes)
     problems = older.problems if older is not None else ()
     if options.shape or older is None:
         problems = asked_problems(options, [ladder_named(stage.ladder).dtypes[0] for stage in stages])
@@ -165,9 +157,8 @@ def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
     ladder = chosen_ladder(options)
     found = tuple(stage for stage in every if stage.ladder == ladder.name)
     if not found:
-        raise UsageError(
-            f"{options.plugin} holds no GEMM for {', '.join(ladder.dtypes)}", "choose its type with --dtype"
-        )
+        none = f"{options.plugin} holds no GEMM for {', '.join(ladder.dtypes)}"
+        raise UsageError(none, "choose its type with --dtype")
     return found
 
 
@@ -177,15 +168,11 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
 
     started = time.monotonic()
     session = _session(result)
-    pages = (
-        common.rendered(options, session, result.directory / PAGES)
-        if session is not None and not options.no_report
-        else None
-    )
-    seconds = {
-        **result.info.notes.get("seconds", {}),
-        "analyse and render": round(time.monotonic() - started, 3),
-    }
+    pages = None
+    if session is not None and not options.no_report:
+        pages = common.rendered(options, session, result.directory / PAGES)
+    spent = round(time.monotonic() - started, 3)
+    seconds = {**result.info.notes.get("seconds", {}), "analyse and render": spent}
     result = replace(result, info=replace(result.info, notes={**result.info.notes, "seconds": seconds}))
     save_run(result)
     rows = summary.summarise(result, session)
@@ -209,9 +196,7 @@ def _not_collected(run: Run, session: Session) -> list[str]:
     asked = run.info.notes.get("options", {}).get("extra_metrics", [])
     held = {name for kernel in session.kernels for name in kernel.profile.metrics}
     held |= {counter_of(name) for kernel in session.kernels for name in kernel.profile.sampled}
-    return [
-        name for name in asked if counter_of(name) not in held and not name.startswith(("group:", "regex:"))
-    ]
+    return [one for one in asked if counter_of(one) not in held and not one.startswith(("group:", "regex:"))]
 
 
 def _session(run: Run) -> Session | None:

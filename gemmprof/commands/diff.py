@@ -99,9 +99,8 @@ def run(options: argparse.Namespace) -> int:
     if options.fail_slower is not None:
         conditions.append(f"time > +{options.fail_slower:g}%")
     if not conditions and not options.build and (options.waivers or options.allow_new or options.allow_gone):
-        raise UsageError(
-            "--waivers, --allow-new and --allow-gone belong to a gate", "add --fail-if 'time > +3%'"
-        )
+        alone = "--waivers, --allow-new and --allow-gone belong to a gate"
+        raise UsageError(alone, "add --fail-if 'time > +3%'")
     for text in conditions:  # what cannot be read is said before the reports are
         parse_condition(text, two_sides=True)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
@@ -155,11 +154,8 @@ def _built(options: argparse.Namespace) -> Outcome:
     if other is None and len(inputs) == 2:
         inputs, other = inputs[:1], inputs[1:]
     if not inputs or not other or options.against:
-        raise UsageError(
-            "--build compares two builds",
-            "diff --build OLD NEW",
-            "several files a side: diff --build OLD… --with NEW…",
-        )
+        fixes = "diff --build OLD NEW", "several files a side: diff --build OLD… --with NEW…"
+        raise UsageError("--build compares two builds", *fixes)
     threads = options.threads or DEFAULT_THREADS
     return compare_builds(load_build(inputs, threads), load_build(other, threads))
 
@@ -252,9 +248,8 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
             raise UsageError("--with names the later side, the earlier is missing", "diff OLD --with NEW")
         return side(inputs, options.before), side(options.other, options.after)
     if len(inputs) > 2:
-        raise UsageError(
-            f"{len(inputs)} inputs were named, and which are before is not clear", "diff OLD… --with NEW…"
-        )
+        many = f"{len(inputs)} inputs were named, and which are before is not clear"
+        raise UsageError(many, "diff OLD… --with NEW…")
     if len(inputs) == 2:
         return side(inputs[:1], options.before), side(inputs[1:], options.after)
     named = [str(path) for path in common.chosen_inputs(options)]

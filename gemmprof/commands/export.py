@@ -96,9 +96,8 @@ def _write_for_viewer(options: argparse.Namespace) -> int:
     from gemmprof.reports.tables.viewers import write_perfetto, write_speedscope
 
     if options.tables:
-        raise UsageError(
-            f"--format {options.format} writes no tables", "leave out --table", "or choose --format parquet"
-        )
+        fixes = "leave out --table", "or choose --format parquet"
+        raise UsageError(f"--format {options.format} writes no tables", *fixes)
     target = common.new_output(options.output or VIEWER_FILES[options.format], force=options.force)
     session = common.load_inputs(options, listed=True)
     write = write_speedscope if options.format == "speedscope" else write_perfetto

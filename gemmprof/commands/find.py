@@ -41,9 +41,8 @@ def run(options: argparse.Namespace) -> int:
         common.console().print(found.names_table())
         return 0
     if options.condition is None:
-        raise UsageError(
-            "no condition was given", "gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"
-        )
+        fixes = "gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"
+        raise UsageError("no condition was given", *fixes)
     from gemmprof.base.system import kept_folder, without_modules
 
     with without_modules("pandas", "numpy"):

@@ -80,15 +80,13 @@ def _record(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.recording import points, tally
 
     if not options.inputs:
-        raise UsageError(
-            "no run or report was named", "gemmprof history record RUN|REPORT… (a history is not guessed)"
-        )
+        fix = "gemmprof history record RUN|REPORT… (a history is not guessed)"
+        raise UsageError("no run or report was named", fix)
     try:
         when = datetime.now(UTC) if options.date is None else datetime.fromisoformat(options.date)
     except ValueError:
-        raise UsageError(
-            f"'{options.date}' is no date", "write 2026-03-01 or 2026-03-01T12:00:00+00:00"
-        ) from None
+        fix = "write 2026-03-01 or 2026-03-01T12:00:00+00:00"
+        raise UsageError(f"'{options.date}' is no date", fix) from None
     when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     origin = Origin(when, options.commit, options.branch, options.machine, options.note)
     session = common.load_inputs(options)

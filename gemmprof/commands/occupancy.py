@@ -192,9 +192,8 @@ def _from_build(options: argparse.Namespace) -> int:
     for name in ("regs", "cluster", "output"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with a whole build: --threads is all it needs")
-    targets = (
-        [target.compute_capability for target in _targets(options)] if options.arch or options.gpu else []
-    )
+    asked = options.arch or options.gpu
+    targets = [target.compute_capability for target in _targets(options)] if asked else []
     kernels = built_kernels(
         read_cubin(options.cubin) if options.ptxas is None else read_ptxas(_text(options.ptxas)),
         options.threads,
@@ -227,9 +226,8 @@ def _from_stage(options: argparse.Namespace) -> int:
 
     newest = newest_run_directory()
     chosen = load_recorded_run() if newest is None else load_run(newest)
-    where = (
-        "the recorded run that ships with gemmprof" if newest is None else f"the newest run here: {newest}"
-    )
+    recorded = "the recorded run that ships with gemmprof"
+    where = recorded if newest is None else f"the newest run here: {newest}"
     record = chosen.find_record(options.stage)
     print(f"Stage {record.stage.number} ({record.stage.title}) of {where}", file=sys.stderr)
     try:
@@ -278,10 +276,8 @@ def _from_reports(options: argparse.Namespace) -> int:
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
-            raise UsageError(
-                f"--{name} does not go with a report, which has numbers of its own",
-                "leave out the report, or the option",
-            )
+            own = f"--{name} does not go with a report, which has numbers of its own"
+            raise UsageError(own, "leave out the report, or the option")
     session = load_session(options.reports, selection=common.selection(options), listed=True)
     common.name_failures(options, session.failures)
     from gemmprof.reports.documents.of_occupancy import profiled

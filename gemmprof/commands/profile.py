@@ -89,9 +89,8 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.print_command:
         if wanted:
-            common.say(
-                f"Note: {wanted} is worked out from a count; this line profiles the first launch of every kernel"
-            )
+            what = f"{wanted} is worked out from a count; this line profiles the first launch of every kernel"
+            common.say(f"Note: {what}")
         return _print_command(profiler)
     require_ncu()
     profiler.folder.mkdir(parents=True, exist_ok=True)

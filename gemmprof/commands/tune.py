@@ -51,9 +51,8 @@ def run(options: argparse.Namespace) -> int:
     ladder = chosen_ladder(options)
     stages = select_stages([options.stage], ladder)
     if len(stages) != 1 or not stage_variants(stages[0]):
-        raise UsageError(
-            f"'{options.stage}' is not one stage with parameters", "`gemmprof stages` lists the parameters"
-        )
+        none = f"'{options.stage}' is not one stage with parameters"
+        raise UsageError(none, "`gemmprof stages` lists the parameters")
     variant = stage_variants(stages[0])[0]
     if options.constraints:
         return _list_constraints(variant, as_json=options.json)
@@ -62,9 +61,8 @@ def run(options: argparse.Namespace) -> int:
         from gemmprof.kernels.tuned import forget_tuned
 
         had = forget_tuned(cache_directory(), variant.name)
-        console().print(
-            f"{variant.name}: {'the winner is forgotten, the catalog counts again' if had else 'there was no winner'}"
-        )
+        gone = "the winner is forgotten, the catalog counts again"
+        console().print(f"{variant.name}: {gone if had else 'there was no winner'}")
         return 0
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune

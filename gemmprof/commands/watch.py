@@ -51,9 +51,8 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program
 
     program = check_program(options.program, "watch")
-    watched = [Path(path) for path in options.paths] or [
-        Path(word) for word in program if Path(word).is_file()
-    ]
+    named = [Path(word) for word in program if Path(word).is_file()]
+    watched = [Path(path) for path in options.paths] or named
     missing = [path for path in watched if not path.exists()]
     if missing or not watched:
         raise UsageError(

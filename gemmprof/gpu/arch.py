@@ -153,11 +153,7 @@ _HALF_IN_FP32, _HALF_FROM = re.compile(r"(?i)\bGeForce\b"), (7, 5)
 def tensor_rate(name: str, limits: ArchLimits, source: str, sums: str = "fp32") -> float:
     """Dense operations of an SM a cycle by warp-level instructions on a card; 0 where no source gives them.
 
-    Args:
-        name: of the card, as its driver calls it.
-        limits: of its chip.
-        source: type of the operands: ``fp16``, ``tf32`` …
-        sums: type that they are added up in: ``fp32``, ``fp16``; '' for integers.
+    ``source`` is the type of the operands (``fp16``, ``tf32`` …), ``sums`` that of their sums, '' for integers.
     """
     half = sums == "fp32" and limits.compute_capability >= _HALF_FROM and _HALF_IN_FP32.search(name)
     return limits.tensor.get(source, 0.0) * (0.5 if half else 1.0)
@@ -176,11 +172,7 @@ def known_architectures() -> str:
 
 
 def parse_compute_capability(value: Any) -> tuple[int, int]:
-    """``"8.6"``, ``8.6``, ``(8, 6)``, ``"sm_86"``, ``"sm_90a"``, ``"86"`` or ``86`` as (major, minor).
-
-    Raises:
-        OccupancyError: if it is none of these, or not in the table.
-    """
+    """``"8.6"``, ``8.6``, ``(8, 6)``, ``"sm_86"``, ``"sm_90a"``, ``86`` as (major, minor); else OccupancyError."""
     # float32(8.6) is 8.6000004: one decimal is all that a compute capability has.
     number = round(value, 4) if isinstance(value, float) else value
     text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(number)
@@ -218,11 +210,7 @@ def _words(name: str) -> str:
 
 
 def find_product(name: str) -> Product:
-    """The product that a name means, as people or drivers write it (``h100``, ``NVIDIA A100-SXM4-80GB``, ``3090ti``).
-
-    Raises:
-        UsageError: if no product is called so; it names the closest ones.
-    """
+    """The product that a name means (``h100``, ``NVIDIA A100-SXM4-80GB``, ``3090ti``); UsageError names the closest."""
     by_name = {_words(product.name): product for product in PRODUCTS}
     joined = {key.replace(" ", ""): product for key, product in by_name.items()}
     exact = _words(name)
@@ -237,8 +225,5 @@ def find_product(name: str) -> Product:
 
     close = difflib.get_close_matches(plain, by_name, n=4, cutoff=0.5)
     known = ", ".join(by_name[key].name for key in close) or "H100, A100, L4, RTX 4090, …"
-    raise UsageError(
-        f"no GPU called '{name}' in the table",
-        f"did you mean {known}?",
-        f"or give --arch, one of {known_architectures()}",
-    )
+    fixes = f"did you mean {known}?", f"or give --arch, one of {known_architectures()}"
+    raise UsageError(f"no GPU called '{name}' in the table", *fixes)

@@ -50,8 +50,5 @@ def every_section(cubin: bytes) -> list[tuple[str, int, int]]:
 
 def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:
     """Begin and size of each function's code in a cubin, by mangled name; {} if it is no ELF."""
-    return {
-        name.removeprefix(_TEXT): (begin, end - begin)
-        for name, (begin, end) in sections_of(cubin).items()
-        if name.startswith(_TEXT)
-    }
+    code = ((name, span) for name, span in sections_of(cubin).items() if name.startswith(_TEXT))
+    return {name.removeprefix(_TEXT): (begin, end - begin) for name, (begin, end) in code}

@@ -97,11 +97,8 @@ def visible_gpus(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
         return tuple(gpus)
     chosen: list[Gpu] = []
     for entry in (word.strip() for word in visible.split(",")):
-        named = [
-            g
-            for g in gpus
-            if entry == str(g.index) or (entry.startswith("GPU-") and g.uuid.startswith(entry))
-        ]
+        by_id = entry.startswith("GPU-")
+        named = [g for g in gpus if entry == str(g.index) or (by_id and g.uuid.startswith(entry))]
         if not named:
             break
         chosen.append(named[0])
@@ -123,12 +120,8 @@ def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
 def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
     """The GPUs that ``--gpus`` means: '' the one that CUDA uses first, ``all``, or indices and UUIDs with commas.
 
-    All are of one model, because results of different models are not compared: of several, ``all`` means those of
-    the most frequent one, at equal numbers the first.
-
-    Raises:
-        DeviceError: ``CUDA_VISIBLE_DEVICES`` hides every GPU.
-        UsageError: the selection names a GPU that is not there or hidden, or GPUs of several models.
+    All are of one model, because results of different models are not compared: of several, ``all`` means those of the
+    most frequent one, at equal numbers the first. DeviceError if all are hidden, UsageError for others than there are.
     """
     first = chosen_gpu(gpus)
     if not selection:
@@ -261,9 +254,8 @@ def ncu_installation(ncu: Path | None = None) -> Path | None:
     # The CUDA toolkit's bin/ncu is a script that starts an installation beside or outside the toolkit.
     version = ".".join(str(part) for part in _ask_version(executable, "Version "))
     found = [folder for folder in _installations(executable) if _holds_modules(folder)]
-    return next(
-        (folder for folder in found if version and version in folder.name), found[0] if found else None
-    )
+    same = (folder for folder in found if version and version in folder.name)
+    return next(same, found[0] if found else None)
 
 
 def ncu_python_directory(ncu: Path | None = None) -> Path | None:
@@ -302,9 +294,8 @@ def _ask_version(path: Path, before: str) -> tuple[int, ...]:
 def _ask(path: Path) -> str:
     """What ``path --version`` prints, '' if it cannot be asked."""
     try:
-        answer = subprocess.run(
-            [str(path), "--version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False
-        )
+        command = [str(path), "--version"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout

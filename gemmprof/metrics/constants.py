@@ -25,10 +25,9 @@ ROWS_OF = grouped((name, (key, metric)) for name, key, metric, *_ in _ROWS if na
 def _constant(rows: Iterable[tuple[str, str]]) -> object:
     found = {key: tuple(metrics) for key, metrics in grouped(rows).items()}
     one_each = max(map(len, found.values())) == 1
-    made = {
-        tuple(key.split()) if " " in key else key: metrics[0] if one_each else metrics
-        for key, metrics in found.items()
-    }
+    made = {}
+    for key, metrics in found.items():
+        made[tuple(key.split()) if " " in key else key] = metrics[0] if one_each else metrics
     return made.get("", made)
 
 

@@ -42,10 +42,7 @@ class Problem:
     def parse(cls, text: str, dtype: str = FLOAT32.name, c_dtype: str = "") -> Problem:
         """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K), or any problem's `key`.
 
-        Types that the text names (``4096-bfloat16``) go before the arguments.
-
-        Raises:
-            UsageError: if the text is no shape, or M or N is 0.
+        Types that the text names (``4096-bfloat16``) go before the arguments. UsageError for no shape, or 0 as M or N.
         """
         match = _SHAPE.match(text)
         if match is None:

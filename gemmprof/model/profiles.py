@@ -237,12 +237,8 @@ class KernelProfile:
         return replace(self, metrics={**self.metrics, **self.renamed}, renamed={})
 
     def __repr__(self) -> str:
-        return brief(
-            self,
-            self.name,
-            f"launch {self.index} of {one_line(self.report)}",
-            f"{len(self.metrics):,} metrics",
-        )
+        where = f"launch {self.index} of {one_line(self.report)}"
+        return brief(self, self.name, where, f"{len(self.metrics):,} metrics")
 
     @property
     def family(self) -> FamilyKey:
@@ -416,9 +412,8 @@ class Explanation:
         """The findings by the loss that they save, first what saves it, then other ways to the same: those of
         `NOTABLE` size, without minor ways.
         """
-        return tuple(
-            tuple(one for one in loss if not one.minor) for loss in self._by_loss() if _notable(loss)
-        )
+        found = (loss for loss in self._by_loss() if _notable(loss))
+        return tuple(tuple(one for one in loss if not one.minor) for loss in found)
 
     @property
     def small(self) -> tuple[Finding, ...]:
@@ -443,10 +438,5 @@ class Explanation:
 
     def __repr__(self) -> str:
         causes = [f"{one.cause} saves {ratio(one.saves, 0)}" for one, *_ in self.losses]
-        return brief(
-            self,
-            self.name,
-            f"launch {self.launch}",
-            nanoseconds(self.duration_ns),
-            *(causes or ["no finding"]),
-        )
+        facts = f"launch {self.launch}", nanoseconds(self.duration_ns), *(causes or ["no finding"])
+        return brief(self, self.name, *facts)

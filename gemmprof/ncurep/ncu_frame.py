@@ -76,9 +76,8 @@ def check_types(message: Message) -> None:
     known = message.DESCRIPTOR.fields_by_number
     for field in map(unknown.__getitem__, range(len(unknown))):
         if field.field_number in known or field.wire_type not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
-            raise WireError(
-                f"field {field.field_number} of a {message.DESCRIPTOR.name} has wire type {field.wire_type}"
-            )
+            where = f"field {field.field_number} of a {message.DESCRIPTOR.name}"
+            raise WireError(f"{where} has wire type {field.wire_type}")
 
 
 def _field_ends(data: bytes) -> Iterator[int]:
@@ -173,12 +172,7 @@ def read_head(read: Read, size: int) -> tuple[int, int]:
 
 
 def blocks(read: Read, position: int, size: int) -> Iterator[Block]:
-    """The blocks from ``position`` on, up to the end of the file.
-
-    Raises:
-        WireError: at the first damaged one, after those before it.
-        Torn: if the file ends in the middle of one.
-    """
+    """The blocks from ``position`` on; behind them WireError at a damaged one, Torn at one that is cut off."""
     strings = 0
     for number in range(MAX_BLOCKS + 1):
         if position >= size:

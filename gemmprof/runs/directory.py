@@ -64,12 +64,7 @@ def written(document: RunDocument) -> str:
 
 
 def read_document(file: Path) -> RunDocument:
-    """Read and check a ``run.json``.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        RunError: if it cannot be read, is damaged, or a newer gemmprof wrote it.
-    """
+    """Read and check a ``run.json``; FileNotFoundError, or RunError if it is damaged or a newer gemmprof wrote it."""
     try:
         document = json.loads(read_bytes(file, MAX_FILE_BYTES).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -90,9 +85,8 @@ def read_document(file: Path) -> RunDocument:
         _no_surprise(document, msgspec.to_builtins(found, enc_hook=plain))
         _check(found)
     except (ValueError, RecursionError, OverflowError) as error:
-        raise RunError(
-            f"{file} is damaged", "copy or collect the run again", found=str(error)[:300]
-        ) from error
+        again = "copy or collect the run again"
+        raise RunError(f"{file} is damaged", again, found=str(error)[:300]) from error
     return found
 
 
@@ -176,9 +170,8 @@ class Run(Shown):
 
     def __repr__(self) -> str:
         parts = (len(self.stages), "stages"), (len(self.problems), "problems"), (len(self.results), "results")
-        return brief(
-            self, str(self.directory), self.info.device, *(f"{number} {what}" for number, what in parts)
-        )
+        counts = (f"{number} {what}" for number, what in parts)
+        return brief(self, str(self.directory), self.info.device, *counts)
 
     @property
     def ladders(self) -> tuple[Ladder, ...]:
@@ -190,11 +183,7 @@ class Run(Shown):
         )
 
     def record(self, number: int, problem: Problem | None = None) -> StageRecord:
-        """The stage with this number, of the ladder that computes in the problem's type (None: of the first ladder).
-
-        Raises:
-            RunError: if the run does not hold it.
-        """
+        """The stage of this number, in the ladder of the problem's type (None: the first one); RunError without it."""
         for record in self.stages:
             stage = record.stage
             if stage.number == number and (problem is None or problem.dtype in stage.dtypes):
@@ -215,10 +204,7 @@ class Run(Shown):
     def find_record(self, stage: str) -> StageRecord:
         """The stage of this number or name, with its ladder's name before it where the run holds several: ``half:3``.
 
-        A number alone means the run's first ladder that has it, as everywhere.
-
-        Raises:
-            RunError: if the run does not hold it, or two ladders have a stage of that name.
+        A number alone means the run's first ladder that has it, as everywhere. RunError for none, or a name of two.
         """
         ladder, _, selector = stage.rpartition(":")
         found = [
@@ -293,11 +279,7 @@ class Run(Shown):
         return tuple(self.report_path(name) for name in names)
 
     def report_path(self, name: str) -> Path:
-        """Path of a report that ``run.json`` names; it may have been compressed since.
-
-        Raises:
-            ReportError: if the name leads out of the run directory: a run from elsewhere must not name other files.
-        """
+        """Path of a report that ``run.json`` names, compressed or not; ReportError if the name leads out of the run."""
         path = self.directory / name
         candidates = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS)]
         found = next((candidate for candidate in candidates if candidate.exists()), path)
@@ -379,9 +361,8 @@ _CHUNK = 1 << 20
 def report_record(report: Path) -> ReportRecord:
     """What to keep of a report that ncu just wrote; OSError if it cannot be read, WireError if it is not whole."""
     with open_file(report) as file:
-        return record_of(
-            lambda start, end: system.read_at(file, start, end - start), file.seek(0, os.SEEK_END)
-        )
+        size = file.seek(0, os.SEEK_END)
+        return record_of(lambda start, end: system.read_at(file, start, end - start), size)
 
 
 def record_of(read: ncu_frame.Read, size: int) -> ReportRecord:

@@ -64,13 +64,8 @@ def cluster_site(
 ) -> Iterator[ClusterSite]:
     """A cluster, connected, with at least one worker that has a GPU and the same gemmprof as here.
 
-    Args:
-        where: address of a scheduler, its file, or what a batch system is to start.
-        wait: seconds to wait for a scheduler file, and for workers, at the beginning and whenever none is left.
-
-    Raises:
-        UsageError: the extra is not installed, or an option is not known.
-        DeviceError: nobody answers, or no worker comes.
+    ``wait``: seconds to wait for a scheduler file, and for workers, at the beginning and whenever none is left.
+    UsageError if the extra is missing, or an option is not known; DeviceError if nobody answers, or no worker comes.
     """
     with (
         connection.connected(where, wait=wait, progress=progress) as client,
@@ -81,20 +76,15 @@ def cluster_site(
         finally:
             # Also where the command failed: children on the workers would keep their GPUs' memory.
             connection.bounded(lambda: client.run(remote.close, on_error="ignore"))
-            connection.bounded(
-                lambda: client.unregister_worker_plugin(remote.Ending(workers.errand.command).name)
-            )
+            ending = remote.Ending(workers.errand.command).name
+            connection.bounded(lambda: client.unregister_worker_plugin(ending))
 
 
 class GpuWorkers(Workers):
-    """Those that declare a GPU.
+    """Those that declare a GPU."""
 
-    Attributes:
-        errand: what every task brings along.
-        extension: the future of the extension (`remote.Extension`), once it is built; tasks bring it along, too.
-    """
-
-    errand: Errand
+    errand: Errand  # what every task brings along
+    # future of the extension (`remote.Extension`), once it is built; tasks bring it along, too
     extension: Any = None
 
     def end(self) -> None:
@@ -150,11 +140,7 @@ class ClusterSite:
         workers.errand = Errand(uuid.uuid4().hex, code_digest(), self._model, carried)
 
     def check(self, *, profile: bool, runs: Path) -> Machine:
-        """Make sure that the workers can do what is asked, and this machine can keep it.
-
-        Raises:
-            DeviceError: naming the first thing that is missing on a worker, with its remedy.
-        """
+        """Make sure that workers and this machine can do what is asked; DeviceError naming what is missing."""
         space = machine_checks.check_space(runs)
         if space.ok is False:
             raise DeviceError(f"{space.name}: {space.found}", *space.remedies)
@@ -164,9 +150,8 @@ class ClusterSite:
         for address, facts in mine.items():
             for check in facts.checks:
                 if check.name in needed and check.ok is False:
-                    raise DeviceError(
-                        f"worker {address} on {facts.host}: {check.name}: {check.found}", *check.remedies
-                    )
+                    what = f"worker {address} on {facts.host}: {check.name}: {check.found}"
+                    raise DeviceError(what, *check.remedies)
         for name in ("gemmprof", "torch", "cuda", "nvcc", *(("ncu",) if profile else ())):
             _agree(name, {address: facts.versions.get(name, "none") for address, facts in mine.items()})
         first = next(iter(mine.values()))
@@ -177,9 +162,7 @@ class ClusterSite:
     def _mine(self) -> dict[str, remote.WorkerFacts]:
         """The workers that have the model of GPU that is worked on, by address."""
         return {
-            address: facts
-            for address, facts in self._facts.items()
-            if any(gpu.name == self._model for gpu in facts.gpus)
+            at: one for at, one in self._facts.items() if any(gpu.name == self._model for gpu in one.gpus)
         }
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
@@ -214,9 +197,8 @@ class ClusterSite:
         banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
 
-        return Compilers(
-            MOST_AT_ONCE, next(iter(banners.values())), self._compiled, lambda: self.workers.threads
-        )
+        banner = next(iter(banners.values()))
+        return Compilers(MOST_AT_ONCE, banner, self._compiled, lambda: self.workers.threads)
 
     def _compiled(self, variant: Variant, architecture: str) -> Candidate:
         """A candidate whose library stays with the workers until one measures it."""
@@ -244,11 +226,7 @@ class ClusterPlaces:
         self._pool = ThreadPoolExecutor(MOST_AT_ONCE)
 
     def __enter__(self) -> ClusterPlaces:
-        """Have a child ready on one worker; the others make theirs with their first request.
-
-        Raises:
-            DeviceError: no worker can.
-        """
+        """Have a child ready on one worker; others make theirs with their first request; DeviceError if none can."""
         start = self._workers.with_gpu(remote.start, self._work)
         self.facts = self._workers.do(start, takes=START_SECONDS)
         return self
@@ -266,9 +244,8 @@ class ClusterPlaces:
     @property
     def width(self) -> int:
         """How many requests can be answered at once, as far as the workers declare it."""
-        return max(
-            1, int(sum(facts["resources"][connection.RESOURCE] for facts in self._workers.good.values()))
-        )
+        good = self._workers.good.values()
+        return max(1, int(sum(facts["resources"][connection.RESOURCE] for facts in good)))
 
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request; one whose child died is tried once more on another worker."""
@@ -288,9 +265,8 @@ class ClusterPlaces:
         avoid = ""
         while True:
             try:
-                record, card, worker = self._workers.do(
-                    ask, avoid=avoid, takes=request.seconds, leaving=self._left.is_set
-                )
+                left = self._left.is_set
+                record, card, worker = self._workers.do(ask, avoid=avoid, takes=request.seconds, leaving=left)
             except connection.WorkersKilled:
                 lost = {"status": CRASHED, "detail": "it took several workers along"}
                 return Answer(lost, next(iter(self._cards), Card(self._workers.errand.model, -1, "")))
@@ -361,9 +337,8 @@ class ClusterProfiling(Profiling):
             keeper.job(tasks, files.events).save(files.job)  # which takes the name
         made = self._workers.with_gpu(profile_there, tuple(tasks), keeper.settings)
         try:
-            delivery: Delivery = self._workers.do(
-                made, host=host, fetching=REPORT_SECONDS, leaving=keeper.leaving.is_set
-            )
+            left = keeper.leaving.is_set
+            delivery: Delivery = self._workers.do(made, host=host, fetching=REPORT_SECONDS, leaving=left)
         except NotBegun:  # Ctrl-C came first
             return profile_pass.PassOutcome(interrupted=True)
         if delivery.report is not None:
@@ -453,12 +428,7 @@ START_REMEDY = f"start it with: {connection.START_WORKER}"
 
 
 def examine_cluster(address: str) -> tuple[WorkerReport, ...]:
-    """Look at every worker of a cluster, in the order of their machines.
-
-    Raises:
-        UsageError: the extra is not installed.
-        DeviceError: no scheduler answers.
-    """
+    """Look at every worker of a cluster, by machine; UsageError without the extra, DeviceError without scheduler."""
     with connection.connected(address) as client:
         workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
         answers = client.run(remote.look, on_error="return")

@@ -64,11 +64,8 @@ class Jobs:
         found.setdefault("memory", "32GB")
         # One process reads one batch at a time: as many as there are cores.
         found.setdefault("processes", 1 if self.gpu else found["cores"])
-        if (
-            self.gpu
-            and self.system == "slurm"
-            and not any("gpu" in text for text in found.get(_LISTS["directive"], ()))
-        ):
+        asked = any("gpu" in text for text in found.get(_LISTS["directive"], ()))
+        if self.gpu and self.system == "slurm" and not asked:
             found.setdefault(_LISTS["directive"], []).append("--gres=gpu:1")
         if self.system == "pbs":
             ngpus = ":ngpus=1" if self.gpu else ""
@@ -77,10 +74,8 @@ class Jobs:
         # as files that only this user reads, let nobody else in. Nobody asked for its pages.
         found.setdefault("security", True)
         found.setdefault("scheduler_options", {"dashboard": False, "dashboard_address": "127.0.0.1:0"})
-        found["worker_extra_args"] = [
-            "--no-dashboard",
-            *(("--resources", f"{RESOURCE}=1") if self.gpu else ()),
-        ]
+        gpu = ("--resources", f"{RESOURCE}=1") if self.gpu else ()
+        found["worker_extra_args"] = ["--no-dashboard", *gpu]
         return found
 
 
@@ -136,9 +131,8 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
     if isinstance(listens, str):
         _check_way(listens)
     if isinstance(listens, str) and not _HERE.fullmatch(listens):
-        progress.note(
-            f"{listens} is not encrypted: whoever reaches it runs code on its workers and reads what they send"
-        )
+        what = "is not encrypted: whoever reaches it runs code on its workers and reads what they send"
+        progress.note(f"{listens} {what}")
     try:
         with no_collection():
             client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
@@ -192,11 +186,7 @@ def _check_way(address: str) -> None:
 
 
 def await_file(file: Path, seconds: float, progress: Progress) -> None:
-    """Wait for the file of a scheduler that may have been started with us, as Dask's own clients do, but not for ever.
-
-    Raises:
-        UsageError: it does not come, or there is no folder in which it could.
-    """
+    """Wait for the file of a scheduler that may have been started with us, as Dask's clients do; else UsageError."""
     end, told = time.monotonic() + seconds, False
     while not file.exists():
         late = time.monotonic() > end
@@ -310,15 +300,9 @@ class WorkersKilled(DeviceError):
 
 
 # What Dask raises where its scheduler is gone, by name: most commands do without Dask.
-_LOST = frozenset(
-    (
-        "CommClosedError",
-        "ClosedClientError",
-        "CancelledError",
-        "FutureCancelledError",
-        "FuturesCancelledError",
-    )
-)
+_LOST = frozenset((
+    "CommClosedError", "ClosedClientError", "CancelledError", "FutureCancelledError", "FuturesCancelledError",
+))  # fmt: skip
 
 
 def as_gemmprof_error(error: BaseException) -> GemmprofError:

@@ -65,13 +65,8 @@ def do(
 def reading_on(where: str | connection.Jobs, *, wait: float, progress: Progress) -> Iterator[None]:
     """Have a cluster's workers do what `gemmprof.base.spread.each` is asked for, as long as the context.
 
-    Args:
-        where: address of a scheduler, its file, or what a batch system is to start.
-        wait: seconds to wait for a scheduler file, for workers, and for a scheduler that went away.
-
-    Raises:
-        UsageError: the extra is not installed, or an option is not known.
-        DeviceError: nobody answers, no worker comes, or workers have another gemmprof than this.
+    ``wait``: seconds to wait for a scheduler file, for workers, and for a scheduler that went away. UsageError if the
+    extra is not installed; DeviceError if nobody answers, no worker comes, or workers have another gemmprof than this.
     """
     readers = Readers(where, wait, progress)
     try:
@@ -90,11 +85,8 @@ class Readers:
         self._folder = os.fspath(Path.cwd())
         self._stack = ExitStack()
         self._workers: Workers | None = None
-        self._one_connects, self._one_sends, self._closed = (
-            threading.Lock(),
-            threading.Lock(),
-            threading.Event(),
-        )
+        self._one_connects, self._one_sends = threading.Lock(), threading.Lock()
+        self._closed = threading.Event()
         self._failure: DeviceError | None = None  # of a cluster that did not come back
         self._common: tuple[Workers, tuple[Any, ...], Any] | None = None
 
@@ -126,12 +118,7 @@ class Readers:
     def _done(
         self, left: threading.Event, job: Callable[..., Any], common: tuple[Any, ...], arguments: Any
     ) -> Any:
-        """What the job returned or raised, whoever is lost meanwhile.
-
-        Raises:
-            DeviceError: there is no worker for too long, a job does not end, or a worker does not see a file.
-            ReportError: also: its workers are killed, one after the other.
-        """
+        """What the job returned or raised, whoever is lost meanwhile; DeviceError, ReportError if nobody can do it."""
 
         def leaving() -> bool:
             return left.is_set() or self._closed.is_set()
@@ -187,9 +174,8 @@ class Readers:
             if self._workers is not lost or self._closed.is_set():
                 return
             if self._failure is None:
-                self._progress.note(
-                    f"the cluster's scheduler is gone; waiting for it, {self._wait:.0f} s at most"
-                )
+                gone = "the cluster's scheduler is gone; waiting for it"
+                self._progress.note(f"{gone}, {self._wait:.0f} s at most")
                 try:
                     self.connect()
                     return
@@ -205,9 +191,8 @@ class Readers:
         while True:
             try:
                 with ExitStack() as stack:
-                    client = stack.enter_context(
-                        connection.connected(self._where, wait=self._wait, progress=self._progress)
-                    )
+                    cluster = connection.connected(self._where, wait=self._wait, progress=self._progress)
+                    client = stack.enter_context(cluster)
                     workers = stack.enter_context(Workers(client, self._wait, self._progress))
                     self._refuse_others(workers)
                     self._stack, self._workers = stack.pop_all(), workers

@@ -79,11 +79,7 @@ class Content:
         return cls(path.name, sha256(data), data)
 
     def place(self) -> Path:
-        """Have the file in this machine's cache, under its hash; one that is there already is not written again.
-
-        Raises:
-            RunError: what arrived is not what was sent.
-        """
+        """Have the file in this machine's cache, under its hash, once; RunError if it came damaged."""
         folder = cache_directory() / "fetched" / self.sha256
         if not is_whole(folder):
             data = self._whole()
@@ -296,10 +292,7 @@ def ask(
 ) -> tuple[dict[str, Any], Card, str]:
     """Have a child answer a request; the record of its answer, the GPU, and the worker's address.
 
-    The status is `NOT_BEGUN` once the command was ended.
-
-    Raises:
-        GpuGone: no GPU of that model can be used here.
+    The status is `NOT_BEGUN` once the command was ended. GpuGone if no GPU of that model can be used here.
     """
     if errand.code != code_digest():
         raise GpuGone("its gemmprof is another than the command's")

@@ -38,11 +38,9 @@ class ResultLost(Exception):
 
 
 class Workers:
-    """The workers of a cluster for one command, watched as long as the context.
+    """The workers of a cluster for one command (``gpu``: those that declare one), watched as long as the context.
 
-    Args:
-        patience: seconds without any worker until the work is given up.
-        gpu: those alone that declare a GPU.
+    After ``patience`` seconds without any the work is given up.
     """
 
     def __init__(self, client: Client, patience: float, progress: Progress, *, gpu: bool = False) -> None:
@@ -158,10 +156,7 @@ class Workers:
         """What a task returned that has ended; raises what it raised.
 
         Dask does a task again by itself whose worker took the result along, but now and then waits for ever for it
-        (dask/distributed#3196).
-
-        Raises:
-            ResultLost: it does not come, or there is no worker left that could do it again.
+        (dask/distributed#3196). ResultLost if it does not come, or there is no worker left that could do it again.
         """
         # Fetching begins anew with each turn: twice as long, so that large results come, too.
         seconds = FETCH_SECONDS

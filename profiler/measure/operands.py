@@ -106,12 +106,9 @@ def generator_seed(seed: int, stage: Stage, problem: Problem) -> int:
 
 
 def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
-    """Standard normal A and B from a generator of their own, C poisoned.
+    """Standard normal A and B from a generator of their own, C poisoned; torch.OutOfMemoryError if they do not fit.
 
     B is stored transposed where the type's tensor cores read it so.
-
-    Raises:
-        torch.OutOfMemoryError: if the three matrices do not fit.
     """
     import torch
 

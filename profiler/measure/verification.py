@@ -57,11 +57,7 @@ def expected_norm(problem: Problem, alpha: float, beta: float) -> float:
 
 
 def verify_stage(stage: Stage, problem: Problem, kernel: Kernel, *, seed: int, device: Any) -> Verification:
-    """Compare ``kernel`` with the reference on operands made for this stage, with and without scaling.
-
-    Raises:
-        RuntimeError: what the kernel or the device raises; verification itself reports by its result.
-    """
+    """Compare ``kernel`` with the reference on this stage's operands, with and without scaling; raises its errors."""
     operands = random_operands(problem, seed=generator_seed(seed, stage, problem), device=device)
     return verify(kernel, operands)
 

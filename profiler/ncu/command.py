@@ -145,9 +145,8 @@ def section_folder(ncu: Tool, metric_set: str, *, timeline: bool = True) -> Iter
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
-            lean = write_lean_sections(
-                installation / "sections", folder, metrics.LEAN_WITHOUT if metric_set == LEAN else ()
-            )
+            without = metrics.LEAN_WITHOUT if metric_set == LEAN else ()
+            lean = write_lean_sections(installation / "sections", folder, without)
         except OSError:
             # No room for temporary files. ncu's own sections take longer, and do as well.
             lean = False
@@ -155,16 +154,10 @@ def section_folder(ncu: Tool, metric_set: str, *, timeline: bool = True) -> Iter
 
 
 def write_lean_sections(installed: Path, folder: Path, without: Collection[str]) -> bool:
-    """Copy section and rule files into ``folder``, the sections without some metrics.
+    """Copy an installation's section and rule files, the sections without some metrics; whether that made a difference.
 
-    Args:
-        installed: the folder ``sections`` of an ncu installation.
-        folder: an existing folder to write to.
-        without: prefixes of the names of the metrics and tables to leave out; without any, what is sampled over time
-            is left out of ncu's sets, and is there for who asks for the section.
-
-    Returns:
-        Whether there was anything to leave out; if not, ``folder`` is of no use.
+    ``without``: prefixes of the names of the metrics and tables to leave out; without any, what is sampled over time is
+    left out of ncu's sets, and is there for who asks for the section.
     """
     changed = False
     for file in sorted(installed.glob("*.*")):
@@ -288,9 +281,8 @@ class NcuLog:
             if name and (ended := _PROFILED.search(line)):
                 kernels.append(ProfiledKernel(name, int(ended["passes"])))
                 name = ""
-        return cls(
-            tuple(dict.fromkeys(marked["ERROR"])), tuple(dict.fromkeys(marked["WARNING"])), tuple(kernels)
-        )
+        errors, warnings = (tuple(dict.fromkeys(marked[word])) for word in ("ERROR", "WARNING"))
+        return cls(errors, warnings, tuple(kernels))
 
     @classmethod
     def read(cls, path: Path) -> NcuLog:
@@ -312,10 +304,7 @@ def translate(
 ) -> NcuError | None:
     """One error for everything the log complains about, None if it complains about nothing.
 
-    Args:
-        log_file: named in the error, for the whole text.
-        exit_code: ncu's own exit code; a negative one is a signal.
-        output: the last lines that ncu and the program wrote to standard output and error.
+    A negative exit code is a signal; ``output`` are the last lines that ncu and the program wrote.
     """
     spoken = [line for line in output.splitlines() if line.strip()]
     cause = _known([*log.errors, *log.warnings]) or _known(spoken)

@@ -165,9 +165,7 @@ def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[
         return ()
     certain = kernels == len(launched) == len(log.kernels)
     report = str(files.report.relative_to(files.directory))
-    return tuple(
-        ProfiledTask(task, report, index if certain else None) for index, task in enumerate(launched)
-    )
+    return tuple(ProfiledTask(one, report, at if certain else None) for at, one in enumerate(launched))
 
 
 # Seconds before each further try: a pass of another ncu takes seconds, its whole work a minute or more.

@@ -105,24 +105,14 @@ def launch_filter(names: Iterable[str] = (), invocations: Iterable[int] = (1,)) 
 
 
 def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Choice:
-    """One launch of each kernel and launch configuration that the user wants, the most expensive ones up to a limit.
-
-    Args:
-        launches: all of the program, in their order.
-        limit: most kernels and launch configurations to profile.
-        every: each launch of the chosen kernels instead of one.
-    """
+    """One launch (``every``: all) of each wanted kernel and launch configuration, the most expensive up to a limit."""
     counts: Counter[tuple[tuple[object, ...], int | None]] = Counter()
     numbered: dict[tuple[object, ...], list[tuple[int, Launch]]] = {}
     for launch in launches:
         counts[launch.key, launch.process] += 1
         numbered.setdefault(launch.key, []).append((counts[launch.key, launch.process], launch))
-    wanted = {
-        key: members for key, members in numbered.items() if any(launch.wanted for _, launch in members)
-    }
-    total = {
-        key: sum(launch.duration for _, launch in members if launch.wanted) for key, members in wanted.items()
-    }
+    wanted = {key: many for key, many in numbered.items() if any(one.wanted for _, one in many)}
+    total = {key: sum(one.duration for _, one in many if one.wanted) for key, many in wanted.items()}
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
     # As many of the first as fit into one argument of a command line.
     kept, listed, length = [], set(), 0

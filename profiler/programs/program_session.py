@@ -170,27 +170,15 @@ class ProgramProfiler:
         )
 
     def count(self) -> Collected:
-        """Run the program once and record the duration of each launch.
-
-        Raises:
-            DeviceError: there is no ncu, or no such program.
-            ProfilerError: ncu failed before it recorded a launch.
-        """
+        """Run the program once, record each launch's duration; DeviceError without ncu or program, or ProfilerError."""
         return self._run(self.command(require_ncu()), shown=self.output)
 
     def profile(
         self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
     ) -> Collected:
-        """Run the program and profile the launches that ``filters`` mean.
+        """Run the program and profile the launches that ``filters`` (`choice.launch_filter`) mean; errors as `count`.
 
-        Args:
-            filters: options of `choice.launch_filter`.
-            stem: name of the report without its ending.
-            on_launch: called with the number of launches profiled so far.
-
-        Raises:
-            DeviceError: there is no ncu, or no such program.
-            ProfilerError: ncu failed before it profiled a launch.
+        ``stem`` is the report's name without its ending; ``on_launch`` is told the number of launches profiled so far.
         """
         ncu = require_ncu()
         with section_folder(ncu, self.metric_set, timeline=self.timeline) as sections:
@@ -234,15 +222,11 @@ class ProgramProfiler:
         error = translate(log, log_file=file, exit_code=exit_code, output=output)
         if error is None:
             error = NcuError("Nsight Compute profiled no kernel", f"the whole log is in {file}", kind=NOTHING)
-        remedies = [
-            text
-            for text in error.remedies
-            if "`gemmprof collect" not in text and "python -m pytest" not in text
-        ]
+        of_collect = "`gemmprof collect", "python -m pytest"
+        remedies = [text for text in error.remedies if not any(word in text for word in of_collect)]
         if len(remedies) < len(error.remedies) or error.kind == NOTHING:
-            remedies.insert(
-                0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
-            )
+            alone = f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
+            remedies.insert(0, alone)
         launcher = Path(self.program[0]).name
         if launcher in _STARTED_ELSEWHERE and error.kind == NOTHING:
             remedies.insert(
@@ -301,10 +285,8 @@ def program_name(program: Sequence[str]) -> str:
 def check_program(program: Sequence[str], command: str = "profile") -> tuple[str, ...]:
     """The command line, whose program exists; UsageError, with how to type ``gemmprof COMMAND``, if it does not."""
     if not program:
-        raise UsageError(
-            "no program was named",
-            f"write it behind two dashes: gemmprof {command} -- python train.py --steps 1",
-        )
+        fix = f"write it behind two dashes: gemmprof {command} -- python train.py --steps 1"
+        raise UsageError("no program was named", fix)
     if shutil.which(program[0]) is None:
         here = Path(program[0])
         remedies = [f"it is not executable: chmod +x {here}"] if here.is_file() else []
@@ -315,8 +297,6 @@ def check_program(program: Sequence[str], command: str = "profile") -> tuple[str
         there = "" if here.parent.is_dir() else f"; the folder {here.parent} does not exist"
         by_path = f"check its path, or build it first{there}"
         by_name = f"check its name; a program in this folder is written with its path: ./{program[0]}"
-        raise UsageError(
-            f"the program {program[0]} was not found",
-            *(remedies or [by_path if "/" in program[0] else by_name]),
-        )
+        fix = by_path if "/" in program[0] else by_name
+        raise UsageError(f"the program {program[0]} was not found", *(remedies or [fix]))
     return tuple(program)

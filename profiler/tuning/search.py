@@ -103,9 +103,8 @@ class Searching:
             architecture = "sm_" + self._architecture.replace(".", "")
             source, gain = compiler.code_hash(variant), scores[winner] / scores[default]
             shapes = tuple(problem.key for problem in self._search.problems)
-            kept = save_tuned(
-                cache_directory(), Tuned(variant.name, architecture, source, parameters, shapes, gain)
-            )
+            tuned = Tuned(variant.name, architecture, source, parameters, shapes, gain)
+            kept = save_tuned(cache_directory(), tuned)
         return TuneDocument(
             search=self._search,
             device=self._device,
@@ -121,11 +120,7 @@ class Searching:
         )
 
     def _explore(self) -> None:
-        """Try candidates until the limit is reached or nothing is left.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C; what the GPUs had begun is finished and kept, after a second one it is not.
-        """
+        """Try candidates up to the limit; Ctrl-C is a KeyboardInterrupt once what the GPUs had begun is kept."""
         with counted_interrupts() as interrupts:
             try:
                 self._try(interrupts)
@@ -154,10 +149,8 @@ class Searching:
             pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
             ahead = self._compilers.width + 4 + 2 * AHEAD * self._places.width
             room = min(ahead, end - len(self._outcomes)) - len(pending)
-            chosen = [
-                *first,
-                *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
-            ]
+            count = room - len(first)
+            chosen = [*first, *propose(self._space, self._outcomes, [*pending, *first], count, self._rng)]
             for parameters in chosen:
                 self._compiling[self._compile(parameters)] = parameters
             first = []
@@ -321,9 +314,8 @@ def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
     """
     tried = tuning_values(variant.stage.ladder)
     constraints = read_constraints(compiler.SOURCES / variant.source)
-    return valid_parameters(
-        constraints, {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()}
-    )
+    letters = {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()}
+    return valid_parameters(constraints, letters)
 
 
 def propose(

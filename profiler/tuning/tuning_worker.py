@@ -38,9 +38,8 @@ class Worker:
         self.early_factor = float(settings["early_factor"])
         problems = [Problem(*problem) for problem in settings["problems"]]
         self.operands = [random_operands(p, seed=self.seed, device=self.device) for p in problems]
-        self.odd = random_operands(
-            Problem(*ODD_SHAPE, problems[0].dtype, problems[0].c_dtype), seed=self.seed, device=self.device
-        )
+        odd = Problem(*ODD_SHAPE, problems[0].dtype, problems[0].c_dtype)
+        self.odd = random_operands(odd, seed=self.seed, device=self.device)
         self.bench = Bench(self.device)
         self.yardstick = ladder_of(problems[0].dtype).yardstick
         first = self.operands[0]
@@ -67,11 +66,8 @@ class Worker:
         for operands in (self.odd, *self.operands):
             verification = verify(kernel, operands)
             if not verification.passed:
-                return {
-                    **facts,
-                    "status": "wrong",
-                    "detail": f"{operands.problem.label}: {verification.detail}",
-                }
+                what = f"{operands.problem.label}: {verification.detail}"
+                return {**facts, "status": "wrong", "detail": what}
         return {**facts, "status": "timed", "score": self._score(kernel, float(request["budget"]))}
 
     def _score(self, kernel: Any, budget: float) -> float:
