@@ -35,8 +35,8 @@ constexpr TileFacts facts() {
 constexpr TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
 
-// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200 (the four largest tiles; all else to 6,546
-// others), and to 14,807 of an H100 (docs/fastest_hgemm.md). So are all constants below: what hides behind other times
+// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200 (the four largest tiles, whose block and
+// later are an H100's; all else to 6,546 others), and to 14,807 of an H100 (docs/fastest_hgemm.md). So are all constants below: what hides behind other times
 // counts for less, which is why some bandwidths are above what a card has.
 struct TileTimes {
     double step;       // BK along K, of a block that waits for nobody
@@ -70,10 +70,10 @@ constexpr Card H200 = {
     1.0, 4.91, 5.65e+06, 7.62e+06, 1.95e+07, 6.13e-08, 1.62e-08, 0.534, 0.377, 0.205,
     {3.77, 0.684, 0.158, 0.0551, 0.000879, 4.15, 0.0287, 5.62, 1.84e+06},
     {
-        {0.574, 3.21, 0.0, 0.016, 1.063, 0.025, 1.0},               // Large
-        {0.599, 4.68, 0.0, 0.02, 1.555, 0.073, 1.0},                // LargePair
-        {0.398, 6.92, 0.0, 0.017, 1.416, 0.317, 1.0},               // Turn160
-        {0.435, 6.11, 0.0, 0.066, 1.1, 0.18, 1.0},                  // Turn192
+        {0.574, 2.3, 1.64, 0.016, 1.063, 0.025, 1.0},               // Large
+        {0.599, 3.95, 1.0, 0.02, 1.555, 0.073, 1.0},                // LargePair
+        {0.398, 3.88, 1.23, 0.017, 1.416, 0.317, 1.0},              // Turn160
+        {0.435, 3.13, 1.19, 0.066, 1.1, 0.18, 1.0},                 // Turn192
         {0.283, 1.25, 0.485, 0.188, 0.811, 0.0521, 1.18},           // Medium
         {0.176, 0.375, 0.553, 0.052, 0.836, 0.0547, 1.04},          // Small
         {0.107, 0.265, 0.487, 0.118, 0.768, 0.0954, 0.792},         // Tiny
@@ -95,7 +95,7 @@ constexpr Card H100 = {
     {3.18, 0.709, 0.236, 0.0588, 0.000795, 4.44, 0.0652, 1.15, 1.59e+06},
     {
         {0.504, 2.3, 1.64, 0.02, 1.05, 0.0229, 1.0},                // Large
-        {0.546, 3.95, 0.361, 0.014, 1.26, 0.0609, 1.0},             // LargePair
+        {0.546, 3.95, 1.0, 0.014, 1.26, 0.0609, 1.0},               // LargePair
         {0.39, 3.88, 1.23, 0.0174, 1.15, 0.255, 1.0},               // Turn160
         {0.385, 3.13, 1.19, 0.0614, 1.24, 0.361, 1.0},              // Turn192
         {0.255, 1.31, 0.523, 0.152, 0.81, 0.0432, 1.08},            // Medium
