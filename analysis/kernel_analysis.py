@@ -101,12 +101,8 @@ class KernelAnalysis(Shown):
     _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return brief(
-            self,
-            self.profile.function_name or self.profile.name,
-            f"launch {self.profile.index}",
-            nanoseconds(self.profile.number(DURATION)),
-        )
+        one, time = self.profile, self.profile.number(DURATION)
+        return brief(self, one.function_name or one.name, f"launch {one.index}", nanoseconds(time))
 
     @property
     def traced(self) -> KernelAnalysis:

@@ -130,15 +130,9 @@ def matrix_product(opcode: str) -> MatrixProduct | None:
     first, second = (max(1, round(side * k * _BITS.get(source, 8) / (32 * WARP))) for side in sides)
     name = f"{kind.lower()}{'g' if by_warpgroup else ''}mma"
     sparsity = "on" if sparse else "off"
-    return MatrixProduct(
-        f"op_{name}_src_{source}{sums}_sparsity_{sparsity}",
-        source,
-        operations,
-        registers,
-        (first, second),
-        by_warpgroup,
-        sparse,
-    )
+    path = f"op_{name}_src_{source}{sums}_sparsity_{sparsity}"
+    factors = first, second
+    return MatrixProduct(path, source, operations, registers, factors, by_warpgroup, sparse)
 
 
 _WIDTHS = {

@@ -273,6 +273,8 @@ def has_counters(profile: KernelProfile) -> bool:
     return m.counts_more_than_time(profile.metrics)
 
 
+@few_collections()
+@unpacked_once()
 def load_session(
     # what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and
     # runs in it, a name with ``*`` for the files that match
@@ -286,10 +288,52 @@ def load_session(
 ) -> Session:
     """Read runs and reports; UsageError if none are meant, the first failure if nothing could be read."""
     inputs = _listed(paths)
-    with few_collections(), unpacked_once():
-        return _load(inputs, selection, listed=listed)
+    found = _find(inputs)
+    chosen, known = _select(found.reports, selection)
+    kernels: list[KernelAnalysis] = []
+    by_launch: dict[tuple[str, int], KernelAnalysis] = {}
+    failures = list(found.failures)
+    unread = {one.path for one in failures if isinstance(one, UnreachableError)}
+    meant = ((report, chosen[str(report.path)]) for report in found.reports)
+    wanted = [(report, lots_of(report.path, only)) for report, only in meant if only is None or only]
+    to_read = (
+        (report.path, lot, listed, is_elsewhere(), LOT_LAUNCHES * len(lots) > MANY_LAUNCHES)
+        for report, lots in wanted
+        for lot in lots
+    )
+    made = each(_read_lot, to_read)
+    for report, lots in wanted:
+        jobs = [next(made) for _ in lots]
+        try:  # all of a report or nothing
+            analysed = [analysis for job in jobs for analysis in job()]
+        except ReportError as error:
+            failures.append(error)
+            unread.add(str(report.path))
+            continue
+        kernels += analysed
+        if report.run is not None:
+            by_launch.update({(report.name, analysis.profile.index): analysis for analysis in analysed})
+    if failures and not kernels and not found.runs:
+        raise failures[0]
+    only_run = found.runs[0] if len(found.runs) == 1 else None
+    named = [path for path in inputs if str(path) not in unread] or inputs
+    session = Session(
+        titled([path.resolve().name if path.name in ("", ".", "..") else path.name for path in named]),
+        tuple(kernels),
+        only_run,
+        tuple(failures),
+        by_launch if only_run else {},
+        str(selection),
+        known,
+        listed,
+    )
+    if only_run is None or not selection:
+        return session
+    kept = tuple(result for result in only_run.results if session.kernel_for(result) is not None)
+    return replace(session, run=replace(only_run, results=kept))
 
 
+@unpacked_once()
 def selected_reports(
     paths: Iterable[str | os.PathLike[str]], selection: Selection = EVERYTHING
 ) -> tuple[dict[Path, set[int] | None], tuple[GemmprofError, ...]]:
@@ -297,12 +341,11 @@ def selected_reports(
 
     A report that cannot be read is there too; reading it says why. UsageError if nothing matches the selection.
     """
-    with unpacked_once():
-        found = _find(_listed(paths))
-        failures = list(found.failures)
-        if not found.reports and not failures:
-            failures.append(ReportError("the run holds no report", "collect it with profiling"))
-        chosen, _ = _select(found.reports, selection)
+    found = _find(_listed(paths))
+    failures = list(found.failures)
+    if not found.reports and not failures:
+        failures.append(ReportError("the run holds no report", "collect it with profiling"))
+    chosen, _ = _select(found.reports, selection)
     return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
 
 
@@ -410,13 +453,10 @@ def _select(
                 stage = run.record_of(result).stage
                 stages[path, launch.index] = f"{stage.number} {stage.name} {stage.title}"
     known = census(profiles)
+    places = [(profile.report, profile.index) for profile in profiles]
     candidates = [
-        Candidate.of(
-            profile,
-            stages.get((profile.report, profile.index), ""),
-            known.of[profile.report, profile.index].number,
-        )
-        for profile in profiles
+        Candidate.of(profile, stages.get(place, ""), known.of[place].number)
+        for profile, place in zip(profiles, places, strict=True)
     ]
     kept = selected(candidates, selection)
     if not kept and not unread:
@@ -430,54 +470,6 @@ def listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfi
     """The launches of a report (None: all) with their single values alone."""
     with ReportReader(path) as reader:
         return list(reader.profiles(instances=False, rules=False, only=only))
-
-
-def _load(inputs: Sequence[Path], selection: Selection, *, listed: bool) -> Session:
-    found = _find(inputs)
-    chosen, known = _select(found.reports, selection)
-    kernels: list[KernelAnalysis] = []
-    by_launch: dict[tuple[str, int], KernelAnalysis] = {}
-    failures = list(found.failures)
-    unread = {one.path for one in failures if isinstance(one, UnreachableError)}
-    meant = ((report, chosen[str(report.path)]) for report in found.reports)
-    wanted = [(report, lots_of(report.path, only)) for report, only in meant if only is None or only]
-    made = each(
-        _read_lot,
-        (
-            (report.path, lot, listed, is_elsewhere(), LOT_LAUNCHES * len(lots) > MANY_LAUNCHES)
-            for report, lots in wanted
-            for lot in lots
-        ),
-    )
-    for report, lots in wanted:
-        jobs = [next(made) for _ in lots]
-        try:  # all of a report or nothing
-            analysed = [analysis for job in jobs for analysis in job()]
-        except ReportError as error:
-            failures.append(error)
-            unread.add(str(report.path))
-            continue
-        kernels += analysed
-        if report.run is not None:
-            by_launch.update({(report.name, analysis.profile.index): analysis for analysis in analysed})
-    if failures and not kernels and not found.runs:
-        raise failures[0]
-    only_run = found.runs[0] if len(found.runs) == 1 else None
-    named = [path for path in inputs if str(path) not in unread] or inputs
-    session = Session(
-        titled([path.resolve().name if path.name in ("", ".", "..") else path.name for path in named]),
-        tuple(kernels),
-        only_run,
-        tuple(failures),
-        by_launch if only_run else {},
-        str(selection),
-        known,
-        listed,
-    )
-    if only_run is None or not selection:
-        return session
-    kept = tuple(result for result in only_run.results if session.kernel_for(result) is not None)
-    return replace(session, run=replace(only_run, results=kept))
 
 
 def lots_of(path: Path, only: Collection[int] | None) -> list[Collection[int] | None]:

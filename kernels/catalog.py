@@ -69,15 +69,9 @@ def _on_top(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence[Stage]) -> Ladder:
     """A ladder whose stages know which one they belong to; those that name none of its types compute in all of them."""
-    return Ladder(
-        name,
-        title,
-        dtypes,
-        tuple(
-            replace(s, ladder=name, dtypes=tuple(d for d in s.dtypes if d in dtypes) or dtypes)
-            for s in stages
-        ),
-    )
+    own = (tuple(dtype for dtype in stage.dtypes if dtype in dtypes) or dtypes for stage in stages)
+    pairs = zip(stages, own, strict=True)
+    return Ladder(name, title, dtypes, tuple(replace(stage, ladder=name, dtypes=of) for stage, of in pairs))
 
 
 SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), stages_of("single", "sgemm"))
@@ -129,12 +123,8 @@ def stage_variants(stage: Stage) -> tuple[Variant, ...]:
 
 def all_variants(ladders: Sequence[Ladder] | None = None) -> tuple[Variant, ...]:
     """Everything that the build compiles, in the order of the ladders."""
-    return tuple(
-        variant
-        for ladder in (LADDERS if ladders is None else ladders)
-        for stage in ladder.stages
-        for variant in stage_variants(stage)
-    )
+    every = (stage for ladder in (LADDERS if ladders is None else ladders) for stage in ladder.stages)
+    return tuple(variant for stage in every for variant in stage_variants(stage))
 
 
 def tuning_values(ladder: str = SINGLE.name) -> dict[str, tuple[int, ...]]:

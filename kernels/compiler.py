@@ -179,9 +179,9 @@ def stage_units(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> tuple[U
     numbered = range(int(parts[1])) if parts else ()
     commands = [(*command, f"-DGEMMPROF_PART={part}") for part in numbered] or [command]
     keys = [digest(sources, call[1:], nvcc.banner, NOTES_VERSION) for call in commands]
+    calls = zip(commands, keys, strict=True)
     return tuple(
-        Unit(variant.name, variant.source, call, key, made_from, _length(sources))
-        for call, key in zip(commands, keys, strict=True)
+        Unit(variant.name, variant.source, call, key, made_from, _length(sources)) for call, key in calls
     )
 
 
@@ -259,11 +259,8 @@ def locked(cache: Path) -> Iterator[None]:
         cache.mkdir(parents=True, exist_ok=True)
         file = open_file(cache / "lock", private=True, write=True)
     except OSError as error:
-        raise BuildError(
-            f"the build cache {cache} cannot be written",
-            "set GEMMPROF_CACHE to a folder that you can write",
-            found=str(error),
-        ) from error
+        fix = "set GEMMPROF_CACHE to a folder that you can write"
+        raise BuildError(f"the build cache {cache} cannot be written", fix, found=str(error)) from error
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

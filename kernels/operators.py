@@ -116,11 +116,8 @@ def load(built: BuildResult | None = None) -> Extension:
         built = build()
     if _loaded is not None:
         if _loaded.library != built.library:
-            raise BuildError(
-                "another build of the extension is already loaded in this process",
-                "start a new process",
-                found=str(_loaded.library),
-            )
+            other = "another build of the extension is already loaded in this process"
+            raise BuildError(other, "start a new process", found=str(_loaded.library))
         return _loaded
     _load_library(built.library)
     for name in built.stages:
@@ -136,11 +133,8 @@ def _load_library(library: Path) -> None:
     try:
         torch.ops.load_library(str(library))
     except (OSError, RuntimeError) as error:
-        raise BuildError(
-            f"{library} cannot be loaded",
-            "build it again (force=True), with the torch that loads it",
-            found=str(error),
-        ) from error
+        again = "build it again (force=True), with the torch that loads it"
+        raise BuildError(f"{library} cannot be loaded", again, found=str(error)) from error
 
 
 def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:

@@ -174,13 +174,8 @@ class Collection:
             if not resume:
                 there = f"{self._keeper.directory} holds a run already"
                 raise RunError(there, "add --resume to continue it", "choose another --output")
-            self._keeper.run = continued(
-                load_run(self._keeper.directory),
-                self._keeper.settings,
-                gpu.name,
-                records,
-                self._machine.versions,
-            )
+            old, versions = load_run(self._keeper.directory), self._machine.versions
+            self._keeper.run = continued(old, self._keeper.settings, gpu.name, records, versions)
         else:
             info = new_info(self._keeper.settings, gpu, self._machine.versions)
             self._keeper.run = Run(self._keeper.directory, info, records, self._keeper.settings.problems)

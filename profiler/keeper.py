@@ -48,11 +48,8 @@ class Keeper:
         try:
             save_run(self.run)
         except OSError as error:
-            raise RunError(
-                f"the run in {self.directory} cannot be written",
-                "free some disk space, then `gemmprof collect --resume`",
-                found=str(error),
-            ) from error
+            fix = "free some disk space, then `gemmprof collect --resume`"
+            raise RunError(f"the run in {self.directory} cannot be written", fix, found=str(error)) from error
 
     def spent(self, part: str, started: float) -> None:
         """Note the seconds since ``started`` (a monotonic clock) under the name of a part."""
@@ -103,12 +100,8 @@ class Keeper:
         for stage, problem in self.settings.pairs:
             result = self.result((stage.number, problem))
             verified = result.verification is not None and result.verification.passed
-            task = Task(
-                stage.number,
-                problem,
-                verify=self.settings.verify and not verified,
-                time=self.settings.bench and result.timing is None,
-            )
+            verify = self.settings.verify and not verified
+            task = Task(stage.number, problem, verify, self.settings.bench and result.timing is None)
             if result.failure is None and (task.verify or task.time):
                 tasks.append(task)
         return tuple(tasks)

@@ -113,28 +113,15 @@ class Profiling:
             elif event.event == "launched":
                 self._keeper.progress.done(f"profile {self._keeper.label(event.key)}")
 
-        return profile_pass.finish_pass(
-            program,
-            files,
-            self._keeper.job(tasks, files.events),
-            on_event=on_event,
-            on_interrupt=self._keeper.tell_interrupt,
-        )
+        job, on_interrupt = self._keeper.job(tasks, files.events), self._keeper.tell_interrupt
+        return profile_pass.finish_pass(program, files, job, on_event=on_event, on_interrupt=on_interrupt)
 
     def _start_pass(self) -> tuple[Program, profile_pass.PassFiles]:
         if self._ncu is None:
             raise ProfilerError("there is no ncu to profile with")
-        files = profile_pass.next_pass(self._keeper.directory)
-        program = profile_pass.start_pass(
-            self._ncu,
-            files,
-            collection=self._keeper.settings.collection_options,
-            clock_control=self._keeper.settings.clock_control,
-            section_folder=self._section_folder,
-            lock=self._keeper.lock,
-            environment=self._environment,
-        )
-        return program, files
+        keeper, files = self._keeper, profile_pass.next_pass(self._keeper.directory)
+        given = keeper.settings, self._section_folder, keeper.lock, self._environment
+        return profile_pass.start_pass(self._ncu, files, *given), files
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -143,11 +130,9 @@ class Profiling:
             yield
             return
         with ExitStack() as stack:
-            self._section_folder = stack.enter_context(
-                section_folder(
-                    self._ncu, self._keeper.settings.metric_set, timeline=self._keeper.settings.timeline
-                )
-            )
+            settings = self._keeper.settings
+            folder = section_folder(self._ncu, settings.metric_set, timeline=settings.timeline)
+            self._section_folder = stack.enter_context(folder)
             self._program = self._start_pass()
             try:
                 yield

@@ -48,10 +48,8 @@ class Settings:
         for problem in self.problems:
             if not any(problem.dtype in stage.dtypes for stage in self.stages):
                 known = ", ".join(ladder_dtypes())
-                raise UsageError(
-                    f"no stage that was chosen computes in {problem.dtype}",
-                    f"choose --ladder and --dtype (of {known}) that fit each other",
-                )
+                fix = f"choose --ladder and --dtype (of {known}) that fit each other"
+                raise UsageError(f"no stage that was chosen computes in {problem.dtype}", fix)
             c_types = ELEMENT_TYPES[problem.dtype].c_types
             if problem.c_dtype not in c_types:
                 none = f"no stage writes {problem.c_dtype} from {problem.dtype}"

@@ -82,11 +82,8 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
     kept = Baseline(now, side.title, side.stages, side.processes, tuple(records))
     text = msgspec.json.encode(kept)
     if too_many := values_beyond(text):
-        raise UsageError(
-            f"the baseline would be too large: {too_many}",
-            "keep fewer kernels in it: --kernel REGEX, --top N",
-            "one baseline for each part",
-        )
+        fixes = "keep fewer kernels in it: --kernel REGEX, --top N", "one baseline for each part"
+        raise UsageError(f"the baseline would be too large: {too_many}", *fixes)
     data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(text)
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, durable=True) as temporary:

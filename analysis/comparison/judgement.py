@@ -212,10 +212,8 @@ class Mixture:
 
     def tail(self, value: float) -> float:
         """P(|X| > |value|)."""
-        return math.fsum(
-            weight * math.erfc(abs(value) / (error * math.sqrt(2)))
-            for weight, error in zip(self.weights, self.errors, strict=True)
-        )
+        parts = zip(self.weights, self.errors, strict=True)
+        return math.fsum(weight * math.erfc(abs(value) / (error * math.sqrt(2))) for weight, error in parts)
 
     def quantile(self, two_sided: float) -> float:
         """The value that |X| exceeds with this probability, found by bisection to a millionth of it."""
@@ -442,14 +440,8 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         counts = [sum(batch.count for batch in side) for side in (before, after)]
         usual = sum(noise.middle**2 * location_variance(count) for count in counts)
         least = max(least, USUAL_ERRORS * math.sqrt(usual))
-    return Estimate(
-        *centres,
-        Mixture(weights, tuple(math.sqrt(error + rounding) for error in errors)),
-        own / (own + 1),
-        pairs is not None,
-        order.unsteady,
-        least,
-    )
+    mixture = Mixture(weights, tuple(math.sqrt(error + rounding) for error in errors))
+    return Estimate(*centres, mixture, own / (own + 1), pairs is not None, order.unsteady, least)
 
 
 @dataclass(frozen=True, slots=True)

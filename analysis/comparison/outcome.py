@@ -328,10 +328,8 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
         confirmed = cycles * judgement.change > 0 and abs(cycles) >= statistics.SMALLEST_SHARE * margin
         if clock is not None and abs(clock) > margin / 2 and not confirmed:
             verdict = "unclear"
-            notes.append(
-                f"the time moved with the SM clock ({signed_percent(100 * clock)}), the cycles did not "
-                f"({signed_percent(100 * cycles)})"
-            )
+            moved, stayed = signed_percent(100 * clock), signed_percent(100 * cycles)
+            notes.append(f"the time moved with the SM clock ({moved}), the cycles did not ({stayed})")
     if verdict in ("slower", "faster") and not one.reasons:
         # Nothing is known that differs.
         missing = [] if one.counters_same is not None else ["the counters"]

@@ -141,11 +141,10 @@ def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     # Instructions first: they say that the kernel did something else, traffic how it went.
     found = changed_counters(before, after) or ()
     ordered = sorted(found, key=lambda counter: m.counts(counter.metric) != "instructions")
-    words = [
-        f"{m.readable(counter.metric)} "
-        + (signed_percent(100 * counter.change) if counter.before else f"0 → {counter.after:,.0f}")
-        for counter in ordered
-    ]
+    words = []
+    for one in ordered:
+        change = signed_percent(100 * one.change) if one.before else f"0 → {one.after:,.0f}"
+        words.append(f"{m.readable(one.metric)} {change}")
     if words:
         yield _first(words, "counters")
 
@@ -222,12 +221,8 @@ def score(before: Iterable[Finding], after: Iterable[Finding], change: float) ->
         return 1 - math.prod(1 - share for share in shares)
 
     # Together they save at least what the surest of them does alone: they may be the same time.
-    all_of_them = Finding(
-        "",
-        together(one.saves for one in gone),
-        max(one.saves_low for one in gone),
-        together(one.saves_high for one in gone),
-    )
+    saves, high = (together(getattr(one, which) for one in gone) for which in ("saves", "saves_high"))
+    all_of_them = Finding("", saves, max(one.saves_low for one in gone), high)
     return Score(tuple(one.cause for one in gone), all_of_them, -change)
 
 

@@ -326,13 +326,9 @@ def times_of(profiles: Iterable[KernelProfile]) -> Times:
         found = [launch.number(metric) for launch in launches]
         return tuple(value for value in found if value is not None and value > 0)
 
-    return Times(
-        values(m.DURATION),
-        values(m.ELAPSED_CYCLES),
-        values(m.SM_CLOCK),
-        values(m.DRAM_CLOCK),
-        positions=tuple(launch.index for launch in launches),
-    )
+    clocks = values(m.SM_CLOCK), values(m.DRAM_CLOCK)
+    positions = tuple(launch.index for launch in launches)
+    return Times(values(m.DURATION), values(m.ELAPSED_CYCLES), *clocks, positions=positions)
 
 
 def ranges_of(profiles: Iterable[KernelProfile]) -> dict[str, Range]:

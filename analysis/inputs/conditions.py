@@ -159,10 +159,8 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
                     ),
                 )
         if asks_change(part) and not two_sides:
-            raise UsageError(
-                f"'{text.strip()}' is about a change, which one side does not have",
-                "of two sides: gemmprof diff OLD NEW --fail-if CONDITION",
-            )
+            what = f"'{text.strip()}' is about a change, which one side does not have"
+            raise UsageError(what, "of two sides: gemmprof diff OLD NEW --fail-if CONDITION")
     return found
 
 
@@ -211,11 +209,8 @@ def _tokens(text: str) -> list[_Token]:
 
 def _unreadable(text: str, position: int, why: str) -> UsageError:
     place = f"'{text[position : position + 20]}'" if position < len(text) else "its end"
-    return UsageError(
-        f"the condition cannot be read at {place}: {why}",
-        "write for example: shared_bank_conflicts > 10% and time > 1ms",
-        found=text[:200],
-    )
+    example = "write for example: shared_bank_conflicts > 10% and time > 1ms"
+    return UsageError(f"the condition cannot be read at {place}: {why}", example, found=text[:200])
 
 
 class _Parser:

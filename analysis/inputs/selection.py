@@ -254,11 +254,8 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
             objects = below(url, deep=False)
             kept = sorted(objects if list(objects) == [url] else filter(is_report_name, objects), key=natural)
             if not kept:
-                raise ReportError(
-                    f"there is no report {url}, and none right inside it",
-                    "check the name",
-                    "`gemmprof find` looks at all depths",
-                )
+                fixes = "check the name", "`gemmprof find` looks at all depths"
+                raise ReportError(f"there is no report {url}, and none right inside it", *fixes)
             found.update((Path(name), None) for name in kept)
         elif path.is_dir() and not is_run(path):
             found.update(dict.fromkeys(_inside(path)))
@@ -369,11 +366,8 @@ def _meant(selector: str, candidates: Sequence[Choice]) -> list[int]:
         at_position = (n for n, candidate in enumerate(candidates) if number in candidate.positions)
         return [] if in_a_run else [*at_position]
     wanted_name = selector.lower()
-    return [
-        place
-        for place, candidate in enumerate(candidates)
-        if wanted_name in candidate.label.lower() or wanted_name in candidate.name.lower()
-    ]
+    texts = ((candidate.label.lower(), candidate.name.lower()) for candidate in candidates)
+    return [at for at, (label, name) in enumerate(texts) if wanted_name in label or wanted_name in name]
 
 
 def stage_launch(run: Run, result: StageResult, launches: Sequence[KernelProfile]) -> KernelProfile | None:

@@ -56,11 +56,8 @@ _KNOWN_FORMATS = (
 
 def damaged(path: str | os.PathLike[str], what: str, found: str = "") -> ReportError:
     """The error for a report that is cut off or changed."""
-    return ReportError(
-        f"{os.fspath(path)} is damaged: {what}",
-        "copy or record the report again; a run of ncu that was killed leaves such a file",
-        found=found,
-    )
+    again = "copy or record the report again; a run of ncu that was killed leaves such a file"
+    return ReportError(f"{os.fspath(path)} is damaged: {what}", again, found=found)
 
 
 class _Kept(ExitStack):
@@ -168,20 +165,15 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
 def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
     """The error for a file that is no report, saying what it looks like."""
     if not head:
-        return ReportError(
-            f"{path} is empty {where}".rstrip(),
-            "record the report again; ncu leaves an empty file when it is killed early",
-        )
+        again = "record the report again; ncu leaves an empty file when it is killed early"
+        return ReportError(f"{path} is empty {where}".rstrip(), again)
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
         # Who may read reports alone is not told what stands in other files.
         seen = f"it starts with {head[:16]!r}"
         kind = "nothing that is known here" if foreign_files.is_confined() else seen
-    return ReportError(
-        f"{path} is not an Nsight Compute report {where}".rstrip(),
-        "name a .ncu-rep or .ncu-repz file, which ncu writes with --export",
-        found=kind,
-    )
+    fix = "name a .ncu-rep or .ncu-repz file, which ncu writes with --export"
+    return ReportError(f"{path} is not an Nsight Compute report {where}".rstrip(), fix, found=kind)
 
 
 def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:

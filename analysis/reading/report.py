@@ -111,9 +111,9 @@ class Order:
             complete = session.ncu_version >= _COMPLETE_SINCE or bool(session.command_line)
             if self.frame.version == _KNOWN_FORMAT and complete:
                 # One process of several tells what holds for all of them; its GPUs each tells for itself.
+                kept = {at: decode(messages.Session, data) for at, data in self.frame.sessions.items()}
                 told = {
-                    process: {field.name for field, _ in decode(messages.Session, data).ListFields()}
-                    for process, data in self.frame.sessions.items()
+                    process: {field.name for field, _ in one.ListFields()} for process, one in kept.items()
                 }
                 own, all_told = told.get(item.process, set()), set().union(*told.values())
                 lost = [
@@ -301,12 +301,8 @@ class ReportReader:
                 profile, code = waiting.popleft()
                 known = known_units.result() if known_units is not None else profile.units
                 unknown = (NO_UNITS,) if m.DURATION in known and not any(known.values()) else ()
-                return replace(
-                    profile,
-                    source=code.result() if code is not None else profile.source,
-                    units=known,
-                    doubts=(*profile.doubts, *unknown),
-                )
+                own = code.result() if code is not None else profile.source
+                return replace(profile, source=own, units=known, doubts=(*profile.doubts, *unknown))
 
             results, damage = self._results(decoder, order, only), None
             while True:

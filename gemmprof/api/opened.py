@@ -228,10 +228,8 @@ class Report:
         try:
             return self.launches[launch]
         except TypeError:
-            raise UsageError(
-                f"a launch is named by its position, not by {launch!r}",
-                f"report.select({launch!r}) finds kernels by name",
-            ) from None
+            what = f"a launch is named by its position, not by {launch!r}"
+            raise UsageError(what, f"report.select({launch!r}) finds kernels by name") from None
         except IndexError:
             raise UsageError(f"there is no launch {launch}: the report holds {len(self)}") from None
 

@@ -135,10 +135,8 @@ def _program(function: Callable[[], object]) -> tuple[str, ...]:
     """A command that runs a function in a process of its own."""
     name = getattr(function, "__qualname__", "")
     if not name.isidentifier():
-        raise UsageError(
-            f"{name or function!r} cannot be run in another process",
-            "give a function at the top of the test file, or the command of a program",
-        )
+        fix = "give a function at the top of the test file, or the command of a program"
+        raise UsageError(f"{name or function!r} cannot be run in another process", fix)
     return (sys.executable, "-c", _RUNNER, inspect.getfile(function), name)
 
 

@@ -61,10 +61,8 @@ class Region:
         if self._report is None:
             known = json.loads(os.environ.get(REPORTS_VARIABLE, "{}")).get(str(self._number))
             if known is None:
-                raise UsageError(
-                    "this region has not been profiled yet",
-                    "look at it behind the with block, or after the decorated function's first call",
-                )
+                fix = "look at it behind the with block, or after the decorated function's first call"
+                raise UsageError("this region has not been profiled yet", fix)
             from gemmprof.api import opened
 
             self._report = opened.open(known)

@@ -71,10 +71,8 @@ class Tools:
         places = [text] if text.is_absolute() else [root / text for root in self.roots]
         inside = [place for place in places if self._is_inside(place)]
         if "\0" in path or ".." in text.parts or not inside:
-            raise UsageError(
-                "this path is outside the folders that the server was started with",
-                f"use a path below {', '.join(map(str, self.roots))}",
-            )
+            outside = "this path is outside the folders that the server was started with"
+            raise UsageError(outside, f"use a path below {', '.join(map(str, self.roots))}")
         named = next((place for place in inside if place.exists()), inside[0])
         try:
             # Of a folder or pattern, links that lead elsewhere are left out, as if there were nothing.

@@ -127,10 +127,10 @@ def name_doubts(options: argparse.Namespace, session: Session) -> None:
             launches.setdefault(doubt, []).append(f"{profile.report}, launch {profile.index}")
         if profile.source.unread:
             unread.setdefault(profile.source.unread)
-    notes = [
-        f"doubtful: {where[0]}{f' and {len(where) - 1} more' if len(where) > 1 else ''}: {doubt}"
-        for doubt, where in launches.items()
-    ]
+    notes = []
+    for doubt, where in launches.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        notes.append(f"doubtful: {where[0]}{more}: {doubt}")
     if len(notes) > DOUBTS_SHOWN:
         notes[DOUBTS_SHOWN:] = [f"doubtful: {len(notes) - DOUBTS_SHOWN} reasons more"]
     for note in (*notes, *(f"no SASS: {reason}" for reason in unread)):

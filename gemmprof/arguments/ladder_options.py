@@ -47,13 +47,9 @@ PLACE_VALUES = values(gpus="", wait=DEFAULT_WAIT)
 
 def asked_problems(options: argparse.Namespace, dtypes: Iterable[str]) -> tuple[Problem, ...]:
     """Every shape that is asked for, in the types that are, else in these."""
-    return tuple(
-        dict.fromkeys(
-            Problem.parse(text, dtype, options.c_dtype or "")
-            for dtype in options.dtype or dtypes
-            for text in options.shape or [DEFAULT_SHAPE]
-        )
-    )
+    asked = ((text, dtype) for dtype in options.dtype or dtypes for text in options.shape or [DEFAULT_SHAPE])
+    problems = (Problem.parse(text, dtype, options.c_dtype or "") for text, dtype in asked)
+    return tuple(dict.fromkeys(problems))
 
 
 def chosen_ladder(options: argparse.Namespace) -> Ladder:
@@ -74,10 +70,8 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
         ladder = next(fitting, catalog.LADDERS[0])
     for dtype in dtypes:
         if dtype not in ladder.dtypes:
-            raise UsageError(
-                f"the ladder {ladder.name} does not compute in {dtype}",
-                f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder",
-            )
+            fix = f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder"
+            raise UsageError(f"the ladder {ladder.name} does not compute in {dtype}", fix)
     return ladder
 
 

@@ -179,11 +179,9 @@ def _remove_leftovers(folder: Path, name: str | None = None) -> None:
     if not system.LOCKS:
         return  # nobody can tell what is being written from what was left
     try:
-        found = [
-            entry
-            for entry in os.scandir(folder)
-            if (is_leftover(Path(entry.path)) if name is None else entry.name.startswith(_prefix(name)))
-        ]
+        begins = "" if name is None else _prefix(name)
+        named = (entry for entry in os.scandir(folder) if entry.name.startswith(begins))
+        found = [entry for entry in named if is_leftover(Path(entry.path))]
     except OSError:
         return
     for entry in found:

@@ -118,11 +118,8 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         ladders = [chosen_ladder(options)] if options.ladder or options.dtype else catalog.LADDERS
         stages = tuple(stage for ladder in ladders for stage in ladder.stages)
     elif older is not None:
-        stages = tuple(
-            stage
-            for ladder in older.ladders
-            for stage in select_stages([str(s.number) for s in ladder.stages], ladder_named(ladder.name))
-        )
+        numbers = ((one.name, [str(s.number) for s in one.stages]) for one in older.ladders)
+        stages = tuple(s for name, own in numbers for s in select_stages(own, ladder_named(name)))
     else:
         fixes = "--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"
         raise UsageError("no stage was chosen", *fixes)

@@ -184,19 +184,13 @@ def _outcome(options: argparse.Namespace) -> Outcome:
         matches = sides.rungs(before)
     if not matches:
         named = shlex.join(options.inputs)
-        raise UsageError(
-            f"there is nothing to compare {before.title} with",
-            f"gemmprof diff {named} LATER",
-            f"gemmprof diff --against BASELINE {named}",
-        )
+        fixes = f"gemmprof diff {named} LATER", f"gemmprof diff --against BASELINE {named}"
+        raise UsageError(f"there is nothing to compare {before.title} with", *fixes)
     if meant := common.selection(options).families:
         matches = tuple(match for match in matches if match.family in meant)
         if not matches:
-            raise UsageError(
-                f"no family of {later.title} has this id",
-                f"`gemmprof {later.title}` lists them",
-                "ids are those of the later side",
-            )
+            fixes = f"`gemmprof {later.title}` lists them", "ids are those of the later side"
+            raise UsageError(f"no family of {later.title} has this id", *fixes)
     found = compare_matches(
         matches,
         before=before.title,

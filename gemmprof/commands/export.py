@@ -80,11 +80,8 @@ def run(options: argparse.Namespace) -> int:
 def _write_dataset(options: argparse.Namespace) -> int:
     """Bring a data set in line with the reports of folder trees; exit code 2 if some could not be read."""
     if options.tables or options.kernel or options.launch or options.nvtx or options.top:
-        raise UsageError(
-            "a data set holds everything of its reports",
-            "leave out --table, --kernel, --launch, --nvtx and --top",
-            "or choose --format parquet",
-        )
+        fixes = "leave out --table, --kernel, --launch, --nvtx and --top", "or choose --format parquet"
+        raise UsageError("a data set holds everything of its reports", *fixes)
     folder = Path(options.output or DEFAULT_FOLDER)
     failed = common.refresh_dataset(folder, common.chosen_inputs(options), options)
     common.announce(folder)

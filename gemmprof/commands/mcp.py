@@ -37,11 +37,8 @@ def run(options: argparse.Namespace) -> int:
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder", "name the folders that hold reports")
     if sys.stdin.isatty():
-        print(
-            "gemmprof mcp: waiting for an MCP client on standard input; agents start this command themselves "
-            "(Ctrl-C ends it)",
-            file=sys.stderr,
-        )
+        waits = "waiting for an MCP client on standard input; agents start this command themselves"
+        print(f"gemmprof mcp: {waits} (Ctrl-C ends it)", file=sys.stderr)
     with redirect_stdout(sys.__stdout__):  # messages are JSON for a program, not text for a terminal
         server(folders).run("stdio")
     return 0

@@ -107,10 +107,8 @@ def run(options: argparse.Namespace) -> int:
         filters = choice.filters
         if options.cost:
             return 0
-    collected = [
-        _profile(profiler, filters, choice, stem)
-        for stem in [profiler.name, *(f"{profiler.name}-{number}" for number in range(2, options.repeat + 1))]
-    ]
+    names = [profiler.name, *(f"{profiler.name}-{number}" for number in range(2, options.repeat + 1))]
+    collected = [_profile(profiler, filters, choice, stem) for stem in names]
     return _finish(options, profiler, collected, choice)
 
 
@@ -228,10 +226,8 @@ def _hints(session: Session, first: Collected, choice: Choice | None) -> list[st
 
     lines = []
     if choice is not None and first.launches < choice.kernels:
-        lines.append(
-            f"Note: {first.launches} of {choice.kernels} kernels and grids were profiled: the program did not launch "
-            "the others again, or ended early"
-        )
+        few = f"{first.launches} of {choice.kernels} kernels and grids were profiled"
+        lines.append(f"Note: {few}: the program did not launch the others again, or ended early")
     if first.exit_code:
         lines.append(f"Note: the program ended with exit code {first.exit_code} while it was profiled")
     views = [view for kernel in session.kernels if isinstance(view := kernel.get(SourceView), SourceView)]

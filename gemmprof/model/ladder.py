@@ -46,10 +46,8 @@ class Problem:
         """
         match = _SHAPE.match(text)
         if match is None:
-            raise UsageError(
-                f"'{text[:60]}' is not a matrix shape",
-                "write MxNxK, for example --shape 4096x4096x1024, or one number for a cube",
-            )
+            fix = "write MxNxK, for example --shape 4096x4096x1024, or one number for a cube"
+            raise UsageError(f"'{text[:60]}' is not a matrix shape", fix)
         m = int(match.group(1))
         n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
         if m < 1 or n < 1:

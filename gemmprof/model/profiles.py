@@ -246,13 +246,8 @@ class KernelProfile:
         launch = self.launch
         sizes = (launch.static_shared_memory, launch.dynamic_shared_memory)
         known = [size for size in sizes if size is not None]
-        return FamilyKey(
-            self.name,
-            "x".join(map(str, launch.grid)),
-            "x".join(map(str, launch.block)),
-            str(sum(known)) if known else "",
-            "/".join(self.nvtx),
-        )
+        grid, block = ("x".join(map(str, sizes)) for sizes in (launch.grid, launch.block))
+        return FamilyKey(self.name, grid, block, str(sum(known)) if known else "", "/".join(self.nvtx))
 
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""

@@ -74,11 +74,9 @@ def read_document(file: Path) -> RunDocument:
         raise RunError(f"{file} cannot be read", again, found=str(error)[:300]) from error
     version = document.get("format_version") if isinstance(document, dict) else None
     if version != FORMAT_VERSION:
-        raise RunError(
-            f"{file} has format version {repr(version)[:40]}; this gemmprof reads version {FORMAT_VERSION}",
-            "upgrade gemmprof",
-            "collect the run again",
-        )
+        said = repr(version)[:40]
+        other = f"{file} has format version {said}; this gemmprof reads version {FORMAT_VERSION}"
+        raise RunError(other, "upgrade gemmprof", "collect the run again")
     try:
         _check_texts(document)
         found = checked(document, RunDocument)
@@ -207,12 +205,8 @@ class Run(Shown):
         A number alone means the run's first ladder that has it, as everywhere. RunError for none, or a name of two.
         """
         ladder, _, selector = stage.rpartition(":")
-        found = [
-            record
-            for record in self.stages
-            if selector in (str(record.stage.number), record.stage.name)
-            and ladder in ("", record.stage.ladder)
-        ]
+        in_ladder = (one for one in self.stages if ladder in ("", one.stage.ladder))
+        found = [one for one in in_ladder if selector in (str(one.stage.number), one.stage.name)]
         if len(found) > 1 and not selector.isdecimal():
             raise RunError(
                 f"the run {self.directory} holds several stages {stage}",
@@ -308,10 +302,8 @@ def load_run(directory: str | Path) -> Run:
     try:
         found = read_document(file)
     except FileNotFoundError:
-        raise RunError(
-            f"{path} is no run directory: it has no {RUN_FILE}",
-            "give a directory that `gemmprof collect` wrote, or a .ncu-rep file",
-        ) from None
+        fix = "give a directory that `gemmprof collect` wrote, or a .ncu-rep file"
+        raise RunError(f"{path} is no run directory: it has no {RUN_FILE}", fix) from None
     return Run(file.parent, found.info, found.stages, found.problems, found.results, found.reports)
 
 
@@ -371,10 +363,6 @@ def record_of(read: ncu_frame.Read, size: int) -> ReportRecord:
     for start in range(0, size, _CHUNK):
         digest.update(read(start, min(size, start + _CHUNK)))
     _, position = ncu_frame.read_head(read, size)
-    launches = sum(
-        number
-        for block in ncu_frame.blocks(read, position, size)
-        for kind, number in block.counts
-        if kind in ncu_frame.WORKLOADS
-    )
+    counts = (count for block in ncu_frame.blocks(read, position, size) for count in block.counts)
+    launches = sum(number for kind, number in counts if kind in ncu_frame.WORKLOADS)
     return ReportRecord(digest.hexdigest(), launches)

@@ -390,19 +390,10 @@ def profile_there(
             job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
             if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
                 return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
-            sections = section_folder(ncu, settings.metric_set, timeline=settings.timeline)
-            program = profile_pass.start_pass(
-                ncu,
-                files,
-                collection=settings.collection_options,
-                clock_control=settings.clock_control,
-                section_folder=stack.enter_context(sections),
-                lock=lock,
-                environment={**environment, VISIBLE: card.uuid},
-            )
-            outcome = profile_pass.finish_pass(
-                program, files, job, on_event=lambda event: None, on_interrupt=lambda: None
-            )
+            lean = section_folder(ncu, settings.metric_set, timeline=settings.timeline)
+            given = settings, stack.enter_context(lean), lock, {**environment, VISIBLE: card.uuid}
+            program = profile_pass.start_pass(ncu, files, *given)
+            outcome = profile_pass.finish_pass(program, files, job)
         report = Content.of(files.report) if outcome.finished else None
         written = (files.log, files.output, files.events)
         texts = {path.name.removeprefix(files.name): read_end(path, LONGEST_TEXT) for path in written}

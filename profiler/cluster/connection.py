@@ -52,10 +52,8 @@ class Jobs:
         for option in self.options:
             name, equals, value = option.partition("=")
             if not equals or not name.isidentifier():
-                raise UsageError(
-                    f"--job {option}: not of the form name=value",
-                    "--job queue=gpu --job walltime=01:00:00 --job directive=--gres=gpu:h200:1",
-                )
+                fix = "--job queue=gpu --job walltime=01:00:00 --job directive=--gres=gpu:h200:1"
+                raise UsageError(f"--job {option}: not of the form name=value", fix)
             if name in _LISTS:
                 found.setdefault(_LISTS[name], []).append(value)
             else:
@@ -221,10 +219,8 @@ def _address_in(file: Path) -> str:
             ) from None
         except (ValueError, LookupError, TypeError, RecursionError):
             if time.monotonic() > end:
-                raise UsageError(
-                    f"--cluster: {file} is no scheduler file, which names an address",
-                    "dask scheduler --scheduler-file FILE writes one",
-                ) from None
+                what = f"--cluster: {file} is no scheduler file, which names an address"
+                raise UsageError(what, "dask scheduler --scheduler-file FILE writes one") from None
         time.sleep(0.05)
 
 
@@ -287,12 +283,8 @@ class SchedulerGone(DeviceError):
     """The scheduler went away, or the way to it."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(
-            "the cluster's scheduler is gone",
-            "start it again; what is finished is kept",
-            "--wait SECONDS waits longer for it",
-            found=found,
-        )
+        fixes = "start it again; what is finished is kept", "--wait SECONDS waits longer for it"
+        super().__init__("the cluster's scheduler is gone", *fixes, found=found)
 
 
 class WorkersKilled(DeviceError):

@@ -140,10 +140,8 @@ class Readers:
                 # Dask gives a job up that took three workers along; where they are killed at random, it did not.
                 tries += 1
                 if tries == TRIES:
-                    raise ReportError(
-                        "the workers that read it were killed, one after the other",
-                        found=f"{tries} times; out of memory, probably",
-                    ) from None
+                    killed = "the workers that read it were killed, one after the other"
+                    raise ReportError(killed, found=f"{tries} times; out of memory, probably") from None
             except DeviceError as gone:
                 if not isinstance(gone.__cause__, OSError) or workers.client.status == "running":
                     raise

@@ -234,12 +234,9 @@ class NcuError(ProfilerError):
 
     def but(self, *, remedies: Sequence[str] | None = None, found: str | None = None) -> NcuError:
         """The same with other remedies, or other words for what was found."""
-        return NcuError(
-            self.message,
-            *(self.remedies if remedies is None else remedies),
-            kind=self.kind,
-            found=self.found if found is None else found,
-        )
+        remedies = self.remedies if remedies is None else remedies
+        found = self.found if found is None else found
+        return NcuError(self.message, *remedies, kind=self.kind, found=found)
 
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from gemmprof.profiler.job import (
     start_program,
 )
 from gemmprof.profiler.ncu.command import KERNEL, RESOURCE, NcuCommand, NcuError, NcuLog, known_to, translate
+from gemmprof.profiler.settings import Settings
 
 REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")
@@ -85,26 +86,19 @@ def _names(directory: Path) -> dict[int, str]:
 
 
 def start_pass(
-    ncu: Tool,
-    files: PassFiles,
-    *,
-    collection: Sequence[str],
-    clock_control: str,
-    section_folder: Path | None = None,
-    lock: int,
-    environment: Mapping[str, str] | None = None,
+    ncu: Tool, files: PassFiles, settings: Settings, sections: Path | None, lock: int, extra: dict[str, str]
 ) -> Program:
     """Start ncu and the program that it profiles, which waits for `finish_pass`'s job; DeviceError if it cannot."""
     command = NcuCommand(
         executable=ncu.path,
         report=files.report,
         log=files.log,
-        collection=known_to(ncu, collection),
+        collection=known_to(ncu, settings.collection_options),
         program=(*python_command("gemmprof.profiler.workload"), str(files.job)),
-        clock_control=clock_control,
-        section_folder=section_folder,
+        clock_control=settings.clock_control,
+        section_folder=sections,
     )
-    environment = {"PYTHONUNBUFFERED": "1", **(environment or {})}
+    environment = {"PYTHONUNBUFFERED": "1", **extra}
     return start_program(command.arguments(), output=files.output, keep_open=(lock,), environment=environment)
 
 
@@ -113,8 +107,8 @@ def finish_pass(
     files: PassFiles,
     job: Job,
     *,
-    on_event: Callable[[Event], None],
-    on_interrupt: Callable[[], None],
+    on_event: Callable[[Event], None] = lambda event: None,
+    on_interrupt: Callable[[], None] = lambda: None,
 ) -> PassOutcome:
     """Profile the tasks of ``job`` in the ncu process that `start_pass` started for these files."""
     job.save(files.job)
@@ -141,11 +135,8 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
         error = error.but(found=f"{said}; {error.found}")
     finished = _finished(files, launched, log)
     if error is None and not finished and not ending.interrupted:
-        error = NcuError(
-            "Nsight Compute left no complete report",
-            "`gemmprof collect --resume` profiles what is missing",
-            f"the whole log is in {files.log}",
-        )
+        fixes = "`gemmprof collect --resume` profiles what is missing", f"the whole log is in {files.log}"
+        error = NcuError("Nsight Compute left no complete report", *fixes)
     if len(finished) == len(tasks) and unfinished is None:
         # Everything asked for is in the report; what ncu complained about (a missing rule, say) stays in its log.
         error = None
@@ -184,12 +175,8 @@ class Patience:
         if error.kind != RESOURCE:
             return False
         if self._tried == len(PAUSES):
-            raise NcuError(
-                f"{error.message}, and still did after {len(PAUSES) + 1} tries in {sum(PAUSES):.0f} s",
-                *error.remedies,
-                kind=RESOURCE,
-                found=error.found,
-            )
+            still = f"{error.message}, and still did after {len(PAUSES) + 1} tries in {sum(PAUSES):.0f} s"
+            raise NcuError(still, *error.remedies, kind=RESOURCE, found=error.found)
         seconds = PAUSES[self._tried]
         self._tried += 1
         self._note(f"{error.message}: trying again in {seconds:g} s ({self._tried} of {len(PAUSES)})")

@@ -26,24 +26,12 @@ MINOR = 0.01  # of a kernel with less than this share of the time any launch wil
 LONGEST_FILTER = 100_000  # characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)
 
 
-@dataclass(frozen=True, slots=True)
-class SetCost:
-    """What a launch costs under ncu with one set: a fixed part in seconds, and how often its own time is spent."""
-
-    seconds: float
-    times_duration: float
-
-
-LEAN_COST = SetCost(1.2, 100.0)
-# By ncu's set, on an H100 and an H200. The kernel's own time is spent once a pass, and several times over in
-# instrumented passes; the fixed part is saving and restoring memory, and reading counters. Eight programs
-# took 0.8 to 1.2 times what this says for the lean set; the others are rough.
-SET_COSTS = {
-    "basic": SetCost(0.2, 15.0),
-    "detailed": SetCost(0.8, 60.0),
-    "full": SetCost(1.6, 120.0),
-    "roofline": SetCost(0.6, 40.0),
-}
+# What a launch costs under ncu, by its set: seconds, and how often its own time is spent; on an H100 and an H200. The
+# kernel's own time is spent once a pass, and several times over in instrumented passes; the fixed part is saving and
+# restoring memory, and reading counters. Eight programs took 0.8 to 1.2 times what this says for the lean set; the
+# others are rough.
+LEAN_COST = 1.2, 100.0
+SET_COSTS = {"basic": (0.2, 15.0), "detailed": (0.8, 60.0), "full": (1.6, 120.0), "roofline": (0.6, 40.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +73,8 @@ class Choice:
 
     def seconds(self, program: float, repeat: int = 1, metric_set: str = "lean") -> float:
         """What profiling them should take; ``program`` is what the counted run of the program took, in seconds."""
-        cost = SET_COSTS.get(metric_set, LEAN_COST)
-        return repeat * (program + self.launches * cost.seconds + cost.times_duration * 1e-9 * self.duration)
+        fixed, times = SET_COSTS.get(metric_set, LEAN_COST)
+        return repeat * (program + self.launches * fixed + times * 1e-9 * self.duration)
 
 
 ALL_KERNELS = f"regex:^(?!.*({COMMUNICATION}))"  # every kernel but those of communication, as ncu writes it

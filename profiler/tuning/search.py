@@ -86,10 +86,8 @@ class Searching:
         started = time.perf_counter()
         before, cards = len(self._outcomes), self._places.cards
         which = f" ({', '.join(card.label for card in cards)})" if len(cards) > 1 else ""
-        self._progress.note(
-            f"{self._device}{which}: {len(self._space)} parameter sets satisfy the constraints, "
-            f"{before} tried before"
-        )
+        fit = f"{len(self._space)} parameter sets satisfy the constraints, {before} tried before"
+        self._progress.note(f"{self._device}{which}: {fit}")
         self._progress.phase("search", min(self._search.limit, max(0, len(self._space) - before)))
         explored = time.perf_counter()
         self._explore()
@@ -216,10 +214,8 @@ class Searching:
             if outcome.score is not None:
                 scores[key].append(outcome.score)
             elif key == identity(self._default):
-                raise ProfilerError(
-                    f"stage {self._search.variant.name} does not run with the catalog's parameters",
-                    found=f"{outcome.status}: {outcome.detail}",
-                )
+                wrong = f"stage {self._search.variant.name} does not run with the catalog's parameters"
+                raise ProfilerError(wrong, found=f"{outcome.status}: {outcome.detail}")
         return {key: statistics.median(found) for key, found in scores.items() if len(found) == FINAL_ROUNDS}
 
 

@@ -17,6 +17,7 @@ from gemmprof.model import Problem
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu.command import KILLED, NcuCommand, NcuLog, require_ncu, translate
 from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, finish_pass, start_pass
+from gemmprof.profiler.settings import Settings
 
 NOTE = (
     "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be "
@@ -31,14 +32,8 @@ def attempt(tmp_path: Path, executable: Path, tasks: list[Task] = TASKS) -> Pass
     run = tmp_path / "run"
     job = a_job(run, tasks)
     files = PassFiles(run, "profile-01")
-    program = start_pass(
-        Tool(executable, (2025, 3, 1)),
-        files,
-        collection=("--section", "LaunchStats"),
-        clock_control="none",
-        lock=0,
-    )
-    return finish_pass(program, files, job, on_event=lambda _: None, on_interrupt=lambda: None)
+    settings = Settings(SINGLE.stages, (tasks[0].problem,))
+    return finish_pass(start_pass(Tool(executable, (2025, 3, 1)), files, settings, None, 0, {}), files, job)
 
 
 def test_a_pass_without_trouble_has_every_launch(tmp_path: Path) -> None:
