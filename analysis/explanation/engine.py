@@ -118,7 +118,7 @@ def explain_work(found: Work) -> Explanation:
         losses = [one for one in weighed if not one.another_way_to and not one.candidate.another_arithmetic]
         losses = [one for one in losses if one.prediction.saves >= NOTABLE]
         if len(losses) > 1:
-            together = max(at_once(losses, predictor).saves, findings[0].saves)
+            together = max(at_once(losses, predictor).saves, *(one.prediction.saves for one in losses))
         time = _time(model) if found.samples or len(found.loads) > FEW_LOADS else ()
         limit = next((one for one in time if one.resource != WAITS), None)
         full = _full(model, everything)
@@ -231,7 +231,16 @@ def _led_by(one: Weighed, told: Sequence[tuple[float, Candidate]]) -> str:
 
 
 def _place(one: Weighed) -> tuple[float, int]:
-    return -one.prediction.saves, -one.candidate.rank
+    """By what it saves. Where wider accesses save no more than something else does, that is what is wrong; what only
+    fast functions save steps behind what computes the same, as general names do.
+    """
+    candidate, saves = one.candidate, one.prediction.saves
+    if candidate.cause == "narrow_access":
+        saves -= FLOOR
+    elif candidate.cause == "expensive_math":
+        exact = max((to.saves for way, to in one.variants if way.exact), default=0.0)
+        saves = max(exact, candidate.yields * saves)
+    return -saves, -candidate.rank
 
 
 def _in_order(names: Sequence[Weighed]) -> list[Weighed]:

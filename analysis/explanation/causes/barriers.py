@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate, Variant, derived
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.distinct import evaluations
@@ -92,6 +92,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
                 evidence=found.evidence,
                 attributed=np.where(found.bars, 0.0, while_others_wait),
                 least=0.03,
+                rank=LATENCY,  # what the late warps do meanwhile may have a name
             )
         return
     if (after := _after_loop(work, found)) is not None:

@@ -484,6 +484,7 @@ def _short_rows(work: Work) -> Iterator[Candidate]:
             *work.evidence(metrics.GRID_SIZE, metrics.stalled_per_issue("short_scoreboard")),
         ),
         attributed=np.where(exchanges | meets, work.executed, 0.0),
+        rank=SPECIFIC if elements < threads else LATENCY,  # no lane is idle that has an element of its own
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -95,8 +96,10 @@ def test_misalignment_is_not_uncoalesced(recorded: ReadRecorded) -> None:
 def test_every_report_reads_well(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name, source=True):
         explanation = explain(profile)
-        saves = [finding.saves for finding in explanation.findings if not finding.another_way_to]
-        assert saves == sorted(saves, reverse=True)
+        losses = [finding for finding in explanation.findings if not finding.another_way_to]
+        saves = [finding.saves for finding in losses]
+        kept = [one.saves for one in losses if one.cause not in ("narrow_access", "expensive_math")]
+        assert kept == sorted(kept, reverse=True)
         for finding in explanation.findings:
             assert finding.cause in CAUSES
             assert 0.0 <= finding.saves_low <= finding.saves <= finding.saves_high <= 1.0
@@ -107,6 +110,32 @@ def test_every_report_reads_well(recorded: ReadRecorded, report_name: str) -> No
         assert not (explanation.findings and explanation.at_limit)
         for sentence in explanation.trust:
             assert sentence.endswith((".", ")."))
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "cause", "behind"),
+    [
+        # Fast functions save more, but not the same results: what computes those comes first.
+        ("blind11", "hits_shaded_in_the_order_of_pixels", "branch_divergence", "expensive_math"),
+        ("blind17", "gravity_survey_of_140_blocks_of_1024", "tail_effect", "expensive_math"),
+        # Four results a thread have wide accesses either way: that they share their loads is what is wrong.
+        ("variants", "depthwise_conv_3x3", "redundant_loads", "narrow_access"),
+        ("blind2", "gqa_scores_head_each", "redundant_loads", "narrow_access"),
+        # A row of 32 elements leaves no lane of its warp idle.
+        ("blind16", "candidates_ranked_again_by_blocks_of_32", "low_occupancy", "idle_threads"),
+        # Warps wait for those whose atomics meet.
+        ("blind15", "wave_power_shared_atomics_on_few_lengths", "shared_atomics", "workload_imbalance"),
+    ],
+)
+def test_what_is_wrong_stands_before_what_saves_as_much_otherwise(
+    of: str, name: str, cause: str, behind: str
+) -> None:
+    folder = DATA / of / "h100"
+    studies = json.loads((folder / "studies.json").read_text("utf-8"))["studies"]
+    kernel = next(one["kernel"] for one in studies if one["study"] == name)
+    found = explain(one_launch(study_reports(folder) / kernel["report"], kernel["launch"]))
+    causes = [one.cause for one in found.findings if one.cause in (cause, behind)]
+    assert causes == [cause, behind]
 
 
 def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, report_name: str) -> None:
