@@ -132,8 +132,9 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
     whichever it is.
 
-    Fixed: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
-    half empty; fixed, as many warps are resident as the launch allows.
+    Fixed: the busiest SM works as long as the average one does now; where the last wave is not full, as long as smaller
+    blocks leave it (of four warps, or half as large). Within an SM, warps that finish early leave it half empty; fixed,
+    as many warps are resident as the launch allows.
     """
     dealt = _dealt(work)
     if dealt is None:
@@ -270,12 +271,15 @@ def _times_the_warps(work: Work, possible: float) -> float:
 def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
     """The last wave does not fill the GPU, or some SMs get one block more than others: most of what is uneven."""
     wave = work.sms * dealt.per_sm or 1.0
-    left = _even_end(work)
+    seen = _even_end(work)
+    # Some SMs work for a block longer still, were it one of as many warps as there are schedulers, or half of one.
+    finer = even * max(2.0, work.warps_of_block / WARPS_A_CYCLE["issue"])
+    left = max(seen or 1.0, min(work.imbalance, float(np.ceil(finer)) / finer))
     # Blocks that are all there at once wait for as long each, however many share an SM.
-    fewer = 1.0 if left or dealt.waves > 1.0 else 1.0 / work.imbalance
+    fewer = 1.0 if seen or dealt.waves > 1.0 else left / work.imbalance
     return Candidate(
         cause="tail_effect",
-        variants=(Variant("whole waves", Fix(imbalance=left or 1.0, warps=fewer)),),
+        variants=(Variant("whole waves", Fix(imbalance=left, warps=fewer)),),
         change=(
             f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {dealt.blocks % wave:.0f} blocks for a wave "
             f"of {wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "

@@ -26,6 +26,7 @@ from gemmprof.analysis.explanation.causes.arithmetic import (
 )
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.barriers import barriers
+from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
     local_memory,
@@ -1461,6 +1462,28 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert "tail_effect" not in {one.cause for one in said}
     equal = explain(study("triton_projection_144_tiles")[0]).findings
     assert equal[0].cause == "tail_effect"
+
+
+@pytest.mark.parametrize(
+    ("name", "fix", "blocks", "warps"),
+    [
+        ("gravity_survey_of_140_blocks_of_1024", "small", 8 * 140, 4),
+        ("lorenz_eight_blocks_over", "small_blocks", 8 * 140, 4),
+        ("books_valued_by_160_blocks_of_1024", "quarters", 8 * 160, 4),
+        ("triton_projection_144_tiles", "halved", 2 * 144, 4),
+    ],
+)
+def test_whole_waves_are_as_whole_as_smaller_blocks_make_them(
+    name: str, fix: str, blocks: int, warps: int
+) -> None:
+    """Where an even share is a block and a bit, blocks of 128 threads leave the busiest SM some work more still."""
+    flawed, came = study(name)
+    assert flawed.launch.threads_per_block * flawed.launch.blocks == blocks * warps * WARP
+    sms = flawed.device.sm_count
+    assert sms
+    (tail,) = (one for one in uneven_work(work(flawed)) if one.cause == "tail_effect")
+    assert tail.fix.imbalance == pytest.approx(-(-blocks // sms) * sms / blocks, abs=0.02)
+    assert found(name, "tail_effect").saves == pytest.approx(came[fix], abs=0.1)
 
 
 def test_what_triton_s_warps_exchange_can_go_and_is_nobody_s_layout() -> None:
