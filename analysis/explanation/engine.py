@@ -273,7 +273,6 @@ def _said(found: Work, weighed: Sequence[Weighed], predictor: Predictor) -> list
 def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
     """The same, each with what it is another way to: what stands before it and saves the same time."""
     found: list[Weighed] = []
-    behind = dict[str, str]()
     # Behind what saves less than half as much it would be told of as the smaller loss.
     saves = {one.candidate.cause: one.prediction.saves for one in names}
     names = [
@@ -282,13 +281,15 @@ def _one_a_loss(names: Sequence[Weighed], predictor: Predictor) -> list[Weighed]
         else one
         for one in names
     ]
+    behind = {one.candidate.cause: one.another_way_to for one in names}
     for one in sorted(names, key=lambda one: (bool(one.another_way_to), *_place(one))):
         leaders = [each for each in found if not each.another_way_to]
-        to = one.another_way_to or _same_loss(one, leaders, predictor)
-        if to and not one.another_way_to:
-            behind[one.candidate.cause] = to
-        to = behind.get(to, to)
-        head = next((each.prediction.saves for each in leaders if each.candidate.cause == to), 0.0)
+        to = behind[one.candidate.cause] = one.another_way_to or _same_loss(one, leaders, predictor)
+        heads = {each.candidate.cause: each.prediction.saves for each in reversed(leaders)}
+        # What is another way to another way is one to the loss.
+        while to not in heads and behind.get(to):
+            to = behind[to]
+        head = heads.get(to, 0.0)
         found.append(replace(one, another_way_to=to if head >= SAME * one.prediction.saves else ""))
     return found
 
