@@ -281,9 +281,15 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
         return None
     fewer = share(work.executed[keep < 1.0].sum(), (work.executed * keep)[keep < 1.0].sum())
     number = 1 << round(math.log2(fewer))
+    # Of as many results a thread there are as many fewer threads.
+    warps = work.launched_warps / number / work.sms
     variant = Variant(
         f"once for {number} neighbouring results",
-        Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0)),
+        Fix(
+            keep=keep,
+            resources=dict.fromkeys(BELOW_L1, 1.0),
+            warps=min(1.0, warps / (work.resident_warps or warps)),
+        ),
         of_threads=True,
         change=(
             f"Compute it once for {number} results: as many neighbouring threads load and compute the same. Let a "

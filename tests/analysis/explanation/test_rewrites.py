@@ -1464,6 +1464,20 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert equal[0].cause == "tail_effect"
 
 
+def test_several_results_a_thread_leave_as_many_fewer_threads() -> None:
+    """Chains of 8, 4 and 31 warps an SM were told 49, 60 and 70 points for what four neighbours load alike."""
+
+    def told(name: str) -> float:
+        ways = (way for one in explain(study(name)[0]).findings for way in one.variants)
+        return max((way.saves for way in ways if way.name.startswith("once for 4 neigh")), default=0.0)
+
+    few = ("code_words_one_chain_of_4096_products", "goertzel_one_chain", "legendre_sums_block_per_wave")
+    assert [told(name) < 0.25 for name in few] == [True] * 3
+    assert (
+        told("electron_density_orbitals_again_for_each_pair") > 0.4
+    )  # four waves of blocks: as many warps stay
+
+
 @pytest.mark.parametrize(
     ("name", "fix", "blocks", "warps"),
     [
