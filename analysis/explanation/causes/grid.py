@@ -15,6 +15,7 @@ from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Mask, Work, once, specialised, tensor_copies
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.analysis.sections import timeline
@@ -272,9 +273,11 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Candidate:
     """The last wave does not fill the GPU, or some SMs get one block more than others: most of what is uneven."""
     wave = work.sms * dealt.per_sm or 1.0
     seen = _even_end(work)
+    left = seen or 1.0
     # Some SMs work for a block longer still, were it one of as many warps as there are schedulers, or half of one.
-    finer = even * max(2.0, work.warps_of_block / WARPS_A_CYCLE["issue"])
-    left = max(seen or 1.0, min(work.imbalance, float(np.ceil(finer)) / finer))
+    if owner_of(work.profile).editable:  # a library has tiles of other shapes
+        finer = even * max(2.0, work.warps_of_block / WARPS_A_CYCLE["issue"])
+        left = max(left, min(work.imbalance, float(np.ceil(finer)) / finer))
     # Blocks that are all there at once wait for as long each, however many share an SM.
     fewer = 1.0 if seen or dealt.waves > 1.0 else left / work.imbalance
     return Candidate(
