@@ -112,7 +112,7 @@ class LaunchOccupancy:
         return () if self.calculated is None else suggest(self.calculated)
 
 
-_LIMITS = (
+LIMITS = (
     ("registers", metrics.BLOCK_LIMIT_REGISTERS),
     ("shared_memory", metrics.BLOCK_LIMIT_SHARED_MEMORY),
     ("warps", metrics.BLOCK_LIMIT_WARPS),
@@ -133,7 +133,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     theoretical, achieved = found["theoretical_percent"], found["achieved_percent"]
     if theoretical is None or GROUP.missing(profile.metrics) is not None:
         return GROUP.not_collected(profile.metrics)
-    admitted = {resource: blocks for resource, name in _LIMITS if (blocks := profile.whole(name)) is not None}
+    admitted = {resource: blocks for resource, name in LIMITS if (blocks := profile.whole(name)) is not None}
     blocks_per_sm = min(admitted.values())
     # What the launch could use: under green contexts it differs from what the device has.
     sm_count = profile.whole(metrics.SM_COUNT)

@@ -106,7 +106,7 @@ class MemoryChart:
 
 def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     """The memory chart of one launch; `NotCollected` if no link has a counter."""
-    every = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
+    every = (*_request_links(profile), *_transfer_links(profile))
     links = tuple(link for link in every if _known(link))
     if not links:
         return GROUP.not_collected(profile.metrics)
@@ -142,30 +142,23 @@ def _known(link: MemoryLink) -> bool:
 
 
 def _units(profile: KernelProfile) -> Iterable[MemoryUnit]:
+    parts = [name.strip() for name in (profile.text(metrics.BREAKDOWN_MEMORY) or "").split(",")]
     for name, title, _ in _PARTS:
         if title and _exists(profile, name):
-            hit_rate, busy, parts = _MEASURED.get(name, ("", "", ""))
-            busiest = _busiest_part(profile, parts) if parts else ""
+            hit_rate, busy, prefix = _MEASURED.get(name, ("", "", ""))
+            own = ((profile.number(part), part) for part in parts if prefix and part.startswith(prefix))
+            known = [(value, part) for value, part in own if value is not None]
+            busiest = metrics.readable(max(known)[1]) if known else ""
             yield MemoryUnit(name, title, profile.number(hit_rate), profile.number(busy), busiest)
 
 
-def _busiest_part(profile: KernelProfile, prefix: str) -> str:
-    """The busiest member of the memory throughput's breakdown that belongs to one unit."""
-    names = (name.strip() for name in (profile.text(metrics.BREAKDOWN_MEMORY) or "").split(","))
-    own = ((profile.number(name), name) for name in names if name.startswith(prefix))
-    known = [(value, name) for value, name in own if value is not None]
-    return metrics.readable(max(known)[1]) if known else ""
-
-
-def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
-    """From the kernel to the logical spaces: warp-level instructions."""
+def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """From the kernel to the logical spaces: warp-level instructions. From there to the hardware: requests at L1's tag
+    stage, wavefronts of shared memory.
+    """
     for (space, operation), terms in metrics.SPACE_INSTRUCTIONS.items():
         known = [count for names in terms if (count := profile.first_number(names)) is not None]
         yield MemoryLink("kernel", space, operation, instructions=sum(known) if known else None)
-
-
-def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
-    """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
     for (space, operation), name in metrics.SPACE_REQUESTS.items():
         copies = operation == "async_copy"
         counted = metrics.SPACE_SECTORS.get((space, operation), "")

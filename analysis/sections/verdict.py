@@ -6,8 +6,9 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gemmprof import metrics
@@ -19,7 +20,7 @@ from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
-from gemmprof.analysis.sections.warp_states import StateShare, WarpStates
+from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.base.amounts import scaled, significant
 from gemmprof.model import Explanation, NotCollected
 
@@ -49,51 +50,48 @@ class Verdict:
         return " ".join(sentence for sentence in (self.closeness, self.waiting, self.advice) if sentence)
 
 
-class _Findings:
-    """The results that the verdict looks at; None where there is none."""
-
-    def __init__(self, results: Mapping[str, Any]) -> None:
-        def known(name: str) -> Any:
-            found = results.get(name)
-            return None if isinstance(found, NotCollected) else found
-
-        self.light: SpeedOfLight | None = known(speed_of_light.NAME)
-        self.roofs: Roofline | None = known(roofline.NAME)
-        self.states: WarpStates | None = known(warp_states.NAME)
-        self.scheduler: Scheduler | None = known(scheduler.NAME)
-        self.mix: InstructionMix | None = known(instruction_mix.NAME)
-
-        self.stall: StateShare | None = None if self.states is None else self.states.main_stall
-
-    def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
-        """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
-        if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
-            return ""
-        if breakdown[0].unit != metrics.L1_DATA_STAGE:
-            return breakdown[0].unit or breakdown[0].label
-        shared = cache = 0.0
-        if self.roofs is not None:
-            levels = {memory.level: memory.percent or 0.0 for memory in self.roofs.memory_roofs}
-            shared, cache = levels.get(roofline.SHARED, 0.0), levels.get(roofline.L1, 0.0)
-        if shared == cache == 0.0 and self.mix is not None:
-            shared = float(self.mix.count(*opcodes.members("shared_load", "shared_store")))
-            cache = float(self.mix.count(*opcodes.members("global_load", "global_store", "local", "atomic")))
-        if shared == cache:
-            return metrics.L1_DATA_STAGE
-        return "shared memory" if shared > cache else "L1 cache"
-
-
 def judge(results: Mapping[str, Any], explanation: Explanation | None = None) -> Verdict:
     """The verdict on one launch, from the results of its analyses by name (`KernelAnalysis.results`; missing and not
     collected ones are fine). The last sentence names what the explanation says to change first.
     """
-    found = _Findings(results)
-    limited_by = _limited_by(found, explanation)
-    return Verdict(limited_by, _closeness(found), _waiting(found), _advice(explanation))
+
+    def known(name: str) -> Any:
+        return None if isinstance(found := results.get(name), NotCollected) else found
+
+    light, roofs, states = known(speed_of_light.NAME), known(roofline.NAME), known(warp_states.NAME)
+    unit = partial(_unit, roofs, known(instruction_mix.NAME))
+    return Verdict(
+        _limited_by(light, states, unit, explanation),
+        _closeness(light, roofs, unit),
+        _waiting(states, known(scheduler.NAME)),
+        _advice(explanation),
+    )
 
 
-def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
-    light = findings.light
+_Unit = Callable[[tuple[BreakdownEntry, ...]], str]
+
+
+def _unit(roofs: Roofline | None, mix: InstructionMix | None, breakdown: tuple[BreakdownEntry, ...]) -> str:
+    """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
+    if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
+        return ""
+    if breakdown[0].unit != metrics.L1_DATA_STAGE:
+        return breakdown[0].unit or breakdown[0].label
+    shared = cache = 0.0
+    if roofs is not None:
+        levels = {memory.level: memory.percent or 0.0 for memory in roofs.memory_roofs}
+        shared, cache = levels.get(roofline.SHARED, 0.0), levels.get(roofline.L1, 0.0)
+    if shared == cache == 0.0 and mix is not None:
+        shared = float(mix.count(*opcodes.members("shared_load", "shared_store")))
+        cache = float(mix.count(*opcodes.members("global_load", "global_store", "local", "atomic")))
+    if shared == cache:
+        return metrics.L1_DATA_STAGE
+    return "shared memory" if shared > cache else "L1 cache"
+
+
+def _limited_by(
+    light: SpeedOfLight | None, states: WarpStates | None, unit: _Unit, explanation: Explanation | None
+) -> str:
     kind = "" if light is None or light.bottleneck is None else light.bottleneck.kind
     if light is None or kind in ("", speed_of_light.SMALL_GRID, speed_of_light.LATENCY):
         # Low throughputs alone: of several launches in one (a range, a graph) they say nothing, and a grid of less than
@@ -103,51 +101,50 @@ def _limited_by(findings: _Findings, explanation: Explanation | None) -> str:
             return UNKNOWN
         if kind == speed_of_light.SMALL_GRID and (not causes or causes & _OF_THE_GRID):
             return "small grid"
-        if findings.stall is None:
+        if states is None or states.main_stall is None:
             return "latency" if kind else UNKNOWN
-        return warp_states.LIMITED_BY[findings.stall.group]
+        return warp_states.LIMITED_BY[states.main_stall.group]
     side = "compute" if kind == speed_of_light.COMPUTE else "memory"
-    return findings.unit(light.limiting_breakdown) or side
+    return unit(light.limiting_breakdown) or side
 
 
-def _closeness(findings: _Findings) -> str:
-    sentences, light = [], findings.light
+def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) -> str:
+    sentences = []
     if light is not None:
-        compute = "compute", light.sm_percent, findings.unit(light.sm_breakdown)
-        memory = "memory", light.memory_percent, findings.unit(light.memory_breakdown)
+        compute = "compute", light.sm_percent, unit(light.sm_breakdown)
+        memory = "memory", light.memory_percent, unit(light.memory_breakdown)
         reached = ", ".join(
-            f"{side} reaches {percent:.1f} % of its peak" + (f" (busiest: {unit})" if unit else "")
-            for side, percent, unit in (compute, memory)
+            f"{side} reaches {percent:.1f} % of its peak" + (f" (busiest: {busiest})" if busiest else "")
+            for side, percent, busiest in (compute, memory)
             if percent is not None
         )
         sentences += [f"{reached[:1].upper()}{reached[1:]}."] if reached else []
-    point = None if findings.roofs is None else findings.roofs.tightest
+    point = None if roofs is None else roofs.tightest
     if point is not None:
-        unit = "OP/s" if "int" in point.compute.key else "FLOP/s"
         level = point.memory.label
         if point.memory.level in (roofline.DRAM, roofline.SHARED):  # the others begin with an abbreviation
             level = _lower_first(level)
+        rate = scaled(point.achieved, "OP/s" if "int" in point.compute.key else "FLOP/s")
         sentences.append(
-            f"At {significant(point.intensity)} operations per byte of {level} it does "
-            f"{scaled(point.achieved, unit)} of {point.compute.label}, {point.percent:.1f} % of what the "
-            f"{point.bound} roof allows there."
+            f"At {significant(point.intensity)} operations per byte of {level} it does {rate} of "
+            f"{point.compute.label}, {point.percent:.1f} % of what the {point.bound} roof allows there."
         )
     return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
 
 
-def _waiting(findings: _Findings) -> str:
-    sentences, stall, states, scheduler = [], findings.stall, findings.states, findings.scheduler
-    if states is not None and stall is not None:
+def _waiting(states: WarpStates | None, issue: Scheduler | None) -> str:
+    sentences = []
+    if states is not None and (stall := states.main_stall) is not None:
         what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
         cycles, share = states.cycles_per_issued_instruction, f"{100 * stall.share:.0f} %"
         if cycles is not None and stall.cycles_per_issue is not None:
             sentences.append(f"A warp issues every {cycles:.1f} cycles; {share} of its time it {what}.")
         else:
             sentences.append(f"In {share} of the samples a warp {what}.")
-    if scheduler is not None and (idle := scheduler.no_eligible_percent) is not None:
-        warps, active, most = "", scheduler.active_warps, scheduler.max_warps
-        if active is not None and most is not None:
-            warps = f", with {active:.1f} of {most:.0f} possible warps resident"
+    if issue is not None and (idle := issue.no_eligible_percent) is not None:
+        warps = ""
+        if issue.active_warps is not None and issue.max_warps is not None:
+            warps = f", with {issue.active_warps:.1f} of {issue.max_warps:.0f} possible warps resident"
         sentences.append(f"Schedulers issue nothing in {idle:.0f} % of cycles{warps}.")
     return " ".join(sentences)
 

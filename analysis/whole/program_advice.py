@@ -15,17 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, card_of, is_fp32
 from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import LEAST, Family
 from gemmprof.analysis.inputs.names import owner_of
+from gemmprof.analysis.occupancy.of_launch import LIMITS
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
 from gemmprof.base.foreign_files import facts
-from gemmprof.model import FamilyKey, Finding, KernelProfile
+from gemmprof.model import FamilyKey, Finding
 
 # Advice on several launches: its heading, what there is, and what to do; what is said of one kernel has its cause's.
 _ADVICE = {cause: texts for cause, *texts in facts(__file__, "program_advice.csv")}
@@ -309,7 +309,10 @@ def _alike(known: Launches) -> Found:
             continue
         profile = known.profiles[loop[0]]
         blocks, sms = len(loop) * profile.launch.blocks, profile.device.sm_count or 1
-        share = 1.0 - max(1, math.ceil(blocks / (sms * _blocks_each(profile)))) / len(loop)
+        # Blocks that a multiprocessor holds at once, 1 where that was not collected.
+        limits = (name for resource, name in LIMITS if resource != "barriers")
+        each = max(1, int(min(filter(None, map(profile.number, limits)), default=1)))
+        share = 1.0 - max(1, math.ceil(blocks / (sms * each))) / len(loop)
         # An SM may hold one block of a time only.
         least = max(0.0, 1.0 - max(1, math.ceil(blocks / sms)) / len(loop))
         for at in loop:
@@ -352,15 +355,6 @@ def _precision(known: Launches) -> Found:
             gains[at] = Gain(*(max(0.0, min(of * share, time * (1.0 - moving))) for share in shares))
     cudnn = any(known.owners[at].key == "cudnn" for at in gains)
     return gains, {"convolutions": "; convolutions: torch.backends.cudnn.allow_tf32" if cudnn else ""}
-
-
-def _blocks_each(profile: KernelProfile) -> int:
-    """Blocks that a multiprocessor holds at once, 1 where that was not collected."""
-    names = (
-        *(metrics.BLOCK_LIMIT_REGISTERS, metrics.BLOCK_LIMIT_SHARED_MEMORY),
-        *(metrics.BLOCK_LIMIT_WARPS, metrics.BLOCK_LIMIT_BLOCKS),
-    )
-    return max(1, int(min(filter(None, map(profile.number, names)), default=1)))
 
 
 def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposal]:

@@ -7,11 +7,12 @@ links that end in it need, and a box with many neighbours spans them all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import NamedTuple
 
 from gemmprof.analysis.figure import figures, formula_of
 from gemmprof.analysis.sections.memory_chart import MemoryChart, MemoryLink, MemoryUnit
+from gemmprof.base.spread import grouped
 from gemmprof.reports.formatting import bandwidth, number, percent, traffic
 
 # Units from left to right, from top to bottom.
@@ -38,8 +39,7 @@ TOP = 10
 LEFTS = tuple(float(TOP) + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS)))
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A unit: its corner, its size, its name and up to two notes below the name; ``busy`` as of an arrow."""
 
     x: float
@@ -57,8 +57,7 @@ class Box:
         return self.x + self.width / 2, self.y + self.height / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(NamedTuple):
     """A link from ``start`` to ``end`` at height ``y``: ``value`` stands above it, ``note`` below.
 
     ``busy`` is 0 to 3 (under 30, 60, 80 per cent of peak and above), None where the peak is not known.
@@ -80,8 +79,7 @@ class Arrow:
         return (self.start + self.end) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(NamedTuple):
     """The drawn chart; ``words`` says in sentences what the picture shows."""
 
     width: float
@@ -117,7 +115,10 @@ def diagram(chart: MemoryChart) -> Diagram:
         if {link.source, link.target} <= column_of.keys()
         and abs(column_of[link.source] - column_of[link.target]) == 1
     ]
-    links = [link for link in links if not link.idle or _alone(link, links)]
+    # Of several idle links the first, where nothing else joins the two units: one arrow shows that.
+    joined = grouped((frozenset((link.source, link.target)), link) for link in links)
+    alone = [links[0] for links in joined.values() if all(link.idle for link in links)]
+    links = [link for link in links if not link.idle or link in alone]
     spans = _spans(shown, links)
     height = max(bottom for _, bottom in spans.values()) + TOP
     boxes = tuple(
@@ -127,12 +128,6 @@ def diagram(chart: MemoryChart) -> Diagram:
     )
     arrows = tuple(_arrows(shown, links, spans, units))
     return Diagram(LEFTS[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
-
-
-def _alone(link: MemoryLink, links: list[MemoryLink]) -> bool:
-    """True for the first of several idle links where nothing else joins the two units: one arrow shows that."""
-    between = [other for other in links if {other.source, other.target} == {link.source, link.target}]
-    return link is between[0] and all(other.idle for other in between)
 
 
 def _box(unit: MemoryUnit, left: float, width: float, top: float, bottom: float) -> Box:

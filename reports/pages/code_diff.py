@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import groupby, takewhile
+from typing import NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
@@ -36,8 +37,7 @@ LONG = 10_000
 _OPERANDS = re.compile(r"\b(?:U?R|U?P)\d+\b|0x[0-9a-f]+|\.reuse|`\(\S+\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """A line or instruction on one side: where it stands, share of the samples in per cent, time in ns, executions."""
 
     place: str
@@ -73,13 +73,12 @@ class DiffRow:
         return max((cost.share or 0.0 for cost in (self.before, self.after) if cost is not None), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffPart:
+class DiffPart(NamedTuple):
     """One file, or the SASS."""
 
     title: str
     rows: tuple[DiffRow, ...]
-    moved: tuple[DiffRow, ...] = ()
+    moved: tuple[DiffRow, ...]
 
 
 _Side = list[tuple[str, Cost]]  # lines of text of one side with their costs
@@ -103,9 +102,9 @@ def pairs_of(outcome: Outcome) -> Iterator[tuple[Compared, tuple[DiffPart, ...]]
         if match.before is None or match.after is None or shown >= MOST_KERNELS:
             continue
         before, after = (_read(record.place) for record in (match.before, match.after))
-        aligned = before is not None and after is not None
-        shown += aligned
-        yield compared, tuple(parts(before, after)) if before is not None and after is not None else ()
+        found = tuple(parts(before, after)) if before is not None and after is not None else None
+        shown += found is not None
+        yield compared, found or ()
 
 
 def _read(place: tuple[str, int] | None) -> KernelAnalysis | None:
@@ -125,11 +124,11 @@ def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:
     times = [kernel.profile.number(metrics.DURATION) for kernel in (before, after)]
     for title, paths in _files(old, new):
         sides = [_source(view, path, time) for view, path, time in zip((old, new), paths, times, strict=True)]
-        yield from _part(title, sides[0], sides[1], times[0], str.strip)
+        yield _part(title, sides[0], sides[1], times[0], str.strip)
     if any(item.sass for item in old.sass) and any(item.sass for item in new.sass):
         # Compared without registers and constants, which move with every change elsewhere.
         shape = partial(_OPERANDS.sub, "")
-        yield from _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], shape)
+        yield _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], shape)
 
 
 def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]]:
@@ -188,12 +187,10 @@ def _source(view: SourceView, path: str, time: float | None) -> _Side:
 
 
 def _sass(view: SourceView, time: float | None) -> _Side:
+    counted = ((item, item.counters) for item in view.sass)
     return [
-        (
-            item.sass.strip(),
-            _cost(view, f"{item.offset:04x}", item.counters.samples, time, item.counters.executed),
-        )
-        for item in view.sass
+        (item.sass.strip(), _cost(view, f"{item.offset:04x}", found.samples, time, found.executed))
+        for item, found in counted
     ]
 
 
@@ -206,9 +203,7 @@ def _cost(
     return Cost(place, 100 * share, None if time is None else share * time, executed)
 
 
-def _part(
-    title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]
-) -> Iterator[DiffPart]:
+def _part(title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]) -> DiffPart:
     keys = [[key(text) for text, _ in side] for side in (old, new)]
     rows: list[DiffRow] = []
     matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > LONG)
@@ -222,7 +217,7 @@ def _part(
     least = MOVED * time if time else None
     rows = [replace(row, moved=least is not None and abs(row.change or 0.0) >= least) for row in rows]
     moved = sorted((row for row in rows if row.moved), key=lambda row: -abs(row.change or 0.0))
-    yield DiffPart(title, tuple(_shortened(rows)), tuple(moved[:6]))
+    return DiffPart(title, tuple(_shortened(rows)), tuple(moved[:6]))
 
 
 def _shortened(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:

@@ -6,6 +6,7 @@ every family and every launch.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -83,7 +84,13 @@ class Plan:
 
 def plan(session: Session, *, every: bool = False) -> Plan:
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
-    owners = _owners(session)
+    run, owners = (
+        session.run,
+        dict[int, StageResult](),
+    )  # the stage result that each launch belongs to, by position
+    for result in run.results if run is not None else ():
+        if (own := session.kernel_for(result)) is not None:
+            owners[next(at for at, one in enumerate(session.kernels) if one is own)] = result
     # Launches of a run by problem (largest first) and stage, others after them as they stand in the report.
     of_run = sorted(owners, key=lambda index: (-owners[index].problem.flops, owners[index].stage))
     order = list(dict.fromkeys([*of_run, *range(len(session.kernels))]))
@@ -98,45 +105,19 @@ def plan(session: Session, *, every: bool = False) -> Plan:
     for index in order:
         if index not in chosen:
             continue
-        analysis, result = session.kernels[index], owners.get(index)
-        record = session.run.record_of(result) if session.run is not None and result is not None else None
-        by_launch[index] = KernelPage(
-            key=_key(analysis, record, result, index, keys),
-            analysis=analysis,
-            family=of[index],
-            record=record,
-            result=result,
-            of_yardstick=session.run.of_yardstick(result) if session.run is not None and result else None,
-        )
+        page = KernelPage("", session.kernels[index], of[index])
+        base = f"{index:03d}-{_slug(page.analysis.profile.function_name) or 'kernel'}"
+        if run is not None and index in owners:
+            result = owners[index]
+            record, share = run.record_of(result), run.of_yardstick(result)
+            page = replace(page, record=record, result=result, of_yardstick=share)
+            base = f"{record.stage.number:02d}-{_slug(record.stage.name)}-{result.problem.key}"
+        # Of letters, digits and dashes, and no other page's.
+        names = (f"{base}-{number}" if number > 1 else base for number in itertools.count(1))
+        key = next(name for name in names if name not in keys)
+        keys.add(key)
+        by_launch[index] = replace(page, key=key)
     return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch), found)
-
-
-def _owners(session: Session) -> dict[int, StageResult]:
-    """The stage result that each launch belongs to, by position of the launch."""
-    if session.run is None:
-        return {}
-    owners = {}
-    for result in session.run.results:
-        analysis = session.kernel_for(result)
-        if analysis is not None:
-            owners[next(at for at, one in enumerate(session.kernels) if one is analysis)] = result
-    return owners
-
-
-def _key(
-    kernel: KernelAnalysis, record: StageRecord | None, result: StageResult | None, index: int, keys: set[str]
-) -> str:
-    """A name of letters, digits and dashes that no other page has."""
-    if record is not None and result is not None:
-        base = f"{record.stage.number:02d}-{_slug(record.stage.name)}-{result.problem.key}"
-    else:
-        base = f"{index:03d}-{_slug(kernel.profile.function_name) or 'kernel'}"
-    key, count = base, 1
-    while key in keys:
-        count += 1
-        key = f"{base}-{count}"
-    keys.add(key)
-    return key
 
 
 def _slug(text: str) -> str:
@@ -177,11 +158,6 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
             )
         candidates.append(candidate)
     return pages[one_kernel(name, candidates, "this report")]
-
-
-def same_ladder(page: KernelPage, other: KernelPage) -> bool:
-    """Whether both are of stages of one ladder, or of none."""
-    return (page.record and page.record.stage.ladder) == (other.record and other.record.stage.ladder)
 
 
 def twin(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:

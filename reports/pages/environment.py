@@ -51,19 +51,13 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def json_for_script(value: Any) -> Markup:
-    """JSON that may stand inside a ``<script type="application/json">``: no ``<``, ``>``, ``&`` or line separators."""
-    return htmlsafe_json_dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
 _HEAT = (0.5, 2.0, 4.0, 8.0, 14.0, 22.0, 35.0)
 
 
 def heat(percent: float | None) -> str:
     """CSS class of a heat cell for a share in per cent: seven steps, '' below half a per cent."""
-    if percent is None or percent < 0.5:
-        return ""
-    return f"h{bisect_right(_HEAT, percent)}"
+    step = bisect_right(_HEAT, percent or 0.0)
+    return f"h{step}" if step else ""
 
 
 _PER_CENT = "100 * ({})"  # formula of a share from 0 to 1 that is shown in per cent
@@ -163,7 +157,10 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,
-    "json": json_for_script,
+    # What may stand inside a ``<script type="application/json">``: no ``<``, ``>``, ``&`` or line separators.
+    "json": lambda value: htmlsafe_json_dumps(
+        _shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":")
+    ),
     "plain": msgspec.to_builtins,
     "finding_title": explanations.title,
     "finding_ways": explanations.ways,

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import re
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -33,23 +33,14 @@ from gemmprof.model import CodePlace
 from gemmprof.reports import sentences
 from gemmprof.reports.agents import markdown
 from gemmprof.reports.facts import run_facts, tiles, unexplained, whose
-from gemmprof.reports.pages.contents import (
-    KernelPage,
-    Plan,
-    choose,
-    neighbours,
-    plan,
-    same_ladder,
-    stage_before,
-    twin,
-)
+from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 from gemmprof.reports.pages.environment import document, filled
-from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.pages.ladder_page import Overview
 from gemmprof.reports.pages.sections import sections
 from gemmprof.reports.words import Explained
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.outcome import Compared, Outcome
+    from gemmprof.analysis.comparison.outcome import Outcome
 
 INDEX = "index"
 # How a page begins that gemmprof wrote and may replace: templates/document.html.
@@ -90,7 +81,8 @@ class Report:
         """What this page is compared with."""
         if self.other is not None:
             return twin(self.other.pages, page)
-        if self.baseline is not None and same_ladder(page, self.baseline):
+        ladders = [one and one.record and one.record.stage.ladder for one in (page, self.baseline)]
+        if self.baseline is not None and ladders[0] == ladders[1]:
             wanted = self.baseline.label, page.problem
             chosen = next((p for p in self.plan.pages if (p.label, p.problem) == wanted), None)
             return None if page is chosen else chosen or self.baseline
@@ -139,65 +131,44 @@ def render(
             outcome=outcome,
             earlier=other,
         )
+        target = Path(directory)
         if single_file:
-            return _write_one_file(report, Path(directory), processes)
-        return _write_folder(report, Path(directory), processes)
+            path = target if target.suffix == ".html" else target / f"{INDEX}.html"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not is_our_page(path):
+                refuse_foreign([path])
+            return write_new(path, document(report.title, list(map(Markup, _texts(report, processes)))))
+        # The index takes as long as several kernel pages, so it comes first.
+        files = [target / f"{key}.html" for key in (INDEX, *(page.key for page in pages.pages))]
+        refuse_foreign([path for path in files if os.path.lexists(path) and not is_our_page(path)])
+        with (
+            new_folder(target, is_ours=is_our_page) as staging,
+            closing(_texts(report, processes)) as texts,
+        ):
+            for path, text in zip(files, texts, strict=True):
+                (staging / path.name).write_text(text, encoding="utf-8")
+        return files[0]
 
 
-def _write_one_file(report: Report, target: Path, processes: int) -> Path:
+def _texts(report: Report, processes: int) -> Generator[str, None, None]:
+    """The index and each kernel's page, or what a single file has of it, in order: on a cluster, else as `ordered`."""
     pages = report.plan.pages
-    path = target if target.suffix == ".html" else target / f"{INDEX}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not is_our_page(path):
-        refuse_foreign([path])
-    articles = _texts(_article, report, len(pages), processes, _shortest(pages))
-    return write_new(path, document(report.title, [index_article(report), *map(Markup, articles)]))
-
-
-def _write_folder(report: Report, target: Path, processes: int) -> Path:
-    # The index takes as long as several kernel pages, so it comes first.
-    files = [f"{key}.html" for key in (INDEX, *(page.key for page in report.plan.pages))]
-    refuse_foreign(
-        [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
-    )
-    shortest = _shortest(report.plan.pages)
-    here = None if shortest is None else shortest + 1
-    with (
-        new_folder(target, is_ours=is_our_page) as staging,
-        closing(_texts(_page_text, report, len(files), processes, here)) as texts,
-    ):
-        for name, text in zip(files, texts, strict=True):
-            (staging / name).write_text(text, encoding="utf-8")
-    return target / files[0]
-
-
-def _texts(
-    make: Callable[[Report, int], str], report: Report, count: int, processes: int, here: int | None
-) -> Generator[str, None, None]:
-    """What ``make`` writes of each place, in order: on a cluster, else as `workers.ordered`."""
-    if not is_elsewhere():
-        yield from ordered(partial(make, report), count, processes=processes, here=here)
+    if is_elsewhere():
+        yield from (made() for made in each(_text, ((place,) for place in range(len(pages) + 1)), (report,)))
         return
-    for made_there in each(make, ((place,) for place in range(count)), (report,)):
-        yield made_there()
+    # Here, before the others: the page that is made soonest, of the kernel with the fewest instructions.
+    here = min(
+        range(len(pages)), key=lambda at: len(pages[at].analysis.profile.source.instructions), default=None
+    )
+    place = None if here is None else here + 1
+    yield from ordered(partial(_text, report), len(pages) + 1, processes=processes, here=place)
 
 
-def _article(report: Report, place: int) -> str:
-    return str(kernel_article(report, report.plan.pages[place]))
-
-
-def _page_text(report: Report, place: int) -> str:
-    """A page of a report: 0 is the index."""
-    if place:
-        page = report.plan.pages[place - 1]
-        return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
-    return document(report.title, [index_article(report)])
-
-
-def _shortest(pages: Sequence[KernelPage]) -> int | None:
-    """The page that is made soonest: of the kernel with the fewest instructions. None without pages."""
-    lengths = [len(page.analysis.profile.source.instructions) for page in pages]
-    return lengths.index(min(lengths)) if lengths else None
+def _text(report: Report, place: int) -> str:
+    page = report.plan.pages[place - 1] if place else None
+    article = index_article(report) if page is None else kernel_article(report, page)
+    title = report.title if page is None else f"{page.label} – {report.title}"
+    return str(article) if report.single_file else document(title, [article])
 
 
 def is_our_page(file: Path) -> bool:
@@ -214,7 +185,7 @@ def is_our_page(file: Path) -> bool:
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     prefix = report.prefix(None)
-    view = overview(report.session, report.plan, prefix, report.earlier)
+    view = Overview(report.session, report.plan, prefix, report.earlier)
     contents = {} if report.outcome is None else {"verdicts": "Verdicts"}
     contents |= {"summary": "In short"} if len(view.groups) > 1 else {}
     contents |= {f"ladder-{group.problem.key}": f"Ladder at {group.problem.label}" for group in view.groups}
@@ -223,6 +194,14 @@ def index_article(report: Report) -> Markup:
         contents[f"over-size-{sizes.ladder}"] = f"Over size{which}"
     contents |= {"launches": "Other launches"} if view.launches else {}
     contents["how"] = "How measured"
+    found: dict[tuple[str, ...], KernelPage] = {}  # by `KernelRecord.key`
+    for page in report.plan.pages:
+        found.setdefault(page.analysis.profile.family, page)
+        if page.record is not None and page.problem is not None:
+            found["stage", str(page.record.stage.number), page.problem.key] = page
+    # Every kernel of a comparison, the worst first, whose texts are untrusted, and its page if it has one.
+    compared = () if report.outcome is None else report.outcome.kernels
+    verdicts = [(one, one.match.after and found.get(one.match.after.key)) for one in compared]
     return filled(
         "run.html" if report.session.run is not None else "kernels.html",
         view=view,
@@ -237,7 +216,7 @@ def index_article(report: Report) -> Markup:
         toc=[(prefix + name, title) for name, title in contents.items()],
         unexplained=lambda: unexplained(report.session.kernels),
         outcome=report.outcome,
-        verdicts=[] if report.outcome is None else _verdicts(report.outcome, report.plan.pages),
+        verdicts=verdicts,
         chips=CHIPS,
         sentences=sentences,
         run_facts=run_facts(report.session.run) if report.session.run is not None else [],
@@ -248,28 +227,19 @@ def index_article(report: Report) -> Markup:
 CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
 
 
-def _verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> list[tuple[Compared, KernelPage | None]]:
-    """Every kernel of a comparison, the worst first, whose texts are untrusted, and its page if it has one."""
-    found: dict[tuple[str, ...], KernelPage] = {}  # by `KernelRecord.key`
-    for page in pages:
-        found.setdefault(page.analysis.profile.family, page)
-        if page.record is not None and page.problem is not None:
-            found["stage", str(page.record.stage.number), page.problem.key] = page
-    sides = ((kernel, kernel.match.after) for kernel in outcome.kernels)
-    return [(kernel, None if after is None else found.get(after.key)) for kernel, after in sides]
-
-
 def kernel_article(report: Report, page: KernelPage) -> Markup:
     """The page of one kernel."""
     previous, following = neighbours(report.plan.pages, page)
     before = report.before(page)
     prefix = report.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
-    code = next((section.extra for section in shown if section.name == "source_view"), None)
+    listings = (section.extra for section in shown if section.name == "source_view")
+    anchors: Mapping[Any, str] = next((listing.anchors for listing in listings), {})
 
     def at(place: CodePlace) -> str:
         # The id of the row that shows a finding's place, '' where no listing of the page does.
-        anchor = code.anchor_of(place) if code is not None else ""
+        on_line = place.file is not None and place.line is not None
+        anchor = anchors.get((place.file, place.line) if on_line else place.address)
         return f"{prefix}{anchor}" if anchor else ""
 
     return filled(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from itertools import count
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -17,19 +19,11 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
-from gemmprof.analysis.whole.overall import Came, Program, came
+from gemmprof.analysis.whole.overall import came
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.base.spread import grouped
 from gemmprof.model import Problem, StageRecord, StageResult
-from gemmprof.reports import formatting
-from gemmprof.reports.facts import (
-    achieved_occupancy,
-    collected_with,
-    gpu_index,
-    limited_by,
-    process_of,
-    whose,
-)
+from gemmprof.reports import facts, formatting
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.drawings import ladder
 from gemmprof.reports.figures.svg import page_svg
@@ -38,8 +32,7 @@ from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.runs.directory import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A figure of a launch in the tables of the index; where no launch has it, the column is left out."""
 
     title: str
@@ -51,7 +44,7 @@ class Column:
 
 def _process(one: KernelAnalysis) -> Markup | None:
     """Which process launched it, where its report holds launches of several, and on which GPU."""
-    process, gpu = process_of(one.profile), gpu_index(one.profile)
+    process, gpu = facts.process_of(one.profile), facts.gpu_index(one.profile)
     on = "" if gpu is None else f"<br>GPU&nbsp;{gpu}"
     return None if process is None else Markup(f"{process}{on}")
 
@@ -61,7 +54,7 @@ def _stall(one: KernelAnalysis) -> str | None:
 
 
 def _limit(one: KernelAnalysis) -> str | None:
-    limit = limited_by(one)
+    limit = facts.limited_by(one)
     return None if limit in ("", "unknown") else limit
 
 
@@ -74,15 +67,14 @@ COLUMNS = (
     Column("Compute", formatting.percent, lambda one: one.field(SpeedOfLight, "sm_percent")),
     Column("Memory", formatting.percent, lambda one: one.field(SpeedOfLight, "memory_percent")),
     Column("% of peak", formatting.percent, lambda one: one.field(Roofline, "main", "percent")),
-    Column("Occupancy", formatting.occupancy, achieved_occupancy),
+    Column("Occupancy", formatting.occupancy, facts.achieved_occupancy),
     Column("Registers", formatting.number, lambda one: one.profile.launch.registers_per_thread),
     Column("Main stall", lambda value: value or formatting.DASH, _stall, "nowrap"),
     Column("Limited by", lambda value: value or formatting.DASH, _limit, ""),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchRow:
+class LaunchRow(NamedTuple):
     """One launch in a table. Names are untrusted text."""
 
     analysis: KernelAnalysis
@@ -126,20 +118,13 @@ class StageRow:
         return self.record.stage.yardstick
 
 
-def timed_stages(rows: Sequence[StageRow]) -> list[StageRow]:
-    """The stages beside the yardstick that were timed."""
-    return [row for row in rows if not row.yardstick and row.tflops is not None]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProblemGroup:
-    """The ladder on one problem, with its roofline (None where nothing was profiled)."""
+    """The ladder on one problem."""
 
     problem: Problem
     rows: tuple[StageRow, ...]
-    roofline: figures.Drawn | None
-    # what each stage was predicted to gain, beside what the next one brought
-    steps: tuple[LadderStep, ...] = ()
+    prefix: str = ""  # of the ids of its pictures
     # true where the page opens with the section closed, because another of its ladder stands above it
     folded: bool = False
 
@@ -148,15 +133,41 @@ class ProblemGroup:
         """Name of the ladder."""
         return self.rows[0].record.stage.ladder
 
+    @cached_property
+    def roofline(self) -> figures.Drawn | None:
+        """Its roofline, None where nothing was profiled."""
+        picture = ladder([row.page for row in self.rows if row.page is not None])
+        if picture is None:
+            return None
+        return picture.drawn(
+            identifier=f"{self.prefix}ladder-{self.problem.key}",
+            title=f"Roofline of the ladder, {self.problem.label}",
+            description="; ".join(words for _, _, words in picture.points.values()),
+        )
+
+    @cached_property
+    def steps(self) -> tuple[LadderStep, ...]:
+        """What each stage that was timed and explained was predicted to gain, beside what the next one brought."""
+        rungs = []
+        for row in self.rows:
+            explanation = row.page and row.page.analysis.explanation
+            if explanation and row.result.timing and not row.yardstick:
+                rungs.append(Rung(row.record.stage, explanation, row.result.timing))
+        return ladder_steps(rungs)
+
+    @property
+    def _timed_stages(self) -> list[StageRow]:
+        return [row for row in self.rows if not row.yardstick and row.tflops is not None]
+
     @property
     def fastest(self) -> StageRow | None:
         """The fastest stage beside the yardstick, None where none was timed."""
-        return max(timed_stages(self.rows), key=lambda row: row.share_of_best, default=None)
+        return max(self._timed_stages, key=lambda row: row.share_of_best, default=None)
 
     @property
     def gain(self) -> float | None:
         """Speed of the fastest stage over the first one, None with less than two timed ones."""
-        timed, best = timed_stages(self.rows), self.fastest
+        timed, best = self._timed_stages, self.fastest
         if len(timed) < 2 or best is None or best.tflops is None or not timed[0].tflops:
             return None
         return best.tflops / timed[0].tflops
@@ -164,16 +175,16 @@ class ProblemGroup:
     @property
     def story(self) -> str:
         """The ladder in one sentence."""
-        first, best = next(iter(timed_stages(self.rows)), None), self.fastest
-        if first is None or best is None or self.gain is None:
+        best, gain = self.fastest, self.gain
+        if best is None or gain is None:
             return ""
+        first, largest = self._timed_stages[0], max(self._timed_stages, key=lambda row: row.step or 0.0)
         sentence = (
             f"From {tflops(first.tflops)} TFLOP/s ({first.record.stage.title}) to {tflops(best.tflops)} TFLOP/s "
-            f"({best.record.stage.title}), {self.gain:.0f} times as fast"
+            f"({best.record.stage.title}), {gain:.0f} times as fast"
         )
         if best.of_yardstick is not None:
             sentence += f" and {100 * best.of_yardstick:.0f} % of cuBLAS"
-        largest = max(timed_stages(self.rows), key=lambda row: row.step or 0.0)
         if largest.step is not None:
             sentence += f". The largest step is {largest.record.stage.title}: {largest.step:.1f} times"
         return sentence + "."
@@ -241,8 +252,7 @@ MOST = 400  # ranges of the tree on a page; what is left has less time than each
 OPEN = 0.5  # share of the time from which on a range shows what is inside
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of the program that a reader may choose."""
 
     key: str  # what the rows of its launches carry in ``data-in``
@@ -251,84 +261,160 @@ class Piece:
     open: bool = False  # whether they are shown from the start
 
 
-@dataclass(frozen=True, slots=True)
 class ProgramCard:
-    """What the index page shows of a program before its kernels."""
+    """What the index page shows of a program before its kernels, ``earlier``: the version before."""
 
-    program: Program  # the whole
-    owners: tuple[Piece, ...]  # by whose code it is, most time first
-    ranges: tuple[Piece, ...]  # its NVTX ranges, likewise
-    operators: tuple[Piece, ...]  # what the kernels do, likewise
-    left_out: int  # ranges that are too short to be in the tree
-    of_launch: Mapping[int, str]  # keys of the parts that a launch is of, with blanks between
-    of_family: Mapping[int, str]  # the same of all launches of a family, by its number
-    pages: Mapping[str, KernelPage]  # the page of a family, by its id
-    came: Came | None = None  # of the advice on the version that it is compared with
+    def __init__(self, session: Session, plan: Plan, earlier: Session | None) -> None:
+        program = self.program = session.program
+        spans = sorted((span for _, span in walk(program.tree)), key=lambda span: -span.time_ns)
+        shown = {(span.path, span.name) for span in spans[:MOST]}
+        self.left_out = len(spans) - len(shown)  # ranges that are too short to be in the tree
+        names = count()
+        keys: dict[int, list[str]] = {}
+
+        def pieces(found: Iterable[Span], letter: str) -> tuple[Piece, ...]:
+            return tuple(piece(span, letter) for span in found)
+
+        def piece(span: Span, letter: str) -> Piece:
+            key = f"{letter}{next(names)}"
+            for member in span.members:
+                keys.setdefault(member, []).append(key)
+            inside = pieces((one for one in span.children if (one.path, one.name) in shown), letter)
+            return Piece(key, span, inside, bool(inside) and span.share >= OPEN)
+
+        self.owners = pieces(program.owners, "o")  # by whose code it is, most time first
+        ranges = (child for child in program.tree.children if (child.path, child.name) in shown)
+        self.ranges = pieces(ranges, "r")  # its NVTX ranges, likewise
+        self.operators = pieces(program.operators[:MOST], "k")  # what the kernels do, likewise
+        # Keys of the parts that a launch is of, with blanks between; and of all launches of a family, by its number.
+        self.of_launch = {member: " ".join(found) for member, found in keys.items()}
+        self.of_family = {
+            family.number: " ".join(dict.fromkeys(key for at in family.members for key in keys.get(at, ())))
+            for family in session.by_time
+        }
+        of_families = ((family.id, plan.by_launch.get(family.representative)) for family in session.by_time)
+        self.pages = {name: page for name, page in of_families if page is not None}  # by the family's id
+        # Of the advice on the version that it is compared with.
+        self.came = came(earlier.program, program) if earlier is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyRow:
+class FamilyRow(NamedTuple):
     """One family in the table."""
 
     family: Family  # its launches; names are untrusted text
     page: KernelPage | None  # the page of its representative, None if it has none
     reports: tuple[str, ...]  # names of the files that its launches are from
     limited_by: str  # what holds the representative back, '' if not known
-    apart: str = ""  # what tells it from others of its name, but for the ranges
+    apart: str  # what tells it from others of its name, but for the ranges
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overview:
-    """Everything on the index page."""
+    """What the index page of a session shows, each part made when the page asks for it."""
 
-    # the problems that are shown at length: those that were profiled, else the largest
-    groups: tuple[ProblemGroup, ...]
-    sizes: tuple[SizeTable, ...]  # all problems of each ladder that has more than one
-    launches: tuple[LaunchRow, ...]  # launches that belong to no stage of the run
-    families: tuple[FamilyRow, ...] = ()  # the same launches, grouped
-    reports: tuple[str, ...] = ()  # file names of all reports
-    facts: Sequence[tuple[str, str]] = ()  # where and how the launches were profiled
-    # where the time of all launches goes; of reports alone, a run's ladder has its own picture
-    program: ProgramCard | None = None
+    session: Session
+    plan: Plan
+    prefix: str = ""  # of ids
+    earlier: Session | None = None  # what the session is compared with
 
-    @property
+    @cached_property
+    def _every_group(self) -> list[ProblemGroup]:
+        """The ladder on each problem, the largest first."""
+        run = self.session.run
+        if run is None:
+            return []
+        pages = {page.result.key: page for page in self.plan.pages if page.result is not None}
+        problems = sorted(run.problems, key=lambda item: item.flops, reverse=True)
+        rows = ((problem, _rows(run, problem, pages)) for problem in problems)
+        return [ProblemGroup(problem, found, self.prefix) for problem, found in rows if found]
+
+    @cached_property
+    def groups(self) -> tuple[ProblemGroup, ...]:
+        """The problems that are shown at length: those that were profiled, else the largest."""
+        every = self._every_group
+        shown = [one for one in every if any(row.page or row.result.report for row in one.rows)] or every[:1]
+        first = {group.ladder: group for group in reversed(shown)}  # of each ladder
+        return tuple(replace(group, folded=group is not first[group.ladder]) for group in shown)
+
+    @cached_property
+    def sizes(self) -> tuple[SizeTable, ...]:
+        """All problems of each ladder that has more than one."""
+        by_ladder = grouped((group.ladder, group) for group in self._every_group)
+        several = ((name, members) for name, members in by_ladder.items() if len(members) > 1)
+        return tuple(SizeTable(name, members[::-1], self.prefix) for name, members in several)
+
+    @cached_property
+    def launches(self) -> tuple[LaunchRow, ...]:
+        """Launches that belong to no stage of the run."""
+        kernels, pages = self.session.kernels, self.plan.by_launch
+        of = {member: family for family in self.session.by_time for member in family.members}
+        longest = {at: one.representative for one in self.plan.families for at in one.members}
+        return tuple(
+            LaunchRow(kernels[at], pages.get(at) or pages.get(longest[at]), of[at], at)
+            for at in sorted(longest)
+        )
+
+    @cached_property
+    def families(self) -> tuple[FamilyRow, ...]:
+        """The same launches grouped, in the one order of `analysis.inputs.families`."""
+        session, plan = self.session, self.plan
+        explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
+        rows, differs = [], session.apart(explained)
+        for family in by_gain(explained):
+            limit = session.whole(family.representative).verdict.limited_by
+            reports = _report_names(session.kernels[member] for member in family.members)
+            page = plan.by_launch.get(family.representative)
+            apart = " · ".join(word for word in differs[family.id] if not word.startswith("in "))
+            rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit, apart))
+        return tuple(rows)
+
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The figures that at least one launch has."""
         return tuple(
             one for one in COLUMNS if any(one.value(row.analysis) is not None for row in self.launches)
         )
 
+    @cached_property
+    def reports(self) -> tuple[str, ...]:
+        """File names of all reports."""
+        return _report_names(self.session.kernels)
 
-def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None = None) -> Overview:
-    """The index page of a session, ``earlier``: what it is compared with."""
-    run = session.run
-    groups: list[ProblemGroup] = []
-    if run is not None:
-        pages = {page.result.key: page for page in plan.pages if page.result is not None}
-        for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
-            rows = _rows(run, problem, pages)
-            if rows:
-                groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _steps(rows)))
-    of = {member: family for family in session.by_time for member in family.members}
-    rest = [
-        LaunchRow(session.kernels[at], plan.by_launch.get(at) or plan.by_launch.get(longest), of[at], at)
-        for at, longest in sorted((at, one.representative) for one in plan.families for at in one.members)
-    ]
-    at_length = [one for one in groups if any(row.page or row.result.report for row in one.rows)] or groups[
-        :1
-    ]
-    first = {group.ladder: group for group in reversed(at_length)}  # of each ladder, shown at length
-    by_ladder = grouped((group.ladder, group) for group in groups)
-    several = {ladder: members[::-1] for ladder, members in by_ladder.items() if len(members) > 1}
-    return Overview(
-        tuple(replace(group, folded=group is not first[group.ladder]) for group in at_length),
-        tuple(SizeTable(ladder, members, prefix) for ladder, members in several.items()),
-        tuple(rest),
-        family_rows(session, plan),
-        report_names(session.kernels),
-        session_facts(session, plan),
-        program_card(session, plan, earlier) if run is None else None,
-    )
+    @cached_property
+    def facts(self) -> list[tuple[str, str]]:
+        """Where and how the launches were profiled: GPU, clocks, versions, date, how much of the time has pages."""
+        session, plan = self.session, self.plan
+        kernels = session.kernels
+        if not kernels:
+            return []
+        found = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
+        found += facts.collected_with(session).items()
+        total = sum(family.total_ns or 0.0 for family in plan.families)
+        captured = session.counts
+        if total:
+            paged = (family for family in plan.families if family.representative in plan.by_launch)
+            shown = sum(family.total_ns or 0.0 for family in paged)
+            captured += f", {nanoseconds(total)} in all"
+            if shown < total:
+                captured += f"; the families with a page hold {ratio(shown / total)} of it"
+        found.append(("Captured", "; ".join(filter(None, (captured, session.unprofiled)))))
+        if several := session.processes:
+            named = dict.fromkeys(facts.whose(kernel.profile).removeprefix("process ") for kernel in kernels)
+            found.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
+        return found
+
+    @cached_property
+    def program(self) -> ProgramCard | None:
+        """Where the time of all launches goes; of reports alone, a run's ladder has its own picture."""
+        session = self.session
+        if session.run is not None or len(session.by_time) < 2 or not session.program.whole.time_ns:
+            return None
+        return ProgramCard(session, self.plan, self.earlier)
+
+
+def _report_names(kernels: Iterable[KernelAnalysis]) -> tuple[str, ...]:
+    """File names of the reports that these launches are from, each once (untrusted text)."""
+    return tuple(dict.fromkeys(base_name(kernel.profile.report) for kernel in kernels))
 
 
 def _rows(run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]) -> tuple[StageRow, ...]:
@@ -370,107 +456,3 @@ def _speeds(run: Run, results: Sequence[StageResult]) -> dict[int, float]:
     if timed.keys() <= shares.keys() | yardsticks.keys():
         return {number: shares.get(number, 1.0) for number in timed}
     return {number: 1.0 / seconds for number, seconds in timed.items()}
-
-
-def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
-    """The steps between stages that were both timed and explained."""
-    rungs = []
-    for row in rows:
-        explanation = row.page and row.page.analysis.explanation
-        if explanation and row.result.timing and not row.yardstick:
-            rungs.append(Rung(row.record.stage, explanation, row.result.timing))
-    return ladder_steps(rungs)
-
-
-def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> figures.Drawn | None:
-    picture = ladder([row.page for row in rows if row.page is not None])
-    if picture is None:
-        return None
-    return picture.drawn(
-        identifier=f"{prefix}ladder-{problem.key}",
-        title=f"Roofline of the ladder, {problem.label}",
-        description="; ".join(words for _, _, words in picture.points.values()),
-    )
-
-
-def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
-    """The families of launches that belong to no stage, in the one order of `analysis.inputs.families`."""
-    explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
-    rows, differs = [], session.apart(explained)
-    for family in by_gain(explained):
-        limit = session.whole(family.representative).verdict.limited_by
-        reports = report_names(session.kernels[member] for member in family.members)
-        page = plan.by_launch.get(family.representative)
-        apart = " · ".join(word for word in differs[family.id] if not word.startswith("in "))
-        rows.append(FamilyRow(family, page, reports, "" if limit == "unknown" else limit, apart))
-    return tuple(rows)
-
-
-def report_names(kernels: Iterable[KernelAnalysis]) -> tuple[str, ...]:
-    """File names of the reports that these launches are from, each once (untrusted text)."""
-    return tuple(dict.fromkeys(base_name(kernel.profile.report) for kernel in kernels))
-
-
-def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
-    """What stands above the families: GPU, clocks, versions, date, and how much of the time has pages."""
-    kernels = session.kernels
-    if not kernels:
-        return []
-    facts = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
-    facts += collected_with(session).items()
-    total = sum(family.total_ns or 0.0 for family in plan.families)
-    captured = session.counts
-    if total:
-        paged = (family for family in plan.families if family.representative in plan.by_launch)
-        shown = sum(family.total_ns or 0.0 for family in paged)
-        captured += f", {nanoseconds(total)} in all"
-        if shown < total:
-            captured += f"; the families with a page hold {ratio(shown / total)} of it"
-    facts.append(("Captured", "; ".join(filter(None, (captured, session.unprofiled)))))
-    if several := session.processes:
-        named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
-        facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
-    return facts
-
-
-def program_card(session: Session, plan: Plan, earlier: Session | None = None) -> ProgramCard | None:
-    """The card of a session, ``earlier``: the version before; None where there is nothing to add up."""
-    if len(session.by_time) < 2 or not session.program.whole.time_ns:
-        return None
-    program = session.program
-    spans = sorted((span for _, span in walk(program.tree)), key=lambda span: -span.time_ns)
-    shown = {(span.path, span.name) for span in spans[:MOST]}
-    keys: dict[int, list[str]] = {}
-    names = iter(range(len(spans) + len(program.owners) + len(program.operators)))
-
-    def piece(span: Span, letter: str) -> Piece:
-        key = f"{letter}{next(names)}"
-        for member in span.members:
-            keys.setdefault(member, []).append(key)
-        inside = tuple(piece(child, letter) for child in span.children if (child.path, child.name) in shown)
-        return Piece(key, span, inside, bool(inside) and span.share >= OPEN)
-
-    def pieces(found: Iterable[Span], letter: str) -> tuple[Piece, ...]:
-        return tuple(piece(span, letter) for span in found)
-
-    owners = pieces(program.owners, "o")
-    ranges = pieces((child for child in program.tree.children if (child.path, child.name) in shown), "r")
-    operators = pieces(program.operators[:MOST], "k")
-    return ProgramCard(
-        program,
-        owners,
-        ranges,
-        operators,
-        len(spans) - len(shown),
-        {member: " ".join(found) for member, found in keys.items()},
-        {
-            family.number: " ".join(dict.fromkeys(key for at in family.members for key in keys.get(at, ())))
-            for family in session.by_time
-        },
-        {
-            family.id: page
-            for family in session.by_time
-            if (page := plan.by_launch.get(family.representative)) is not None
-        },
-        came(earlier.program, program) if earlier is not None else None,
-    )

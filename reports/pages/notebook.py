@@ -25,7 +25,7 @@ from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, filled
-from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.pages.ladder_page import Overview
 from gemmprof.reports.pages.sections import sections
 from gemmprof.reports.terminal.overview import facts, headline
 from gemmprof.reports.words import place, saved, title
@@ -49,8 +49,7 @@ def _style() -> str:
 
 def run_html(run: Run) -> str:
     """The ladder of a run, from its ``run.json`` alone."""
-    session = Session(title=run.directory.name, kernels=(), run=run)
-    view = overview(session, Plan((), {}, 0), "")
+    view = Overview(Session(title=run.directory.name, kernels=(), run=run), Plan((), {}, 0))
     return filled(
         "notebook_run.html",
         run=run, groups=view.groups, size_tables=view.sizes, facts=run_facts(run), style=_style(),

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +28,6 @@ from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters, CudaLine, SassLine, SourceView
 from gemmprof.base.documents import Part
 from gemmprof.base.foreign_files import facts
-from gemmprof.model import CodePlace
 from gemmprof.reports.formatting import number, percent
 
 # Colour of each group of stall reasons, in the order of a bar.
@@ -84,8 +83,7 @@ def cells(columns: Sequence[Column], counters: Counters) -> Markup:
     return Markup("".join(f'<td class="n">{column.text(counters)}</td>' for column in columns))
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A stretch of a stall bar, 0 to 100."""
 
     colour: str
@@ -93,8 +91,7 @@ class Stretch:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class Mix:
+class Mix(NamedTuple):
     """Why the samples of a row did not issue: a bar by group, every reason in words, and the main one."""
 
     parts: tuple[Stretch, ...]
@@ -178,19 +175,17 @@ class Row(NamedTuple):
     left_out: int = 0  # above 0 for a row that stands for this many left-out ones
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """The listing of one source file; ``own``: the user's, not a toolkit's header."""
 
     name: str
     path: str
     rows: tuple[Row, ...]
     with_text: bool
-    own: bool = True
+    own: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """Everything that the section prints beside the view's own figures."""
 
     # the lines with most samples, or instructions where there are no lines; numbered as ``file.cu:42``
@@ -201,13 +196,7 @@ class Listing:
     # the same for the page's script, whole: the rows here are what is read without it, and printed
     data: CodeData
     # id of the row of a line (file, line) or of an instruction (absolute address)
-    anchors: Mapping[tuple[str, int] | int, str] = field(default_factory=dict)
-
-    def anchor_of(self, place: CodePlace) -> str:
-        """Id of the row of a finding's place, '' if the page does not show it."""
-        if place.file is not None and place.line is not None:
-            return self.anchors.get((place.file, place.line), "")
-        return self.anchors.get(place.address, "") if place.address is not None else ""
+    anchors: Mapping[tuple[str, int] | int, str]
 
 
 Sampled = tuple[float | None, float | None, Mapping[str, int]]  # share, the inlined part of it, and stalls
@@ -300,47 +289,38 @@ def _file(view: SourceView, path: str, name: str, budget: int, columns: Sequence
             str(number), code, sampled, line.counters, least=MIX_FROM_PERCENT, cells=shown, anchor=anchor
         )
 
-    own = is_users(path)
-    if not text:
-        rows = [row(number, line.text) for number, line in sorted(known.items())]
-        return File(base_name(path), path, tuple(rows[:budget]), with_text=False, own=own)
-    lines = text.split("\n")
-    first, last = max(1, min(known) - MARGIN), min(len(lines), max(known) + MARGIN)
-    numbers = list(range(first, last + 1))
-    heat = [(n in known, (known[n].counters.samples or 0) if n in known else 0) for n in numbers]
-    kept = _keep(heat, budget)
-    rows = []
-    for keep, run in _runs(numbers, kept):
-        if keep:
-            rows += [row(number, lines[number - 1].rstrip("\r")) for number in run]
-        else:
-            rows.append(Row("", "", left_out=len(run)))
-    return File(base_name(path), path, tuple(rows), with_text=True, own=own)
+    if text:
+        lines = text.split("\n")
+        numbers = range(max(1, min(known) - MARGIN), min(len(lines), max(known) + MARGIN) + 1)
+        heat = [(n in known, (known[n].counters.samples or 0) if n in known else 0) for n in numbers]
+        rows = _shown(numbers, _keep(heat, budget), lambda n: row(n, lines[n - 1].rstrip("\r")))
+    else:
+        rows = (row(number, line.text) for number, line in sorted(known.items())[:budget])
+    return File(base_name(path), path, tuple(rows), bool(text), is_users(path))
 
 
 def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
     heat = [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass]
     kept = _keep(heat, SASS_BUDGET)
     shown = {item.offset for item, keep in zip(view.sass, kept, strict=True) if keep}
-    for keep, run in _runs(view.sass, kept):
-        if not keep:
-            yield Row("", "", left_out=len(run))
-            continue
-        for item in run:
-            before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
-            yield _row(
-                f"{item.offset:04x}",
-                before,
-                _sampled(view, item),
-                item.counters,
-                least=MIX_FROM_PERCENT,
-                cells=cells(columns, item.counters),
-                anchor=_sass_anchor(item.offset),
-                target="" if target is None else _sass_anchor(target),
-                target_text="" if target is None else f"0x{target:04x}",
-                rest=rest,
-                access=item.access,
-            )
+
+    def row(item: SassLine) -> Row:
+        before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
+        return _row(
+            f"{item.offset:04x}",
+            before,
+            _sampled(view, item),
+            item.counters,
+            least=MIX_FROM_PERCENT,
+            cells=cells(columns, item.counters),
+            anchor=_sass_anchor(item.offset),
+            target="" if target is None else _sass_anchor(target),
+            target_text="" if target is None else f"0x{target:04x}",
+            rest=rest,
+            access=item.access,
+        )
+
+    return _shown(view.sass, kept, row)
 
 
 def _keep(heat: Sequence[tuple[bool, int]], budget: int) -> list[bool]:
@@ -355,10 +335,11 @@ def _keep(heat: Sequence[tuple[bool, int]], budget: int) -> list[bool]:
     return [place in kept for place in range(len(heat))]
 
 
-def _runs(items: Sequence[Item], kept: Sequence[bool]) -> Iterator[tuple[bool, list[Item]]]:
-    """Consecutive items that are all kept or all left out."""
+def _shown(items: Sequence[Item], kept: Sequence[bool], row: Callable[[Item], Row]) -> Iterator[Row]:
+    """The rows of the items that are kept, and one for each stretch of those that are left out."""
     for keep, run in groupby(zip(kept, items, strict=True), itemgetter(0)):
-        yield keep, [item for _, item in run]
+        found = [item for _, item in run]
+        yield from map(row, found) if keep else [Row("", "", left_out=len(found))]
 
 
 CONTEXT = 3  # lines shown around those that have instructions, in a file that is not the user's

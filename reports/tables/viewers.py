@@ -24,14 +24,7 @@ from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
-from gemmprof.reports.tables.perfetto_pb2 import (
-    CounterDescriptor,
-    DebugAnnotation,
-    ProcessDescriptor,
-    Trace,
-    TrackDescriptor,
-    TrackEvent,
-)
+from gemmprof.reports.tables import perfetto_pb2 as perfetto
 
 NO_LINE = "no line information"
 
@@ -117,7 +110,8 @@ def _places(
         yield Frame(f"{base_name(file)}:{line} {text}".rstrip(), file, line)
 
 
-_BEGIN, _END, _COUNT = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END, TrackEvent.TYPE_COUNTER
+_KINDS = perfetto.TrackEvent
+_BEGIN, _END, _COUNT = _KINDS.TYPE_SLICE_BEGIN, _KINDS.TYPE_SLICE_END, _KINDS.TYPE_COUNTER
 _SEQUENCE = 1  # all packets are of one writer
 LONGEST = 1e13  # nanoseconds of a launch: three hours; the times of a million add up within 64 bits
 COUNTERS = {"Compute (SM)": "sm_percent", "Memory": "memory_percent"}
@@ -160,7 +154,7 @@ class _Trace:
     """Packets of a Perfetto trace: tracks as they are first needed, and events."""
 
     def __init__(self) -> None:
-        self._packets = Trace()
+        self._packets = perfetto.Trace()
         self._tracks: dict[tuple[object, ...], int] = {}
         self._now: dict[int, float] = {}
         self._open: dict[int, tuple[str, ...]] = {}
@@ -180,7 +174,9 @@ class _Trace:
             "launch": str(profile.index),
             "kernel": profile.name,
         }
-        notes = [DebugAnnotation(name=name, string_value=visible(value)) for name, value in shape.items()]
+        notes = [
+            perfetto.DebugAnnotation(name=name, string_value=visible(value)) for name, value in shape.items()
+        ]
         self._event(start, _BEGIN, track, name=visible(label), debug_annotations=notes)
         self._event(start + duration, _END, track)
         speed = kernel.get(SpeedOfLight)
@@ -226,17 +222,18 @@ class _Trace:
             pid += 1
         self._pids.add(pid)
         name = visible(f"{base_name(profile.report)} (launches end to end)")
-        return self._track(key, process=ProcessDescriptor(pid=pid, process_name=name))
+        return self._track(key, process=perfetto.ProcessDescriptor(pid=pid, process_name=name))
 
     def _counter(self, process: int, title: str, unit: str) -> int:
-        of = CounterDescriptor(unit_name=visible(unit))
+        of = perfetto.CounterDescriptor(unit_name=visible(unit))
         return self._track((process, "counter", title), name=visible(title), parent_uuid=process, counter=of)
 
     def _track(self, key: tuple[object, ...], **described: Any) -> int:
         if key not in self._tracks:
             uuid = self._tracks[key] = 1 + len(self._tracks)
             self._packets.packet.add(
-                trusted_packet_sequence_id=_SEQUENCE, track_descriptor=TrackDescriptor(uuid=uuid, **described)
+                trusted_packet_sequence_id=_SEQUENCE,
+                track_descriptor=perfetto.TrackDescriptor(uuid=uuid, **described),
             )
         return self._tracks[key]
 
@@ -253,11 +250,11 @@ class _Trace:
             self._event(now, _BEGIN, track, name=visible(name))
         self._open[process] = ranges
 
-    def _event(self, time: float, kind: TrackEvent.Type, track: int, **rest: Any) -> None:
+    def _event(self, time: float, kind: perfetto.TrackEvent.Type, track: int, **rest: Any) -> None:
         self._packets.packet.add(
             timestamp=round(time),
             trusted_packet_sequence_id=_SEQUENCE,
-            track_event=TrackEvent(type=kind, track_uuid=track, **rest),
+            track_event=perfetto.TrackEvent(type=kind, track_uuid=track, **rest),
         )
 
     def finish(self) -> None:

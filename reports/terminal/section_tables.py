@@ -27,14 +27,9 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.spills import Spills
 from gemmprof.analysis.sections.timeline import Lane, Timeline
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.base.printable import visible
-from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import (
-    DASH,
+from gemmprof.base.amounts import (
     bandwidth,
     counted,
-    extent,
-    figure_text,
     flops,
     number,
     percent,
@@ -43,7 +38,10 @@ from gemmprof.reports.formatting import (
     times,
     traffic,
 )
-from gemmprof.reports.formatting import occupancy as occupancy_text
+from gemmprof.base.amounts import occupancy as occupancy_text
+from gemmprof.base.printable import visible
+from gemmprof.model import NotCollected
+from gemmprof.reports.formatting import DASH, extent, figure_text
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import PAGE_LIMIT, plan
 from gemmprof.reports.pages.html import render
-from gemmprof.reports.pages.ladder_page import family_rows, session_facts
+from gemmprof.reports.pages.ladder_page import Overview
 from gemmprof.reports.terminal.overview import facts
 
 
@@ -31,12 +31,13 @@ def index(training: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_families_hold_every_launch_once_and_all_the_time(training: Session) -> None:
     pages = plan(training)
-    rows = family_rows(training, pages)
+    view = Overview(training, pages)
+    rows = view.families
     members = [member for row in rows for member in row.family.members]
     assert sorted(members) == list(range(100)) and len(rows) == 56
     assert sum(row.family.share or 0.0 for row in rows) == pytest.approx(1.0)
     assert all(row.page is pages.by_launch[row.family.representative] for row in rows)
-    facts = dict(session_facts(training, pages))
+    facts = dict(view.facts)
     assert facts["GPU"] == "NVIDIA H100 80GB HBM3" and facts["Nsight Compute"] == "2025.3.1.0"
     assert facts["Captured"].startswith("100 launches of 39 kernels in 56 families, 673 µs in all")
 
@@ -46,12 +47,12 @@ def test_a_moment_that_no_calendar_has_is_left_out(training: Session, created: i
     (kernel, *_) = training.kernels
     profile = replace(kernel.profile, session=replace(kernel.profile.session, created=created))
     session = replace(training, kernels=(replace(kernel, profile=profile),))
-    assert "Profiled" not in dict(session_facts(session, plan(session)))
+    assert "Profiled" not in dict(Overview(session, plan(session)).facts)
     assert "UTC" not in facts(session)
 
 
 def test_the_most_to_gain_stands_first(training: Session) -> None:
-    rows = family_rows(training, plan(training))
+    rows = Overview(training, plan(training)).families
     saved = [row.family.leading_ns for row in rows]
     assert saved == sorted(saved, reverse=True) and saved[0] > 0
     first = rows[0].family

@@ -31,7 +31,7 @@ from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.formatting import bandwidth, percent
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Report, kernel_article
-from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.pages.ladder_page import Overview
 from gemmprof.reports.terminal.summary import summarise
 from gemmprof.runs.directory import load_recorded_run
 
@@ -156,7 +156,7 @@ def test_speed_against_the_yardstick_is_the_same_on_page_and_terminal(alternatin
         )
     rows = {(row.stage, row.problem): row.of_cublas for row in summarise(run, None)}
     assert sum(share is not None for share in rows.values()) > 80
-    view = overview(Session("run", (), run), plan(Session("run", (), run)), "")
+    view = Overview(Session("run", (), run), plan(Session("run", (), run)))
     shown = {
         (record.stage.number, cell.result.problem): cell.of_yardstick
         for sizes in view.sizes
@@ -170,7 +170,7 @@ def test_speed_against_the_yardstick_is_the_same_on_page_and_terminal(alternatin
 def test_the_fastest_stage_is_that_of_the_turns_with_the_yardstick() -> None:
     """A card grows hot: a stage timed minutes later may take longer and still be the faster one."""
     run = load_recorded_run()
-    groups = overview(Session("run", (), run), plan(Session("run", (), run)), "").groups
+    groups = Overview(Session("run", (), run), plan(Session("run", (), run))).groups
     assert len(groups) > 3
     for group in groups:
         rows = [row for row in group.rows if not row.yardstick]

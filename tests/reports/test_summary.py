@@ -58,7 +58,7 @@ def test_times_and_shares_of_a_row_agree_and_the_fastest_has_the_largest() -> No
         assert own.tflops is not None and min(beside) * 0.999 <= own.tflops <= max(beside) * 1.001
         page_rows = _rows(run, problem, {})
         shares = {row.record.stage.name: row.of_yardstick for row in page_rows if row.of_yardstick}
-        best = ProblemGroup(problem, page_rows, None).fastest
+        best = ProblemGroup(problem, page_rows).fastest
         assert best is not None and best.of_yardstick == max(shares.values())
         longest = max(page_rows, key=lambda row: row.share_of_best)
         assert longest is best or longest.yardstick
