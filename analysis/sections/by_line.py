@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
@@ -220,15 +220,6 @@ _TOOLKIT = re.compile(
 )
 
 
-class Line(Protocol):
-    """An instruction and the innermost line that it came from (None without line information)."""
-
-    @property
-    def file(self) -> str | None: ...  # noqa: D102
-    @property
-    def line(self) -> int | None: ...  # noqa: D102
-
-
 @lru_cache(maxsize=1024)
 def is_users(path: str | None) -> bool:
     """Whether a source file is the user's own, not a header of a toolkit."""
@@ -236,15 +227,15 @@ def is_users(path: str | None) -> bool:
 
 
 def own_lines(
-    instructions: Sequence[Line], inlined: Sequence[tuple[Call, ...]] = ()
+    lines: Iterable[tuple[str | None, int | None]], inlined: Sequence[tuple[Call, ...]] = ()
 ) -> list[tuple[str, int] | None]:
     """The user's line that each instruction, in address order, counts against: its own, else the innermost call's.
 
     None without line information. Where the report does not say what was inlined (the calls, innermost first), a
-    header's code counts against the line of the user's before it.
+    header's code counts against the line of the user's before it; ``lines``: file and line that each came from.
     """
     found: list[tuple[str, int] | None] = []
-    places = [None if one.file is None or one.line is None else (one.file, one.line) for one in instructions]
+    places = [None if file is None or line is None else (file, line) for file, line in lines]
     # A header's code before the first line of the user's counts against that line.
     last = next((place for place in places if place is not None and is_users(place[0])), None)
     for place in places:
@@ -252,6 +243,6 @@ def own_lines(
             last = place
         found.append(None if place is None else last)
     for at, chain in enumerate(inlined):
-        if chain and not is_users(instructions[at].file):
+        if chain and not ((place := places[at]) and is_users(place[0])):
             found[at] = next(((call.file, call.line) for call in chain if is_users(call.file)), found[at])
     return found

@@ -8,7 +8,7 @@ and descriptions.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import collected, figure
@@ -163,23 +163,12 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
         copies = operation == "async_copy"
         counted = metrics.SPACE_SECTORS.get((space, operation), "")
         sectors = async_copy_sectors(profile) if copies else profile.number(counted)
-        link = MemoryLink(
-            space,
-            "l1",
-            operation,
-            requests=profile.number(name),
-            bytes=None if sectors is None else sectors * SECTOR_BYTES,
-            percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
-        )
-        yield _with_bandwidth(profile, link)
-    yield MemoryLink(
-        "shared",
-        "shared_memory",
-        "access",
-        bytes=shared_bytes(profile),
-        bytes_per_second=shared_bandwidth(profile),
-        percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
-    )
+        moved = None if sectors is None else sectors * SECTOR_BYTES
+        peak = profile.number(name + metrics.PERCENT_SUFFIX)
+        requests = profile.number(name)
+        yield MemoryLink(space, "l1", operation, None, requests, moved, _bandwidth(profile, moved), peak)
+    peak, rate = profile.number(metrics.SHARED_PEAK_PERCENT), shared_bandwidth(profile)
+    yield MemoryLink("shared", "shared_memory", "access", None, None, shared_bytes(profile), rate, peak)
 
 
 def shared_bytes(profile: KernelProfile) -> float | None:
@@ -251,22 +240,14 @@ def _bytes_link(
     """A link whose counter (the first name that the report has) counts bytes, or sectors of ``scale`` bytes."""
     for name in names:
         if (count := profile.number(name)) is not None:
-            rate = profile.number(name + metrics.PER_SECOND_SUFFIX)
-            link = MemoryLink(
-                source,
-                target,
-                label,
-                bytes=count * scale,
-                bytes_per_second=None if rate is None else rate * scale,
-                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
-            )
-            return _with_bandwidth(profile, link)
+            known, moved = profile.number(name + metrics.PER_SECOND_SUFFIX), count * scale
+            rate = _bandwidth(profile, moved) if known is None else known * scale
+            peak = profile.number(name + metrics.PERCENT_SUFFIX)
+            return MemoryLink(source, target, label, None, None, moved, rate, peak)
     return MemoryLink(source, target, label)
 
 
-def _with_bandwidth(profile: KernelProfile, link: MemoryLink) -> MemoryLink:
-    """The link with its bandwidth computed from the kernel's duration, where the report has none."""
+def _bandwidth(profile: KernelProfile, moved: float | None) -> float | None:
+    """Bytes that were moved per second, by the kernel's duration."""
     duration = profile.number(metrics.DURATION)
-    if link.bytes is None or link.bytes_per_second is not None or not duration:
-        return link
-    return replace(link, bytes_per_second=link.bytes / duration * 1e9)
+    return moved / duration * 1e9 if moved is not None and duration else None

@@ -164,7 +164,7 @@ class SourceView:
     @cached_property
     def own_lines(self) -> Sequence[tuple[str, int] | None]:
         """The user's line that each instruction counts against (`by_line.own_lines`)."""
-        return by_line.own_lines(self.sass, self.inlined)
+        return by_line.own_lines(((item.file, item.line) for item in self.sass), self.inlined)
 
     @cached_property
     def by_own_line(self) -> Mapping[tuple[str, int], Sequence[SassLine]]:

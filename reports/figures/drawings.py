@@ -13,7 +13,6 @@ from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
 from gemmprof.base.amounts import counted
 from gemmprof.gpu.arch import BANK_BYTES, BANKS
 from gemmprof.reports.figures import plots as figures
-from gemmprof.reports.figures.svg import drawing
 from gemmprof.reports.formatting import flops, percent, significant
 from gemmprof.reports.pages.contents import KernelPage
 
@@ -25,13 +24,11 @@ def roofline(result: Roofline, prefix: str) -> figures.Drawn | None:
         f"{point.memory.label} {significant(point.intensity)} FLOP/byte, {percent(point.percent)} of attainable"
         for point in points
     )
-    with drawing():
-        picture = figures.kernel_roofline(result)
-        if picture is None:
-            return None
-        reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"
-        identifier = f"{prefix}roofline-figure"
-        return picture.drawn(identifier=identifier, title=f"Roofline, {reached}", description=words)
+    picture = figures.kernel_roofline(result)
+    if picture is None:
+        return None
+    reached = f"{flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}"
+    return picture.drawn(f"{prefix}roofline-figure", f"Roofline, {reached}", words)
 
 
 def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
@@ -41,14 +38,10 @@ def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
         for page in pages
         if isinstance(roofs := page.analysis.get(Roofline), Roofline) and roofs.main_points
     ]
+    numbers = [at if page.record is None else page.record.stage.number for at, (page, _) in enumerate(found)]
     steps = [
-        figures.Step(
-            str(place if page.record is None else page.record.stage.number),
-            page.label,
-            roofs,
-            page.is_yardstick,
-        )
-        for place, (page, roofs) in enumerate(found)
+        figures.Step(str(number), page.label, roofs, page.is_yardstick)
+        for number, (page, roofs) in zip(numbers, found, strict=True)
     ]
     return figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
 

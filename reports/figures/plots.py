@@ -46,7 +46,7 @@ class RooflinePicture:
     memories: Sequence[MemoryRoof]  # the roofs of the memories
     peak: float  # the highest compute roof, FLOP/s
 
-    def drawn(self, *, identifier: str, title: str, description: str) -> Drawn:
+    def drawn(self, identifier: str, title: str, description: str) -> Drawn:
         """As `svg.page_svg`; ``box`` are the axes in the units of the SVG: 1/72 inch, y downwards."""
         axes = self.figure.axes[0]
         place = axes.get_position()
@@ -66,8 +66,7 @@ class RooflinePicture:
             for of in ("step", "near")
             for gid, (*_, text) in self.points.items()
         }
-        svg = page_svg(self.figure, identifier=identifier, title=title, description=description, tips=tips)
-        return Drawn(svg, data)
+        return Drawn(page_svg(self.figure, identifier, title, description, tips), data)
 
 
 def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
@@ -99,33 +98,23 @@ def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
         left, right = axes.get_xlim()
         # A name that would run out of the frame stands left of its point.
         leaves = math.log(right / rightmost) < 0.2 * math.log(right / left)
-        axes.annotate(
-            flops(points[0].achieved),
-            (rightmost, points[0].achieved),
-            xytext=(-9 if leaves else 9, -3),
-            textcoords="offset points",
-            ha="right" if leaves else "left",
-            va="top",
-            fontsize=10,
-            fontweight="bold",
-            zorder=6,
-        )
+        side = {"ha": "right" if leaves else "left", "va": "top"}
+        bold = {"fontsize": 10, "fontweight": "bold", "zorder": 6}
+        achieved = points[0].achieved
+        beside(axes, flops(achieved), (rightmost, achieved), (-9 if leaves else 9, -3), **side, **bold)
     return RooflinePicture(figure, markers, roofline.memory_roofs, main.peak)
 
 
 def draw_point(axes: Any, point: RooflinePoint, shape: str, colour: str, gid: str) -> None:
     """A marker where a kernel is; ``gid`` names it for the page's script."""
-    axes.plot(
-        [point.intensity],
-        [point.achieved],
-        shape,
-        markersize=8,
-        color=colour,
-        markeredgecolor=PALETTE["panel"],
-        markeredgewidth=1.2,
-        zorder=5,
-        gid=gid,
-    )
+    edge = {"markeredgecolor": PALETTE["panel"], "markeredgewidth": 1.2}
+    place = [point.intensity], [point.achieved]
+    axes.plot(*place, shape, markersize=8, color=colour, **edge, zorder=5, gid=gid)
+
+
+def beside(axes: Any, text: str, place: tuple[float, float], by: tuple[float, float], **style: Any) -> None:
+    """A text beside a place, ``by`` so many points right of it and above."""
+    axes.annotate(text, place, xytext=by, textcoords="offset points", **{"fontsize": 9, **style})
 
 
 def performance_over_size(
@@ -144,17 +133,14 @@ def performance_over_size(
             colour = PALETTE["other"] if index == 0 else colours[(index - 1) % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
             again = index > len(colours)  # the colours again, told apart by marker and dashes
-            axes.plot(
-                xs,
-                ys,
-                marker="s" if again else "o",
-                markersize=4.5,
-                linewidth=1.6,
-                color=colour,
-                linestyle="--" if index == 0 else (0, (5, 1.2)) if again else "-",
-                gid=f"series-{index}",
-                label=visible(fit(label, 30)),
-            )
+            marks = {
+                "marker": "s" if again else "o",
+                "markersize": 4.5,
+                "color": colour,
+                "gid": f"series-{index}",
+            }
+            dashes = "--" if index == 0 else (0, (5, 1.2)) if again else "-"
+            axes.plot(xs, ys, **marks, linewidth=1.6, linestyle=dashes, label=visible(fit(label, 30)))
         axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
         axes.set_xlim(-0.2, len(sizes) - 1 + 0.2)
         axes.set_ylim(bottom=0)
@@ -169,15 +155,8 @@ def performance_over_size(
 
 def names_beside(axes: Any, lines: Sequence[Any], *, left: float = 1.0, handlelength: float = 2.4) -> None:
     """The names of what is drawn, in a list right of the axes."""
-    axes.legend(
-        handles=lines,
-        loc="upper left",
-        bbox_to_anchor=(left, 1.02),
-        frameon=False,
-        fontsize=9,
-        handlelength=handlelength,
-        labelspacing=0.4,
-    )
+    place = {"loc": "upper left", "bbox_to_anchor": (left, 1.02), "frameon": False}
+    axes.legend(handles=lines, **place, fontsize=9, handlelength=handlelength, labelspacing=0.4)
 
 
 def draw_roofs(
@@ -209,19 +188,12 @@ def draw_roofs(
         start = max(left, roof.peak / fastest) if fastest else left
         axes.plot([start, right], [roof.peak] * 2, color=PALETTE["sm"], linewidth=1.8, zorder=2)
     for roof, label in _labels_of_roofs(computes):
-        axes.annotate(
-            f"{visible(label)} {flops(roof.peak)}",
-            (right, roof.peak),
-            xytext=(-4, 4),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=PALETTE["sm"],
-        )
+        text = f"{visible(label)} {flops(roof.peak)}"
+        beside(axes, text, (right, roof.peak), (-4, 4), ha="right", color=PALETTE["sm"])
     (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))  # of a line of slope 1 on these axes
     above = free_of is not None and highest / free_of > free_of / bottom
-    for place, memory in enumerate(memories):
+    for position, memory in enumerate(memories):
         start = max(left, bottom / memory.peak)
         end = min(right, highest / memory.peak)
         if end <= start:
@@ -235,21 +207,14 @@ def draw_roofs(
         if memory is not twins[-1]:
             continue
         below = any(
-            (memory.peak, place) < (other.peak, index) and other.peak < 1.5 * memory.peak
+            (memory.peak, position) < (other.peak, index) and other.peak < 1.5 * memory.peak
             for index, other in enumerate(memories)
         )
         first = max(1.12 * start, 1.25 * (free_of or 0.0) / memory.peak if above else 0.0)
-        axes.annotate(
-            f"{visible(', '.join(twin.label for twin in twins))} {bandwidth(memory.peak)}",
-            (first, first * memory.peak),
-            xytext=(3, -3) if below else (-2, 4),
-            textcoords="offset points",
-            rotation=angle,
-            rotation_mode="anchor",
-            va="top" if below else "bottom",
-            fontsize=9,
-            color=colour,
-        )
+        text = f"{visible(', '.join(twin.label for twin in twins))} {bandwidth(memory.peak)}"
+        place, by = (first, first * memory.peak), (3, -3) if below else (-2, 4)
+        along = {"rotation": angle, "rotation_mode": "anchor", "va": "top" if below else "bottom"}
+        beside(axes, text, place, by, **along, color=colour)
     axes.set_xlabel("arithmetic intensity, FLOP/byte")
     axes.set_ylabel("performance, FLOP/s")
     _decades(axes.xaxis, left, right, lambda value: f"{value:,.6g}")
@@ -381,15 +346,8 @@ def _steps(
         colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
         draw_point(axes, point, "s" if step.yardstick else "o", colour, f"{gid}-{index}")
     for step, point in named:
-        axes.annotate(
-            visible(step.mark),
-            (point.intensity, point.achieved),
-            xytext=(7, 4),
-            textcoords="offset points",
-            fontsize=9,
-            color=PALETTE["muted"] if step.yardstick else PALETTE["fg"],
-            zorder=6,
-        )
+        colour = PALETTE["muted"] if step.yardstick else PALETTE["fg"]
+        beside(axes, visible(step.mark), (point.intensity, point.achieved), (7, 4), color=colour, zorder=6)
 
 
 def _highest(roofs: Sequence[Roof], kind: str) -> tuple[Roof, ...]:

@@ -139,11 +139,9 @@ class ProblemGroup:
         picture = ladder([row.page for row in self.rows if row.page is not None])
         if picture is None:
             return None
-        return picture.drawn(
-            identifier=f"{self.prefix}ladder-{self.problem.key}",
-            title=f"Roofline of the ladder, {self.problem.label}",
-            description="; ".join(words for _, _, words in picture.points.values()),
-        )
+        words = "; ".join(words for _, _, words in picture.points.values())
+        title = f"Roofline of the ladder, {self.problem.label}"
+        return picture.drawn(f"{self.prefix}ladder-{self.problem.key}", title, words)
 
     @cached_property
     def steps(self) -> tuple[LadderStep, ...]:
@@ -237,15 +235,13 @@ class SizeTable:
             if row.tflops is not None
         )
         series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
-        return page_svg(
-            figures.performance_over_size(series, [self.label(group.problem) for group in timed]),
-            identifier=f"{self.prefix}over-size-{self.ladder}-figure",
-            title="Performance over size",
-            description="; ".join(
-                f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
-                for label, points in series
-            ),
+        drawn = figures.performance_over_size(series, [self.label(group.problem) for group in timed])
+        words = "; ".join(
+            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
+            for label, points in series
         )
+        identifier = f"{self.prefix}over-size-{self.ladder}-figure"
+        return page_svg(drawn, identifier, "Performance over size", words)
 
 
 MOST = 400  # ranges of the tree on a page; what is left has less time than each of them

@@ -134,21 +134,19 @@ def outcome_html(found: Outcome) -> str:
 
 def outcome_frame(found: Outcome) -> pd.DataFrame:
     """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
-    rows = []
-    for kernel in found:
-        rows.append(
-            {
-                "kernel": kernel.record.name,
-                "grid": kernel.record.grid_text,
-                "verdict": kernel.verdict,
-                "before_s": kernel.seconds[0],
-                "after_s": kernel.seconds[1],
-                **{name: getattr(kernel.judgement, name, None) for name in ("change", "low", "high")},
-                "changed": ", ".join(kernel.changed),
-                "why": "; ".join(sentences.why(kernel)),
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            "kernel": kernel.record.name,
+            "grid": kernel.record.grid_text,
+            "verdict": kernel.verdict,
+            "before_s": kernel.seconds[0],
+            "after_s": kernel.seconds[1],
+            **{name: getattr(kernel.judgement, name, None) for name in ("change", "low", "high")},
+            "changed": ", ".join(kernel.changed),
+            "why": "; ".join(sentences.why(kernel)),
+        }
+        for kernel in found
+    )
 
 
 def _family_rows(found: Sequence[Family]) -> list[dict[str, str]]:

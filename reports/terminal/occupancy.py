@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy import calculator
@@ -71,7 +71,14 @@ def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
     yield _table(rows, right=range(2, 2 + len(numbers)))
     distinct = list({answer.limits.compute_capability: answer for _, answer in solved}.values())
     yield from _reasoning(distinct)
-    yield from _clusters(solved)
+    for target, answer in solved:
+        if answer.cluster_size > 1 and target.sm_count is not None:
+            bound = counted(answer.max_active_clusters(target.sm_count), "cluster")
+            yield (
+                f"\nAt most {bound} of {answer.cluster_size} blocks run at once on {target.sm_count} SMs "
+                f"({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC has differs from "
+                "GPU to GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
+            )
     yield from _suggestions(distinct)
 
 
@@ -95,19 +102,6 @@ def _reasoning(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
     for text, labels in endings.items():
         rows.append(["so" if text == next(iter(endings)) else "", text, _where(labels, answers)])
     yield _table(rows)
-
-
-def _clusters(answers: Iterable[tuple[Product, Occupancy]]) -> Iterator[RenderableType]:
-    """The bound on clusters, with what it leaves out."""
-    for target, answer in answers:
-        if answer.cluster_size == 1 or target.sm_count is None:
-            continue
-        bound = answer.max_active_clusters(target.sm_count)
-        yield (
-            f"\nAt most {counted(bound, 'cluster')} of {answer.cluster_size} blocks run at once on "
-            f"{target.sm_count} SMs ({visible(target.name)}). A cluster stays within one GPC, and how many SMs a GPC "
-            "has differs from GPU to GPU: cudaOccupancyMaxActiveClusters gives the exact number on the device."
-        )
 
 
 def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:

@@ -33,11 +33,9 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelPa
         pages = tuple(exact) or tuple(
             page for page in pages if page.problem is not None and shape.is_shape_of(page.problem)
         )
-    return tuple(sorted(pages, key=_family))
-
-
-def _family(page: KernelPage) -> int:
-    return page.family.number if page.record is None and page.family is not None else 0
+    return tuple(
+        sorted(pages, key=lambda page: page.family.number if page.family and page.record is None else 0)
+    )
 
 
 def name_of(page: KernelPage) -> str:

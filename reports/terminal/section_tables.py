@@ -83,7 +83,16 @@ def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[Rendera
     drawn = [row for row in found if row[1].startswith(SPARKS_BETWEEN)]
     yield rows_table([row for row in found if row not in drawn], width=width)
     if drawn:
-        yield _sparklines(drawn, width=width)
+        from rich.table import Table
+
+        # Nothing may fold sparklines; what they reach is left out where there is no room.
+        table = Table.grid(padding=(0, 1, 0, 0))
+        names = max(len(visible(name)) for name, _, _ in drawn)
+        shown = 3 if width >= names + SPARK_COLUMNS + 26 else 2
+        for name, value, remark in drawn:
+            cells = ("  " + visible(name), value, visible(remark))
+            table.add_row(*(Text(cell, no_wrap=True) for cell in cells[:shown]))
+        yield table
     yield Text()
 
 
@@ -196,19 +205,6 @@ def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
         yield loss.kind, f"{-loss.points:.1f} points", loss.text
     for suggestion in result.suggestions[: most // 2]:
         yield "would help", "", str(suggestion)
-
-
-def _sparklines(drawn: Sequence[Row], *, width: int) -> Table:
-    """Rows whose values are sparklines, which nothing may fold; what they reach is left out where there is no room."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 1, 0, 0))
-    names = max(len(visible(name)) for name, _, _ in drawn)
-    with_remark = width >= names + SPARK_COLUMNS + 26
-    for name, value, remark in drawn:
-        cells = [Text("  " + visible(name), no_wrap=True), Text(value, no_wrap=True)]
-        table.add_row(*cells, *([Text(visible(remark), no_wrap=True)] if with_remark else []))
-    return table
 
 
 SPARKS = " ▁▂▃▄▅▆▇█"

@@ -244,9 +244,8 @@ class Work:
         source = self.profile.source
         base = source.function_address or (self.instructions[0].address if self.instructions else 0)
         calls = inlined_calls(source.line_table, self.profile.mangled_name)
-        return own_lines(
-            self.instructions, [calls.get(line.address - base, ()) for line in self.instructions]
-        )
+        inlined = [calls.get(line.address - base, ()) for line in self.instructions]
+        return own_lines(((line.file, line.line) for line in self.instructions), inlined)
 
     @property
     def switched_on(self) -> Array:
