@@ -69,14 +69,8 @@ class Step:
 
 
 def find_steps(values: Sequence[float] | Numbers, *, resolution: float = 0.0) -> tuple[Step, ...]:
-    """Every step in a series of positive values, in order of time.
-
-    Args:
-        values: one value a run, oldest first, in any unit.
-        resolution: smallest difference that the clock can tell, in the same unit.
-
-    Returns:
-        the steps; () where the series is quiet or too short.
+    """Every step in a series of positive values (one a run, oldest first, in any unit), in order of time; () where it
+    is quiet or too short; ``resolution``: the smallest difference that the clock can tell, in the same unit.
     """
     raw = np.asarray(values, dtype=np.float64)
     where = np.flatnonzero(np.isfinite(raw) & (raw > 0))
@@ -158,11 +152,8 @@ def _beside_drift(
 def _fitted(logs: Numbers, drift: Numbers, cuts: Sequence[int], noise: float) -> tuple[float, Numbers]:
     """Schwarz's criterion of an explanation by a drift and levels between cuts, and the drift, by Huber's weights.
 
-    Levels are means of what the drift leaves, so a fit asks for the drift's few columns alone, however many cuts there
-    are (Frisch & Waugh 1933).
-
-    Args:
-        drift: (values, columns), without a constant; no column for levels alone.
+    Levels are means of what the drift (values, columns; without a constant) leaves, so a fit asks for its few columns
+    alone, however many cuts there are (Frisch & Waugh 1933).
     """
     edges = np.array([0, *cuts])
     counts = np.diff([*edges, len(logs)])

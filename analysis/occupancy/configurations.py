@@ -41,29 +41,16 @@ def read_ptxas(text: str) -> tuple[KernelResources, ...]:
 
 
 def built_kernels(
-    kernels: Iterable[KernelResources],
+    kernels: Iterable[KernelResources],  # as ptxas or cuobjdump reported them
     threads_per_block: int,
     *,
-    dynamic_shared_memory: int = 0,
-    shared_memory_config: int | None = None,
-    block_barriers: int | None = None,
-    architectures: Sequence[tuple[int, int]] = (),
-    default_architecture: tuple[int, int] | None = None,
+    dynamic_shared_memory: int = 0,  # bytes per block asked for at the launch, on top of the kernels' static ones
+    shared_memory_config: int | None = None,  # carve-out in bytes; None: the largest
+    block_barriers: int | None = None,  # None: what the build says, else 1
+    architectures: Sequence[tuple[int, int]] = (),  # keep the kernels for these only; all if empty
+    default_architecture: tuple[int, int] | None = None,  # of kernels whose target the build does not name
 ) -> tuple[BuiltKernel, ...]:
-    """The occupancy of every kernel of a build at one block size.
-
-    Args:
-        kernels: what ptxas or cuobjdump reported.
-        threads_per_block: block size of the launch.
-        dynamic_shared_memory: bytes per block asked for at the launch, on top of the kernels' static ones.
-        shared_memory_config: carve-out in bytes; None: the largest.
-        block_barriers: barriers per block; None: what the build says, else 1.
-        architectures: keep the kernels for these only; all if empty.
-        default_architecture: of kernels whose target the build does not name.
-
-    Raises:
-        UsageError: if no kernel is left.
-    """
+    """The occupancy of every kernel of a build at one block size; UsageError if no kernel is left."""
     found = []
     for kernel in kernels:
         barriers = block_barriers if block_barriers is not None else kernel.barriers

@@ -54,22 +54,15 @@ class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
 
 
 def write_part(
-    reports: Mapping[str, Sequence[int]], target: Path, generation: int, *, explained: bool
+    reports: Mapping[str, Sequence[int]],  # size and time of change of each
+    target: Path,  # the part, and beside it the one with its metrics; neither is written if no report could be read
+    generation: int,  # see `Manifest`
+    *,
+    explained: bool,  # also find out what to change in each launch, which needs the disassembly
 ) -> dict[str, Any]:
-    """Read these reports into one Parquet file, which takes its name when it is whole, and write its manifest.
-
-    Whoever does it twice writes the same twice.
-
-    Args:
-        reports: size and time of change of each.
-        target: the part to write, and beside it the one with its metrics; neither is written if no report could be
-            read.
-        generation: see `Manifest`.
-        explained: also find out what to change in each launch (needs the disassembly, which takes time when it is not
-            in the cache).
-
-    Returns:
-        Of the reports that were ``unreachable`` for this machine, whatever is in them, what the file system said.
+    """Read these reports into one Parquet file, which takes its name when it is whole, and write its manifest; whoever
+    does it twice writes the same twice. Returns what the file system said of those that were ``unreachable`` for this
+    machine, whatever is in them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -118,13 +118,8 @@ def _attributes(match: re.Match[str]) -> str:
 def page_svg(
     figure: Figure, identifier: str, title: str, description: str, tips: Mapping[str, str] | None = None
 ) -> Markup:
-    """The figure as an ``<svg>`` element for a page.
-
-    Args:
-        identifier: prefix that makes the element's ids unique in its document.
-        title: its accessible name.
-        description: what it shows, in words, for those who do not see it.
-        tips: text that appears over the element with this ``gid``.
+    """The figure as an ``<svg>`` element for a page: ``identifier`` makes its ids unique in the document, ``tips`` are
+    texts that appear over the element with this ``gid``; title and description are for those who do not see it.
     """
     figure.patch.set_visible(False)
     buffer = io.StringIO()

@@ -91,31 +91,20 @@ class Report:
 
 def render(
     session: Session,
+    # for ``index.html`` and the kernel pages; with ``single_file`` the file to write if its name ends in ``.html``
     directory: str | Path,
     *,
     single_file: bool = False,
+    # what each kernel is compared with: another session (the same stage or kernel there), or a stage number, stage name
+    # or part of a kernel name in this session; None for the stage before
     baseline: Session | str | None = None,
-    every: bool = False,
-    processes: int = 1,
-    outcome: Outcome | None = None,
+    every: bool = False,  # a page for each launch, also in a report of hundreds
+    processes: int = 1,  # how many may render pages at the same time (see `ordered`)
+    outcome: Outcome
+    | None = None,  # a comparison of the session with an earlier one, for the head of the index
 ) -> Path:
-    """Write the report of a session.
-
-    Args:
-        directory: folder for ``index.html`` and the kernel pages (made if it is not there); with ``single_file``
-            the file to write if its name ends in ``.html``.
-        single_file: put everything into one file.
-        baseline: what each kernel is compared with: another session (the same stage or kernel there), or a stage
-            number, stage name or part of a kernel name in this session; None for the stage before.
-        every: a page for each launch, also in a report of hundreds.
-        processes: how many may render pages at the same time (see `workers.ordered`).
-        outcome: a comparison of the session with an earlier one, for the head of the index.
-
-    Returns:
-        The file to open.
-
-    Raises:
-        UsageError: if ``baseline`` names no kernel of the session.
+    """Write the report of a session, in a folder or one file; returns the file to open; UsageError if ``baseline``
+    names no kernel of the session.
     """
     with session_set_aside():
         other = None if baseline is None or isinstance(baseline, str) else baseline
@@ -294,16 +283,17 @@ _make: Callable[[int], Any] | None = None
 
 
 def ordered(
-    make: Callable[[int], Made], count: int, *, processes: int, here: int | None = None
+    make: Callable[[int], Made],
+    count: int,
+    *,
+    processes: int,
+    # made by this process before it forks: what that loads and remembers (templates, matplotlib), no worker loads again
+    here: int | None = None,
 ) -> Generator[Made, None, None]:
     """``make(0)``, ``make(1)``, … in order, made by this process or by several.
 
     Workers are forks, so that they share the session's memory. A process with threads cannot be forked safely, nor can
     any on macOS: then this process does all the work.
-
-    Args:
-        here: one that this process makes before it forks: what that loads and remembers (templates, matplotlib), no
-            worker loads again.
     """
     alone = processes < 2 or count < WORTH_IT_FROM or (os.cpu_count() or 1) < 2
     if alone or not system.can_fork():

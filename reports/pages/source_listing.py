@@ -129,18 +129,16 @@ def mix_of(stalls: Mapping[str, int]) -> Mix | None:
 _ADDRESS = re.compile(r"0x([0-9a-f]{5,16})\b")
 
 
-def branch(sass: str, address: int, offset: int, offsets: Container[int]) -> tuple[str, int | None, str]:
+def branch(item: SassLine, offsets: Container[int]) -> tuple[str, int | None, str]:
     """The text of an instruction before and behind the address that it names, and between them that address as an
     offset in the function (one of ``offsets``); None if it names no instruction of the function.
-
-    Args:
-        address, offset: where it stands: its absolute address, and its offset.
     """
-    for found in _ADDRESS.finditer(sass):
-        target = int(found.group(1), 16) - (address - offset)
+    text = item.sass.strip()
+    for found in _ADDRESS.finditer(text):
+        target = int(found.group(1), 16) - (item.address - item.offset)
         if target in offsets:
-            return sass[: found.start()], target, sass[found.end() :]
-    return sass, None, ""
+            return text[: found.start()], target, text[found.end() :]
+    return text, None, ""
 
 
 SASS_BUDGET = 2200  # most SASS rows of a page
@@ -305,7 +303,7 @@ def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
     shown = {item.offset for item, keep in zip(view.sass, kept, strict=True) if keep}
 
     def row(item: SassLine) -> Row:
-        before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
+        before, target, rest = branch(item, shown)
         return _row(
             f"{item.offset:04x}",
             before,
@@ -398,7 +396,7 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
     at = {item.offset: item.index for item in view.sass}
     texts, jumps = [], []
     for item in view.sass:
-        before, target, rest = branch(item.sass.strip(), item.address, item.offset, at)
+        before, target, rest = branch(item, at)
         texts.append(before if target is None else f"{before}0x{target:04x}{rest}")
         if target is not None:
             jumps.append((item.index, at[target]))

@@ -41,26 +41,18 @@ class Exported:
 
 
 def export_tables(
+    # a mapping gives the positions of the launches to write of each (None: all)
     reports: Iterable[str | os.PathLike[str]] | Mapping[Path, Collection[int] | None],
-    directory: str | os.PathLike[str],
+    directory: str | os.PathLike[str],  # is created; in object storage each file is whole or not there
     *,
-    format: str = "parquet",  # noqa: A002 (the option's name)
+    format: str = "parquet",  # noqa: A002 (the option's name): one of `FORMATS`
     tables: Sequence[str] = TABLES,
 ) -> Exported:
-    """Write tables of these reports into a folder, one file a table.
+    """Write tables of these reports into a folder, one file a table, which appears under its name only when it is
+    complete. Columns ``report`` and ``launch`` join the tables.
 
-    A file appears under its name only when it is complete. Columns ``report`` and ``launch`` join the tables.
-
-    Args:
-        reports: the report files; a mapping gives the positions of the launches to write of each (None: all).
-        directory: the folder; it is created. In object storage (``s3://bucket/key``) each file is whole or not there.
-        format: ``parquet``, ``csv`` or ``jsonl``.
-        tables: which of `TABLES`.
-
-    Raises:
-        UsageError: for an unknown table or format, or no report.
-        ReportError: the first failure, if no report can be read. Otherwise failures are in the result, and nothing of
-            a report that turned out damaged is in the tables.
+    UsageError for an unknown table or format, or no report; ReportError, the first failure, if no report can be read.
+    Otherwise failures are in the result, and nothing of a report that turned out damaged is in the tables.
     """
     if format not in FORMATS:
         raise UsageError(f"'{format}' is no table format", f"use one of {', '.join(FORMATS)}")

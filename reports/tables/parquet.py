@@ -24,22 +24,16 @@ from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file, url_of
 
 
 def parquet_writer(
-    path: Path,
+    path: Path,  # in a folder that is published as a whole (`gemmprof.base.output.new_folder`); else see `new_parquet`
     schema: pa.Schema,
     *,
-    plain: Collection[str] = (),
-    statistics: Sequence[str] = (),
-    checksums: bool = False,
+    plain: Collection[str] = (),  # columns that are not compressed
+    statistics: Sequence[str] = (),  # columns whose bounds are kept for each row group
+    checksums: bool = False,  # keep one for each page: a flipped bit in one page of four goes unnoticed without
 ) -> pq.ParquetWriter:
     """A writer of a Parquet file that nobody reads yet.
 
     Texts are written as dictionaries, since they repeat; measured values hardly do, so theirs would only cost time.
-
-    Args:
-        path: in a folder that is published as a whole (`gemmprof.base.output.new_folder`); else see `new_parquet`.
-        plain: columns that are not compressed.
-        statistics: columns whose bounds are kept for each row group.
-        checksums: keep one for each page: a flipped bit in one page of four goes unnoticed without.
     """
     return pq.ParquetWriter(
         path,
@@ -90,18 +84,15 @@ _BYTES_OF_A_VALUE = 9  # in memory at most, but for texts: the value or its offs
 class ParquetReader:
     """A Parquet file of somebody's, of which no more is read than it may hold.
 
-    Args:
-        path: the file.
-        kind: the type that a column of this name has; None for a column that no such table has.
-        coded: columns of texts that few values repeat in, given as codes and these.
-
-    Raises:
-        RefusedFileError: it is no table of such columns, or holds more than a file of its size may.
-        OSError, pyarrow.ArrowException: it cannot be read, or is damaged.
+    RefusedFileError where it is no table of such columns, or holds more than a file of its size may; OSError and
+    pyarrow.ArrowException where it cannot be read, or is damaged.
     """
 
     def __init__(
-        self, path: Path, kind: Callable[[str], pa.DataType | None], coded: Sequence[str] = ()
+        self,
+        path: Path,
+        kind: Callable[[str], pa.DataType | None],  # of a column of this name; None: no such table has it
+        coded: Sequence[str] = (),  # columns of texts that few values repeat in, given as codes and these
     ) -> None:
         self._path = path
         self._source = fetch(url) if (url := url_of(path)) else open_file(path, links=False)

@@ -9,12 +9,8 @@ if TYPE_CHECKING:
 
 
 def columns(*titles: str, ruled: bool = False, **style: Any) -> Table:
-    """An empty table; nothing in it is cut but what never wraps.
-
-    Args:
-        titles: ``>`` before one stands for a column that is justified right, ``!`` for one that never wraps.
-        ruled: a line below the head, and room around it.
-        style: more of rich's options of a table.
+    """An empty table; nothing in it is cut but what never wraps. ``>`` before a title stands for a column that is
+    justified right, ``!`` for one that never wraps; ``ruled``: a line below the head, and room around it.
     """
     from rich import box
     from rich.table import Table

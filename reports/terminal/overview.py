@@ -41,17 +41,11 @@ def parts(
     session: Session,
     *,
     width: int,
-    sections: Sequence[str] = (),
-    everything: bool = False,
-    headlines: bool = True,
+    sections: Sequence[str] = (),  # of each family's representative, and nothing else of it or the program
+    everything: bool = False,  # every family in the table, and every section of each
+    headlines: bool = True,  # also what is to be said of the first families
 ) -> Iterator[RenderableType]:
-    """What to print, in order.
-
-    Args:
-        sections: names of analyses to show of each family's representative, and nothing else of it or the program.
-        everything: every family in the table, and every section of each.
-        headlines: also what is to be said of the first families.
-    """
+    """What to print, in order."""
     total = len(session.by_time)
     yield Text(visible(headline(session)), style="bold")
     if not total:
