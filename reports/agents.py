@@ -111,13 +111,12 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     yield ""
     found = view.hottest(sass=sass)[:most]
     width = max((len(one.label) for one in found), default=0)
-    yield fence(
-        "\n".join(
-            f"{one.label:<{width}}  {percent(view.share(one.counters)):>7}  "
-            f"{next(iter(one.counters.stalls), ''):<18}  {one.text.strip()}"
-            for one in found
-        )
+    lines = (
+        f"{one.label:<{width}}  {percent(view.share(one.counters)):>7}  "
+        f"{next(iter(one.counters.stalls), ''):<18}  {one.text.strip()}"
+        for one in found
     )
+    yield fence("\n".join(lines))
 
 
 def code_diff(outcome: Outcome) -> Iterator[str]:
@@ -132,14 +131,13 @@ def code_diff(outcome: Outcome) -> Iterator[str]:
             yield "no counters by instruction on both sides: profile with --section SourceCounters"
         for part in parts:
             yield f"{code(part.title)}: before, after (place and share of the samples), change in time, code"
-            rows = (row for row in part.rows if row.moved or row.share >= HOT_ROW)
-            yield fence(
-                "\n".join(
-                    f"{_spent(row.before):<14} {_spent(row.after):<14} {_signed(row.change):>10}  "
-                    f"{SIGNS[row.kind]} {row.text.strip()}"
-                    for row in rows
-                )
+            lines = (
+                f"{_spent(row.before):<14} {_spent(row.after):<14} {_signed(row.change):>10}  "
+                f"{SIGNS[row.kind]} {row.text.strip()}"
+                for row in part.rows
+                if row.moved or row.share >= HOT_ROW
             )
+            yield fence("\n".join(lines))
 
 
 def _spent(cost: Cost | None) -> str:

@@ -352,9 +352,7 @@ COUNTER_CHANGE = 0.01  # a counter that moved less than this share is the same w
 class Change:
     """A step in one series."""
 
-    # before, after: the last point before the step and the first behind it
-    before: Point
-    after: Point
+    after: Point  # the first one behind the step
     step: Step  # position, ratio and noise
     # what changed with it, of ``code``, ``tools``, ``clocks``, ``counters``; ``("unknown",)`` where nothing that was
     # recorded did
@@ -380,7 +378,7 @@ def changes(points: Sequence[Point], steps: Sequence[Step] | None = None) -> tup
     edges = [0, *(step.position for step in steps), len(points)]
     levels = [_level(points[start:stop], names) for start, stop in pairwise(edges)]
     return tuple(
-        _classified(names, before, after, step, points[step.position - 1], points[step.position])
+        _classified(names, before, after, step, points[step.position])
         for step, (before, after) in zip(steps, pairwise(levels), strict=True)
     )
 
@@ -407,9 +405,7 @@ def _level(points: Sequence[Point], counters: Sequence[str]) -> _Level:
     return _Level(texts, typical, medians(np.abs(rows - typical)))
 
 
-def _classified(
-    counters: Sequence[str], before: _Level, after: _Level, step: Step, last: Point, first: Point
-) -> Change:
+def _classified(counters: Sequence[str], before: _Level, after: _Level, step: Step, first: Point) -> Change:
     found: dict[str, str] = {}
     code, tools = ((before.texts[name], after.texts[name]) for name in TEXTS)
     if all(code) and code[0] != code[1]:
@@ -423,7 +419,7 @@ def _classified(
         found["counters"] = "; ".join(moved[:3])
     # The runs behind the step repeat it: whatever it is, it is no noise.
     found = found or {"unknown": "nothing that was recorded changed with it, and it stayed"}
-    return Change(last, first, step, tuple(found), tuple(found.values()))
+    return Change(first, step, tuple(found), tuple(found.values()))
 
 
 def _clocks(before: _Level, after: _Level, step: Step) -> str:

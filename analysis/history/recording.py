@@ -126,10 +126,8 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
     longest = sorted(
         groups, key=lambda key: -sum(one.profile.number(m.DURATION) or 0.0 for one in groups[key])
     )
-    predicted = {}
-    for key in longest[:EXPLAINED]:
-        profile = middles[key]
-        predicted[key] = written(findings_at(profile.report, profile.index))
+    explained = ((key, middles[key]) for key in longest[:EXPLAINED])
+    predicted = {key: written(findings_at(one.report, one.index)) for key, one in explained}
     for (name, grid, device), members in groups.items():
         times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
         middle = middles[name, grid, device]

@@ -9,7 +9,6 @@ fewer instructions move the same bytes, and the model shows the source's own acc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
@@ -105,9 +104,11 @@ class WarpAccess:
             return (lanes,)
         size = WARP * BANK_BYTES // self.bytes_per_thread
         groups = []
+        at = self.addresses
         for start in range(0, len(lanes), 2 * size):
             both = lanes[start : start + 2 * size]
-            groups += [both] if self._paired(both) else [both[:size], both[size:]]
+            paired = any(all(at[lane] == at[lane ^ distance] for lane in both) for distance in (1, 2))
+            groups += [both] if paired else [both[:size], both[size:]]
         return tuple(group for group in groups if group)
 
     @property
@@ -138,12 +139,6 @@ class WarpAccess:
     def _words(self) -> list[range]:
         size = self.bytes_per_thread
         return [range(at // BANK_BYTES * BANK_BYTES, at + size, BANK_BYTES) for at in self.addresses]
-
-    def _paired(self, lanes: Sequence[int]) -> bool:
-        return any(
-            all(self.addresses[lane] == self.addresses[lane ^ distance] for lane in lanes)
-            for distance in (1, 2)
-        )
 
 
 def _explain_global(access: WarpAccess) -> str:

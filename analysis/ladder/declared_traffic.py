@@ -79,6 +79,17 @@ class _Model:
             raise ExpressionError("more is declared than a stage has")
         names = self._names(0)
         rows, columns, depth = (_positive(text, names) for text in declared.tile)
+        sizes = self._element_bytes
+        copies = []
+        for copy in declared.copies:
+            texts = (copy.rows, copy.columns, copy.boxes, copy.receivers)
+            height, width, boxes, times = (_positive(text, names) for text in texts)
+            box = copy.matrix, height, width, sizes[copy.matrix], copy.code, copy.layout
+            copies.append(TensorCopy(*box, boxes, times))
+        reads = (
+            _positive(read.rows, names) * _positive(read.columns, names) * sizes[read.matrix]
+            for read in declared.operand_reads
+        )
         return AccessPatterns(
             self._stage,
             problem,
@@ -90,25 +101,8 @@ class _Model:
             tile=(rows, columns),
             accesses=tuple(map(self._access, declared.accesses)),
             whole_tiles=not (problem.m % rows or problem.n % columns or problem.k % depth),
-            copies=tuple(
-                TensorCopy(
-                    copy.matrix,
-                    _positive(copy.rows, names),
-                    _positive(copy.columns, names),
-                    self._element_bytes[copy.matrix],
-                    copy.code,
-                    copy.layout,
-                    _positive(copy.boxes, names),
-                    _positive(copy.receivers, names),
-                )
-                for copy in declared.copies
-            ),
-            operand_bytes_a_step=sum(
-                _positive(read.rows, names)
-                * _positive(read.columns, names)
-                * self._element_bytes[read.matrix]
-                for read in declared.operand_reads
-            ),
+            copies=tuple(copies),
+            operand_bytes_a_step=sum(reads),
         )
 
     def _names(self, thread: int) -> dict[str, int]:
@@ -247,26 +241,19 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
         notes["l2_read_bytes"] = _COPIED
     if patterns is not None and patterns.bytes_ahead:
         notes.update(shared_loads_per_output=_AHEAD, shared_bytes=_AHEAD)
-    rows = [
-        TrafficRow(
-            name, title, unit, *predicted.get(name, (None, "")), measured.get(name), notes.get(name, note)
-        )
+    rows, intensities = [], []
+    for name, title, unit, usual in facts(__file__, "traffic.csv"):
         # Why measurement and model may differ is the note.
-        for name, title, unit, note in facts(__file__, "traffic.csv")
-    ]
-    rows += [
-        TrafficRow(
-            *_INTENSITIES[row.name],
-            "FLOP/byte",
-            problem.flops / row.predicted if row.predicted else None,
-            "2 M N K / bytes" if row.predicted else "",
-            problem.flops / row.measured if row.measured else None,
-            "see the bytes" if row.note else "",
-        )
-        for row in rows
-        if row.name in _INTENSITIES
-    ]
-    kept = tuple(row for row in rows if row.predicted or row.measured)
+        expected, note = predicted.get(name, (None, "")), notes.get(name, usual)
+        row = TrafficRow(name, title, unit, *expected, measured.get(name), note)
+        rows.append(row)
+        if name in _INTENSITIES:
+            model, found = (
+                problem.flops / moved if moved else None for moved in (row.predicted, row.measured)
+            )
+            how, why = "2 M N K / bytes" if row.predicted else "", "see the bytes" if note else ""
+            intensities.append(TrafficRow(*_INTENSITIES[name], "FLOP/byte", model, how, found, why))
+    kept = tuple(row for row in (*rows, *intensities) if row.predicted or row.measured)
     return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
 
 

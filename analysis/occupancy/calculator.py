@@ -343,7 +343,6 @@ class Step:
 
     resource: str
     text: str
-    blocks: int
     binding: bool
 
 
@@ -373,7 +372,7 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
         "barriers": barriers if occupancy.block_barriers else "no barrier: as many as there are block slots",
     }
     return tuple(
-        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", blocks, name in occupancy.binding)
+        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", name in occupancy.binding)
         for name, blocks in occupancy.block_limits.items()
     )
 
@@ -503,9 +502,13 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
                 return None
             words.append(f"≤ {registers} registers per thread")
         elif resource == "shared_memory":
-            shared = _shared_memory_for(present, blocks)
-            if shared is None:
+            # The most bytes with which the carve-out admits so many blocks.
+            limits = present.limits
+            unit, reserve = limits.shared_memory_allocation_unit, limits.reserved_shared_memory_per_block
+            left = present.shared_memory_config // blocks // unit * unit - reserve
+            if left < 0:
                 return None
+            shared = min(left, most_shared_memory_per_block(limits))
             words.append(f"≤ {shared:,} bytes of shared memory per block" if shared else "no shared memory")
         else:
             barriers = present.limits.max_barriers_per_sm // blocks
@@ -517,14 +520,6 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
     if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
         return None
     return Suggestion(tuple(resources), " and ".join(words), after)
-
-
-def _shared_memory_for(present: Occupancy, blocks: int) -> int | None:
-    """The most bytes per block with which the carve-out admits ``blocks``; None if even none is too much."""
-    limits = present.limits
-    unit = limits.shared_memory_allocation_unit
-    left = present.shared_memory_config // blocks // unit * unit - limits.reserved_shared_memory_per_block
-    return min(left, most_shared_memory_per_block(limits)) if left >= 0 else None
 
 
 def _carve_outs(present: Occupancy) -> list[Suggestion]:

@@ -32,11 +32,8 @@ def read_ptxas(text: str) -> tuple[KernelResources, ...]:
     kernels = parse_ptxas(text)
     if not kernels:
         first = next((line for line in text.splitlines() if line.strip()), "nothing at all")
-        raise UsageError(
-            "no kernel in the ptxas output",
-            "compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)",
-            found=first[:120],
-        )
+        remedy = "compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)"
+        raise UsageError("no kernel in the ptxas output", remedy, found=first[:120])
     return kernels
 
 
@@ -64,14 +61,10 @@ def built_kernels(
                 )
             if architectures and target not in architectures:
                 continue
-            answer = occupancy(
-                target,
-                threads_per_block,
-                kernel.registers_per_thread,
-                kernel.static_shared_memory + dynamic_shared_memory,
-                shared_memory_config=shared_memory_config,
-                block_barriers=1 if barriers is None else barriers,
-            )
+            size = threads_per_block, kernel.registers_per_thread
+            shared = kernel.static_shared_memory + dynamic_shared_memory
+            more = {"block_barriers": 1 if barriers is None else barriers}
+            answer = occupancy(target, *size, shared, shared_memory_config=shared_memory_config, **more)
             found.append(BuiltKernel(kernel, answer))
         except OccupancyError as error:
             found.append(BuiltKernel(kernel, None, error.message))

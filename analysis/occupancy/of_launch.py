@@ -146,6 +146,10 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         full, last = divmod(blocks, wave_blocks)
         even = theoretical * _even_share(blocks, sm_count, blocks_per_sm)
     calculated = of_launch(profile)
+    agrees = None
+    if calculated is not None:
+        apart = abs(calculated.theoretical_percent - theoretical)
+        agrees = calculated.blocks_per_sm == blocks_per_sm and apart < 1e-6
     block_cycles = _block_cycles(profile, sm_count)
     losses = []
     if achieved is not None and even is not None and sm_count:
@@ -171,10 +175,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         losses=tuple(sorted(losses, key=lambda loss: -loss.points)),
         block_cycles=block_cycles,
         calculated=calculated,
-        agrees=None
-        if calculated is None
-        else calculated.blocks_per_sm == blocks_per_sm
-        and abs(calculated.theoretical_percent - theoretical) < 1e-6,
+        agrees=agrees,
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -239,12 +240,9 @@ def _grid_loss(blocks: int, theoretical: float, reached: float, sm_count: int, b
         if blocks < sm_count:
             given = f"{sm_count - blocks} of {sm_count} SMs get no block, the others one of {blocks_per_sm}"
         return Loss("small grid", f"The grid has {counted(blocks, 'block')}: {given}.", points)
-    return Loss(
-        "tail",
-        points=points,
-        text=f"The last wave is not full: after {counted(full, 'full wave')} of {wave:,} blocks "
-        f"{last:,} {'remains' if last == 1 else 'remain'}, and SMs without another block to start run half empty.",
-    )
+    left = f"{last:,} {'remains' if last == 1 else 'remain'}, and SMs without another block to start run half empty."
+    text = f"The last wave is not full: after {counted(full, 'full wave')} of {wave:,} blocks {left}"
+    return Loss("tail", text, points)
 
 
 def _rest(profile: KernelProfile, achieved: float, even: float, block_cycles: float | None) -> Loss:
@@ -252,12 +250,9 @@ def _rest(profile: KernelProfile, achieved: float, even: float, block_cycles: fl
     points = even - achieved
     if block_cycles is not None and block_cycles < SHORT_BLOCK_CYCLES and achieved > 0:
         empty = block_cycles * (even / achieved - 1)
-        return Loss(
-            "short blocks",
-            points=points,
-            text=f"Blocks are short: one lives {block_cycles:,.0f} cycles, and its place stays empty for about "
-            f"{empty:,.0f} more while it drains and the next one starts.",
-        )
+        what = f"Blocks are short: one lives {block_cycles:,.0f} cycles, and its place stays empty for about "
+        more = f"{empty:,.0f} more while it drains and the next one starts."
+        return Loss("short blocks", what + more, points)
     text = "Warps and blocks finish at different times: the rest of a block, or of the grid, waits for the slowest."
     fewest, most = profile.number(metrics.ACTIVE_CYCLES_MIN), profile.number(metrics.ACTIVE_CYCLES_MAX)
     if fewest is not None and most is not None and most > 0 and fewest / most < 0.9:

@@ -149,16 +149,9 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         by_line.whole(profile, name) if instructions else None
         for name in (metrics.SHARED_WAVEFRONTS_BY_ADDRESS, metrics.SHARED_IDEAL_BY_ADDRESS)
     )
-    return BankConflicts(
-        _operations(profile),
-        instructions,
-        lines,
-        wavefronts,
-        ideal,
-        missing,
-        by_line.kinds_counted(profile, metrics.SHARED_WAVEFRONTS_OF),
-        by_address is not None and not any(by_address.values()),
-    )
+    untouched = by_address is not None and not any(by_address.values())
+    kinds, operations = by_line.kinds_counted(profile, metrics.SHARED_WAVEFRONTS_OF), _operations(profile)
+    return BankConflicts(operations, instructions, lines, wavefronts, ideal, missing, kinds, untouched)
 
 
 def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:

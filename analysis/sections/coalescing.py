@@ -114,15 +114,8 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
         sectors = ideal = None
         missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
     instructions, lines = by_line.ranked(profile, GlobalAccess, "sectors", "excess", "sectors")
-    return Coalescing(
-        _operations(profile),
-        instructions,
-        lines,
-        sectors,
-        ideal,
-        missing,
-        by_line.kinds_counted(profile, metrics.GLOBAL_REQUESTS_OF),
-    )
+    kinds = by_line.kinds_counted(profile, metrics.GLOBAL_REQUESTS_OF)
+    return Coalescing(_operations(profile), instructions, lines, sectors, ideal, missing, kinds)
 
 
 def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
@@ -132,20 +125,15 @@ def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
         if not (requests := profile.number(metrics.GLOBAL_REQUESTS_OF[name])):
             continue
         copied = name == "async_copy"
+        sectors = async_copy_sectors(profile) if copied else profile.number(metrics.GLOBAL_SECTORS_OF[name])
         used = profile.number(metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(name, ""))
         limit = profile.number(metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(name, ""))
-        operations.append(
-            GlobalOperation(
-                name,
-                title if copies else title.replace(", LDGSTS", ""),
-                requests,
-                async_copy_sectors(profile) if copied else profile.number(metrics.GLOBAL_SECTORS_OF[name]),
-                used if used and not (limit is not None and used > limit) else None,
-                limit,
-                profile.number(metrics.GLOBAL_HIT_RATE_OF.get(name, "")),
-                "load" if copied else "",
-            )
-        )
+        used = used if used and not (limit is not None and used > limit) else None
+        hits, words = profile.number(metrics.GLOBAL_HIT_RATE_OF.get(name, "")), title
+        if not copies:
+            words = title.replace(", LDGSTS", "")
+        counted = requests, sectors, used, limit, hits
+        operations.append(GlobalOperation(name, words, *counted, "load" if copied else ""))
     return tuple(operations)
 
 

@@ -107,7 +107,6 @@ class Roofline:
     compute_roofs: tuple[ComputeRoof, ...]
     memory_roofs: tuple[MemoryRoof, ...]
     points: tuple[RooflinePoint, ...]
-    duration_ns: float | None
     notes: tuple[str, ...] = ()
     """What a reader must know of this device: 'compute capability 12.1 has no device-memory counters'."""
     missing: NotCollected | None = None
@@ -168,21 +167,16 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
         return GROUP.not_collected(profile.metrics)
     used = sorted((roof for roof in compute_roofs if roof.computes), key=lambda roof: -(roof.achieved or 0.0))
     points = (_point(roof, memory) for roof in used for memory in memory_roofs)
-    return Roofline(
-        compute_roofs=compute_roofs,
-        memory_roofs=memory_roofs,
-        points=tuple(point for point in points if point is not None),
-        duration_ns=profile.number(metrics.DURATION),
-        notes=tuple(_notes(profile, compute_roofs)),
-        missing=GROUP.incomplete(profile.metrics),
-        tensor_counted=(
-            not has_tensor_cores(profile.device.name, profile.device.compute_capability)
-            or any(metrics.tensor_paths(profile.metrics))
-            or any(metrics.tensor_by_instruction(profile.metrics))
-            or metrics.EXECUTED_PER_OPCODE in profile.instances
-            or any(_executed_with_modifiers(profile))
-        ),
+    tensor_counted = (
+        not has_tensor_cores(profile.device.name, profile.device.compute_capability)
+        or any(metrics.tensor_paths(profile.metrics))
+        or any(metrics.tensor_by_instruction(profile.metrics))
+        or metrics.EXECUTED_PER_OPCODE in profile.instances
+        or any(_executed_with_modifiers(profile))
     )
+    known, notes = tuple(filter(None, points)), tuple(_notes(profile, compute_roofs))
+    missing = GROUP.incomplete(profile.metrics)
+    return Roofline(compute_roofs, memory_roofs, known, notes, missing, tensor_counted)
 
 
 def _product(*factors: float | None) -> float | None:

@@ -280,19 +280,13 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
         where = (code.sass, code.file, code.line)
         sass.append(SassLine(index, address, address - base, *where, counters, *tables.access(address)))
     index_of = {address: index for index, address in enumerate(addresses)}
-    lines = tuple(
-        CudaLine(
-            place.file or "",
-            place.line or 0,
-            place.text,
-            tuple(index_of[address] for address in place.addresses),
-            tables.counters(place.addresses),
-        )
-        for place in by_line.Code(profile).lines(addresses)
-    )
+    lines = []
+    for place in by_line.Code(profile).lines(addresses):
+        own, sums = tuple(map(index_of.__getitem__, place.addresses)), tables.counters(place.addresses)
+        lines.append(CudaLine(place.file or "", place.line or 0, place.text, own, sums))
     return SourceView(
         sass=tuple(sass),
-        lines=lines,
+        lines=tuple(lines),
         files={path: text for path, text in profile.source.files.items() if text},
         totals=tables.counters(addresses),
         sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),

@@ -60,12 +60,8 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
 
     light, roofs, states = known(speed_of_light.NAME), known(roofline.NAME), known(warp_states.NAME)
     unit = partial(_unit, roofs, known(instruction_mix.NAME))
-    return Verdict(
-        _limited_by(light, states, unit, explanation),
-        _closeness(light, roofs, unit),
-        _waiting(states, known(scheduler.NAME)),
-        _advice(explanation),
-    )
+    limited_by, closeness = _limited_by(light, states, unit, explanation), _closeness(light, roofs, unit)
+    return Verdict(limited_by, closeness, _waiting(states, known(scheduler.NAME)), _advice(explanation))
 
 
 _Unit = Callable[[tuple[BreakdownEntry, ...]], str]

@@ -224,17 +224,12 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     # The reasons are counted in other passes than the latency, so their sum is a few per mille off it (some per cent
     # for a kernel of few microseconds). ncu relates them to the latency; so do we.
     whole = latency if cycles and latency else sum(weights.values())
-    states = [
-        StateShare(
-            reason=reason(key, profile.device.compute_capability),
-            cycles_per_issue=cycles.get(key),
-            samples=samples.get(key),
-            samples_not_issued=not_issued.get(key),
-            share=weights.get(key, 0.0) / whole if whole > 0 else 0.0,
-            waits=told.get(key, ()),
-        )
-        for key in dict.fromkeys((*cycles, *samples))
-    ]
+    states = []
+    for key in dict.fromkeys((*cycles, *samples)):
+        state, waits = reason(key, profile.device.compute_capability), told.get(key, ())
+        share = weights.get(key, 0.0) / whole if whole > 0 else 0.0
+        counts = cycles.get(key), samples.get(key), not_issued.get(key)
+        states.append(StateShare(state, *counts, share, waits))
     states.sort(key=lambda state: (-state.share, state.reason.key))
     groups = [
         GroupShare(key, title, sum(state.share for state in members), members)

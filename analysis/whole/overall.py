@@ -164,11 +164,8 @@ def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:
     saves, low, high = shares
     if saves < 0.05:
         return None
-    torch = any(owner_of(profile).key in ("torch", "inductor") for profile in sums.profiles)
-    how = (
-        "torch.compile(mode='reduce-overhead'), or torch.cuda.graph around the step: the host launches it as one."
-        if torch
-        else "Capture the launches in a CUDA graph (cudaStreamBeginCapture), which the host launches as one."
-    )
+    how = "Capture the launches in a CUDA graph (cudaStreamBeginCapture), which the host launches as one."
+    if any(owner_of(profile).key in ("torch", "inductor") for profile in sums.profiles):
+        how = "torch.compile(mode='reduce-overhead'), or torch.cuda.graph around the step: the host launches it as one."
     words = {"idle": ratio(trace.idle, 0), "launches": counted(whole.launches, "launch"), "how": how}
     return Proposal("graph", *in_words("graph", words), saves, low, high, whole, share_of="wall")

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, card_of, is_fp32
@@ -65,8 +66,7 @@ SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.79)
 _CHOSEN = re.compile(r"--filter-mode|--kernel-id|(?:--kernel-name|\s-k)[ =](?!\"?regex:\^\(\?!)")
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(NamedTuple):
     """What a change saves in one launch, ns, with an 80 % interval."""
 
     saves: float
@@ -332,14 +332,11 @@ def _products(known: Launches) -> Found:
             about, least, most = (max(0.0, 1.0 - rate / tuned) for tuned in TUNED_PRODUCT)
             time = known.sums.times[at]
             gains[at] = Gain(about * time, least * time, most * time)
-    triton = any(known.owners[at].key == "triton" for at in gains)
-    return gains, {
-        "slow": ratio(SLOW_PRODUCT, 0),
-        "how": "Tune the tile with triton.autotune (BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages), or call "
-        "torch.matmul."
-        if triton
-        else "Take larger tiles, three or four stages and a warp tile of 64 or more; or call cuBLAS or CUTLASS's own.",
-    }
+    how = "Take larger tiles, three or four stages and a warp tile of 64 or more; or call cuBLAS or CUTLASS's own."
+    if any(known.owners[at].key == "triton" for at in gains):
+        tiles = "BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages"
+        how = f"Tune the tile with triton.autotune ({tiles}), or call torch.matmul."
+    return gains, {"slow": ratio(SLOW_PRODUCT, 0), "how": how}
 
 
 def _precision(known: Launches) -> Found:
@@ -367,13 +364,9 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposa
             found.setdefault(profile.family, []).append(at)
     gains = {at: gain for group in found.values() for at, gain in known.in_one(group, 1, 0.0).items()}
     if gains:
-        yield known.proposal(
-            "launch_overhead",
-            gains,
-            f"{counted(len(found), 'kernel')}, {known.words(gains)}.",
-            "Do more in one launch: fuse them with one another or with their neighbours, or give each more data at "
-            "once.",
-        )
+        fuse = "fuse them with one another or with their neighbours, or give each more data at once."
+        says = f"{counted(len(found), 'kernel')}, {known.words(gains)}."
+        yield known.proposal("launch_overhead", gains, says, f"Do more in one launch: {fuse}")
 
 
 Rule = Callable[[Launches], Found]
@@ -450,6 +443,6 @@ def _larger(into: dict[int, Gain], gains: Mapping[int, Gain]) -> None:
 
 
 def _share(gains: Iterable[Gain], total: float) -> tuple[float, float, float]:
-    listed = [(gain.saves, gain.low, gain.high) for gain in gains] or [(0.0, 0.0, 0.0)]
+    listed = list(gains) or [Gain(0.0, 0.0, 0.0)]
     saves, low, high = (min(1.0, sum(values) / total) for values in zip(*listed, strict=True))
     return saves, low, high

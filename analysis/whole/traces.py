@@ -13,7 +13,7 @@ import difflib
 import sqlite3
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -104,7 +104,6 @@ class _Event(msgspec.Struct):
     name: str = ""
     ts: float | str = 0.0
     dur: float | str = 0.0
-    pid: int | str = 0
     tid: int | str = 0
     args: _Arguments | None = None
 
@@ -133,12 +132,9 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
             found=str(error)[:200],
         ) from None
     if not kernels:
-        raise ReportError(
-            f"{path}: the trace holds no kernel",
-            "nsys: nsys profile --trace cuda,nvtx"
-            if source == "nsys"
-            else "torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-        )
+        torch = "torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+        remedy = "nsys: nsys profile --trace cuda,nvtx" if source == "nsys" else torch
+        raise ReportError(f"{path}: the trace holds no kernel", remedy)
     return _tied(Trace(source, str(path), kernels), profiles)
 
 
@@ -230,41 +226,31 @@ def _nsys(data: bytes) -> list[Ran]:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, len(data))
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         room = [min(MOST_ROWS, len(data) // ROW_BYTES), len(data)]  # rows and text that the file can hold
-        names = dict(_rows(database, tables, "StringIds", "id, value", room))
-        calls = {
-            number: (start, thread)
-            for start, number, thread in _rows(
-                database, tables, "CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId, globalTid", room
-            )
-        }
+
+        def rows(table: str, columns: str) -> Iterator[tuple[Any, ...]]:
+            for row in database.execute(f"SELECT {columns} FROM {table}") if table in tables else ():
+                room[0] -= 1
+                room[1] -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+                if min(room) < 0:
+                    raise ValueError("more rows than are read, or than the file can hold")
+                yield row
+
+        names = dict(rows("StringIds", "id, value"))
+        launched = rows("CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId, globalTid")
+        calls = {number: (start, thread) for start, number, thread in launched}
         opened: dict[Any, list[tuple[float, float, str]]] = {}
-        for start, end, text, text_id, thread in _rows(
-            database, tables, "NVTX_EVENTS", "start, end, text, textId, globalTid", room
-        ):
+        for start, end, text, text_id, thread in rows("NVTX_EVENTS", "start, end, text, textId, globalTid"):
             if end is not None:
                 name = text if text is not None else names.get(text_id, "")
                 opened.setdefault(thread, []).append((float(start), float(end), str(name)))
         stacks = _Stacks(opened)
         found = []
-        for start, end, number, name in _rows(
-            database, tables, "CUPTI_ACTIVITY_KIND_KERNEL", "start, end, correlationId, demangledName", room
-        ):
+        wanted = "start, end, correlationId, demangledName"
+        for start, end, number, name in rows("CUPTI_ACTIVITY_KIND_KERNEL", wanted):
             when, thread = calls.get(number, (start, None))
             stack = stacks.at(thread, float(when))
             found.append(Ran(str(names.get(name, name)), float(start), float(end), float(when), stack))
         return found
-
-
-def _rows(
-    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str, room: list[int]
-) -> Iterator[tuple[Any, ...]]:
-    if table in tables:
-        for row in database.execute(f"SELECT {columns} FROM {table}"):
-            room[0] -= 1
-            room[1] -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
-            if min(room) < 0:
-                raise ValueError("more rows than are read, or than the file can hold")
-            yield row
 
 
 def _allows(action: int, *_: str | None) -> int:
@@ -288,11 +274,10 @@ def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
     theirs = [bare(ran.name) for ran in trace.kernels]
     pairs = _aligned(ours, theirs)
     if len(pairs) < LEAST_TIED * len(ours):
-        raise ReportError(
-            f"{trace.path}: only {len(pairs)} of the report's {len(ours)} launches are in the trace",
-            "trace the same step of the same program that was profiled",
-            found=f"{len(theirs)} kernels, the first {theirs[0][:80]}",
-        )
+        what = f"only {len(pairs)} of the report's {len(ours)} launches are in the trace"
+        remedy = "trace the same step of the same program that was profiled"
+        found = f"{len(theirs)} kernels, the first {theirs[0][:80]}"
+        raise ReportError(f"{trace.path}: {what}", remedy, found=found)
     first, last = min(pairs.values()), max(pairs.values())
     shown = trace.kernels[first : last + 1]
     span, busy, gaps = _gaps(shown)

@@ -117,11 +117,9 @@ def load_contents(folder: Path) -> Contents:
     except OSError as error:
         raise DatasetError(f"{shown(folder)} holds no data set", found=str(error)) from None
     except OtherFormatError as error:
-        raise DatasetError(
-            f"{shown(folder)} is a data set of another format",
-            "write a new one: gemmprof export --format dataset -o OTHER",
-            found=str(error),
-        ) from None
+        remedy = "write a new one: gemmprof export --format dataset -o OTHER"
+        what = f"{shown(folder)} is a data set of another format"
+        raise DatasetError(what, remedy, found=str(error)) from None
     except ValueError as error:
         raise _damaged(folder / MARK, error) from None
     manifests: dict[str, Manifest] = {}
@@ -259,12 +257,8 @@ class _Reading:
         Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something
         else may have killed it, and a report that is attributed is not read again before it changes.
         """
-        request = {
-            "reports": batch,
-            "target": str(self._part()),
-            "generation": self.generation,
-            "explained": self.explained,
-        }
+        wanted = {"generation": self.generation, "explained": self.explained}
+        request = {"reports": batch, "target": str(self._part()), **wanted}
         try:
             worker.ask(request, SECONDS_PER_REPORT * len(batch))
         except WorkerError as error:
@@ -349,11 +343,8 @@ def _keep(folder: Path, name: str, manifest: Manifest) -> None:
     try:
         write_text(folder / MANIFESTS / f"{name}.json", json_text(manifest, 0))
     except OSError as error:
-        raise DatasetError(
-            f"{shown(folder)} cannot be written",
-            "free some space, or name another folder with -o; what was read before is kept",
-            found=str(error),
-        ) from None
+        remedy = "free some space, or name another folder with -o; what was read before is kept"
+        raise DatasetError(f"{shown(folder)} cannot be written", remedy, found=str(error)) from None
 
 
 def _cleared(folder: Path) -> Contents:

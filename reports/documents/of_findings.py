@@ -111,12 +111,8 @@ def explain_document(session: Session) -> ExplainDocument:
     """Every launch in the report's order, and the ids of the families in theirs."""
     session.explain(range(len(session.kernels)))
     of = {member: family for family in session.families for member in family.members}
-    return ExplainDocument(
-        tuple(family.id for family in session.families),
-        tuple(
-            Explained.of(
-                session.explanation(member), family=family.id, label=family.label, owner=family.owner.key
-            )
-            for member, family in sorted(of.items())
-        ),
+    kernels = (
+        Explained.of(session.explanation(at), family=one.id, label=one.label, owner=one.owner.key)
+        for at, one in sorted(of.items())
     )
+    return ExplainDocument.of(families=(family.id for family in session.families), kernels=kernels)

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Self
 from msgspec import UNSET, UnsetType
 
 from gemmprof.analysis.inputs.families import Family
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.verdict import Verdict
 from gemmprof.analysis.session import Session
@@ -143,8 +142,17 @@ class Overview(Document, frozen=True):
                 for family in found
             ),
             kernels=tuple(
-                _kernel(session.whole(family.representative, code=code), family, sections)
+                KernelPart.of(
+                    kernel.profile,
+                    family=family.id,
+                    verdict=kernel.verdict,
+                    sections={
+                        name: SectionPart(title, tuple(RowPart(*row) for row in rows(kernel.results[name])))
+                        for name, title in section_titles(sections)
+                    },
+                )
                 for family in chosen
+                for kernel in [session.whole(family.representative, code=code)]
             ),
             **more,
         )
@@ -177,18 +185,6 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
     return tuple(
         ProcessPart(process, gpu, tuple(launches), UNSET if ranks is None else process and ranks.get(process))
         for (process, gpu), launches in found.items()
-    )
-
-
-def _kernel(analysis: KernelAnalysis, family: Family, sections: Sequence[str]) -> KernelPart:
-    return KernelPart.of(
-        analysis.profile,
-        family=family.id,
-        verdict=analysis.verdict,
-        sections={
-            name: SectionPart(title, tuple(RowPart(*row) for row in rows(analysis.results[name])))
-            for name, title in section_titles(sections)
-        },
     )
 
 

@@ -171,17 +171,12 @@ def _on_gpu(target: Product, answer: Occupancy | OccupancyError) -> GpuAnswer | 
 
 def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
     """Every kernel of a build."""
-    return BuildDocument(
-        tuple(
-            BuiltPart.of(
-                one.resources,
-                warning=one.resources.warning or None,
-                occupancy=one.occupancy,
-                error=one.problem or None,
-            )
-            for one in kernels
-        )
+    parts = (
+        BuiltPart.of(made, warning=made.warning or None, occupancy=one.occupancy, error=one.problem or None)
+        for one in kernels
+        for made in [one.resources]
     )
+    return BuildDocument(tuple(parts))
 
 
 def profiled(session: Session) -> LaunchesDocument:
@@ -193,13 +188,8 @@ def profiled(session: Session) -> LaunchesDocument:
 
 def _launch(kernel: KernelAnalysis, family: str) -> LaunchPart | NotCollectedPart:
     profile, result = kernel.profile, kernel.get(LaunchOccupancy)
-    place = {
-        "report": profile.report,
-        "launch": profile.index,
-        "family": family,
-        "kernel": profile.name,
-        "gpu": profile.device.name,
-    }
+    place = {"report": profile.report, "launch": profile.index, "family": family}
+    place |= {"kernel": profile.name, "gpu": profile.device.name}
     if isinstance(result, NotCollected):
         return NotCollectedPart.of(result, **place)
     limits = {limit.resource: limit.blocks for limit in result.block_limits}

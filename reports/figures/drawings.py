@@ -192,14 +192,10 @@ def _shared(access: WarpAccess) -> AccessDrawing:
     for word in access.addresses_of_words:
         words[word // BANK_BYTES % BANKS].add(word)
     counts = list(map(len, words))
+    tips = (f"bank {bank}: {counted(count, 'different word')}" for bank, count in enumerate(counts))
     cells = [
-        Cell(
-            11 + LANE_STEP * bank,
-            count / max(*counts, 1),
-            str(count or ""),
-            f"bank {bank}: {counted(count, 'different word')}",
-        )
-        for bank, count in enumerate(counts)
+        Cell(11 + LANE_STEP * bank, count / max(*counts, 1), str(count or ""), tip)
+        for (bank, count), tip in zip(enumerate(counts), tips, strict=True)
     ]
     touched = {(lane, bank) for lane, banks in enumerate(access.banks) for bank in banks}
     wires = [(lane, cells[bank].x) for lane, bank in sorted(touched)]

@@ -199,18 +199,10 @@ def _arrows(
             for row, link in enumerate(between):
                 forward = link.source == a
                 value, note = _texts(link)
-                way = "to" if forward else "from"
-                yield Arrow(
-                    start=left if forward else right,
-                    end=right if forward else left,
-                    y=first + row * step,
-                    value=value,
-                    note=note,
-                    busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
-                    idle=link.idle,
-                    words=f"{units[a].title} {way} {units[b].title}: {value} {note}",
-                    formulas=_formulas(link),
-                )
+                way, ends = ("to", (left, right)) if forward else ("from", (right, left))
+                busy = None if link.percent_of_peak is None else _busy(link.percent_of_peak)
+                words = f"{units[a].title} {way} {units[b].title}: {value} {note}"
+                yield Arrow(*ends, first + row * step, value, note, busy, link.idle, words, _formulas(link))
 
 
 def _busy(share: float) -> int:

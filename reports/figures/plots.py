@@ -133,12 +133,8 @@ def performance_over_size(
             colour = PALETTE["other"] if index == 0 else colours[(index - 1) % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
             again = index > len(colours)  # the colours again, told apart by marker and dashes
-            marks = {
-                "marker": "s" if again else "o",
-                "markersize": 4.5,
-                "color": colour,
-                "gid": f"series-{index}",
-            }
+            shape = "s" if again else "o"
+            marks = {"marker": shape, "markersize": 4.5, "color": colour, "gid": f"series-{index}"}
             dashes = "--" if index == 0 else (0, (5, 1.2)) if again else "-"
             axes.plot(xs, ys, **marks, linewidth=1.6, linestyle=dashes, label=visible(fit(label, 30)))
         axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
@@ -284,14 +280,10 @@ def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> RooflinePict
         if crowd:
             _inset(axes, placed, crowd, path=path)
         names_beside(axes, unseen[:MOST_NAMED], left=1.66 if crowd else 1.0, handlelength=0)
-    markers = {
-        f"step-{index}": (
-            point.intensity,
-            point.achieved,
-            f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}",
-        )
-        for index, (step, point) in enumerate(placed)
-    }
+    markers = {}
+    for index, (step, point) in enumerate(placed):
+        words = f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
+        markers[f"step-{index}"] = point.intensity, point.achieved, words
     return RooflinePicture(figure, markers, memories, top.peak)
 
 

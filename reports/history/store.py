@@ -80,11 +80,8 @@ class HistoryStore:
         marker = path / MARKER
         if not marker.is_file():
             if not create:
-                raise HistoryError(
-                    f"{path} holds no history",
-                    "record a first run: gemmprof history record RUN",
-                    "name a store with --store",
-                )
+                first = "record a first run: gemmprof history record RUN"
+                raise HistoryError(f"{path} holds no history", first, "name a store with --store")
             # Without a marker yet, another first writer may be at work, or one was killed there.
             ours = re.compile(rf"{MARKER}|{RECORDS}|compact\.lock|\.{MARKER}\..*")
             if path.is_dir() and not all(ours.fullmatch(entry.name) for entry in path.iterdir()):
@@ -102,11 +99,8 @@ class HistoryStore:
                 f"{path} is a history of another format", "use the gemmprof that wrote it", found=str(error)
             ) from None
         except (OSError, DocumentError) as error:
-            raise HistoryError(
-                f"{marker} cannot be read",
-                f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it',
-                found=str(error),
-            ) from None
+            remedy = f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it'
+            raise HistoryError(f"{marker} cannot be read", remedy, found=str(error)) from None
         return cls(path)
 
     def add(self, points: Sequence[Point]) -> Path:
@@ -120,11 +114,9 @@ class HistoryStore:
             target.parent.mkdir(exist_ok=True)
             write_parquet(table_of(points), target, row_group=ROW_GROUP, **WRITTEN)
         except OSError as error:
-            raise HistoryError(
-                f"the record could not be written to {self.folder}",
-                "free some space or name another store with --store; nothing was changed",
-                found=str(error),
-            ) from None
+            remedy = "free some space or name another store with --store; nothing was changed"
+            what = f"the record could not be written to {self.folder}"
+            raise HistoryError(what, remedy, found=str(error)) from None
         with contextlib.suppress(OSError):  # the record is kept; the next writer tries again
             self.compact(at_least=COMPACT_AFTER)
         return target

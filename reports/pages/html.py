@@ -111,15 +111,8 @@ def render(
         explain_all([session] if other is None else [session, other], processes=processes)
         pages = plan(session, every=every)
         chosen = choose(pages.pages, baseline) if isinstance(baseline, str) else None
-        report = Report(
-            session=session,
-            plan=pages,
-            single_file=single_file,
-            baseline=chosen,
-            other=plan(other, every=True) if other is not None else None,
-            outcome=outcome,
-            earlier=other,
-        )
+        before = plan(other, every=True) if other is not None else None
+        report = Report(session, pages, single_file, chosen, before, outcome, other)
         target = Path(directory)
         if single_file:
             path = target if target.suffix == ".html" else target / f"{INDEX}.html"

@@ -423,18 +423,10 @@ def _rows(run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPag
         speed = speeds.get(result.stage)
         record = run.record_of(result)
         is_yardstick = record.stage.yardstick
-        rows.append(
-            StageRow(
-                record=record,
-                result=result,
-                seconds=run.seconds(result),
-                yardstick_seconds=run.yardstick_seconds(result),
-                of_yardstick=run.of_yardstick(result),
-                step=speed / before if speed is not None and before and not is_yardstick else None,
-                share_of_best=speed / best if speed is not None and best else 0.0,
-                page=pages.get(result.key),
-            )
-        )
+        timed = run.seconds(result), run.yardstick_seconds(result), run.of_yardstick(result)
+        step = speed / before if speed is not None and before and not is_yardstick else None
+        share = speed / best if speed is not None and best else 0.0
+        rows.append(StageRow(record, result, *timed, step, share, pages.get(result.key)))
         if not is_yardstick:
             before = speed
     return tuple(rows)

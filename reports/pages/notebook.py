@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
-from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.roofline import MemoryRoof, Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.analysis.session import Session
@@ -83,12 +83,8 @@ def session_html(session: Session) -> str:
     """Where a report is from, and its families."""
     shown = session.families[:FAMILIES]
     left = len(session.families) - len(shown)
-    return _table(
-        _family_rows(shown),
-        title=headline(session),
-        lead=facts(session) if session.kernels else "",
-        more=f"and {left:,} more families" if left else "",
-    )
+    more, lead = f"and {left:,} more families" if left else "", facts(session) if session.kernels else ""
+    return _table(_family_rows(shown), title=headline(session), lead=lead, more=more)
 
 
 def families_html(found: Sequence[Family]) -> str:
@@ -224,6 +220,14 @@ def _of_light(name: str) -> Column:
     return "float64", lambda one, _: one.field(SpeedOfLight, name)
 
 
+def _occupancy(name: str) -> Column:
+    return "float64", lambda one, _: one.field(LaunchOccupancy, f"{name}_percent")
+
+
+def _device_bandwidth(roofs: Sequence[MemoryRoof]) -> float | None:
+    return next((roof.achieved for roof in roofs if roof.level == "dram"), None)
+
+
 def _size(what: str, at: int) -> Column:
     return "int64", lambda one, _: getattr(one.profile.launch, what)[at]
 
@@ -249,16 +253,9 @@ _COLUMNS: dict[str, Column] = {
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
     "bytes_per_second": (
         "float64",
-        lambda one, _: next(
-            (roof.achieved for roof in one.field(Roofline, "memory_roofs") or () if roof.level == "dram"),
-            None,
-        ),
+        lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs") or ()),
     ),
-    "theoretical_occupancy_percent": (
-        "float64",
-        lambda one, _: one.field(LaunchOccupancy, "theoretical_percent"),
-    ),
-    "achieved_occupancy_percent": ("float64", lambda one, _: one.field(LaunchOccupancy, "achieved_percent")),
+    **{f"{name}_occupancy_percent": _occupancy(name) for name in ("theoretical", "achieved")},
     "main_stall": ("string", lambda one, _: one.field(WarpStates, "main_stall", "reason", "key")),
     "limited_by": ("string", lambda one, _: one.verdict.limited_by),
 }

@@ -118,12 +118,8 @@ def mix_of(stalls: Mapping[str, int]) -> Mix | None:
     ordered = sorted(stalls.items(), key=lambda item: -item[1])
     words = ", ".join(f"{name.replace('_', ' ')} {percent(100 * n / total, 0)}" for name, n in ordered[:6])
     main = next((item for item in ordered if item[0] not in NOT_HELD_BACK), None)
-    return Mix(
-        tuple(parts),
-        words,
-        main[0].replace("_", " ") if main else "",
-        100.0 * main[1] / total if main else None,
-    )
+    name, share = (main[0].replace("_", " "), 100.0 * main[1] / total) if main else ("", None)
+    return Mix(tuple(parts), words, name, share)
 
 
 _ADDRESS = re.compile(r"0x([0-9a-f]{5,16})\b")
@@ -304,19 +300,12 @@ def _sass(view: SourceView, columns: Sequence[Column]) -> Iterator[Row]:
 
     def row(item: SassLine) -> Row:
         before, target, rest = branch(item, shown)
-        return _row(
-            f"{item.offset:04x}",
-            before,
-            _sampled(view, item),
-            item.counters,
-            least=MIX_FROM_PERCENT,
-            cells=cells(columns, item.counters),
-            anchor=_sass_anchor(item.offset),
-            target="" if target is None else _sass_anchor(target),
-            target_text="" if target is None else f"0x{target:04x}",
-            rest=rest,
-            access=item.access,
-        )
+        more: dict[str, Any] = {"anchor": _sass_anchor(item.offset), "rest": rest, "access": item.access}
+        if target is not None:
+            more |= {"target": _sass_anchor(target), "target_text": f"0x{target:04x}"}
+        shown_cells, place = cells(columns, item.counters), f"{item.offset:04x}"
+        sampled, least = _sampled(view, item), MIX_FROM_PERCENT
+        return _row(place, before, sampled, item.counters, least=least, cells=shown_cells, **more)
 
     return _shown(view.sass, kept, row)
 

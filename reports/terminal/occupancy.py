@@ -113,11 +113,8 @@ def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
         (str(one), answer.limits.label) for answer in answers for one in calculator.suggest(answer)
     )
     yield Text("\nWhat would help", style="bold")
-    yield (
-        _table([[text, _where(labels, answers)] for text, labels in found.items()])
-        if found
-        else "No smaller block, register count or shared memory raises it."
-    )
+    rows: list[Row] = [[text, _where(labels, answers)] for text, labels in found.items()]
+    yield _table(rows) if rows else "No smaller block, register count or shared memory raises it."
 
 
 def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[RenderableType]:
@@ -139,16 +136,9 @@ def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[Render
                 f"{answer.theoretical_percent:.1f} %",
                 calculator.limited_by(answer),
             ]
-        rows.append(
-            [
-                visible(told[name]),
-                visible(resources.architecture),
-                str(resources.registers_per_thread),
-                f"{resources.static_shared_memory:,}",
-                *cells,
-                (kernel.problem or resources.warning, "red" if kernel.problem else "yellow"),
-            ]
-        )
+        built = [str(resources.registers_per_thread), f"{resources.static_shared_memory:,}"]
+        warning = kernel.problem or resources.warning, "red" if kernel.problem else "yellow"
+        rows.append([visible(told[name]), visible(resources.architecture), *built, *cells, warning])
     yield _table(rows, right=range(2, 6))
 
 

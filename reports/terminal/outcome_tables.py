@@ -85,17 +85,11 @@ def _table(kernels: Iterable[Compared]) -> Table:
     numbers = (">Before", ">After", ">Change", "Interval", ">In cycles", ">Launches")
     table = columns("Verdict", "Kernel", *numbers, "Changed", ruled=True)
     for kernel in kernels:
-        table.add_row(
-            Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(sentences.named(kernel)),
-            sentences.seconds(kernel, "before"),
-            sentences.seconds(kernel, "after"),
-            sentences.shift(kernel),
-            sentences.interval(kernel),
-            sentences.cycles(kernel),
-            "{}, {}".format(*sentences.launches(kernel)),
-            ", ".join(kernel.changed),
-        )
+        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+        times = (sentences.seconds(kernel, side) for side in ("before", "after"))
+        change = sentences.shift(kernel), sentences.interval(kernel), sentences.cycles(kernel)
+        launches, changed = "{}, {}".format(*sentences.launches(kernel)), ", ".join(kernel.changed)
+        table.add_row(verdict, Text(sentences.named(kernel)), *times, *change, launches, changed)
     return table
 
 
@@ -108,11 +102,8 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
         change = sentences.shift(kernel)
         if judgement is not None:
             change += f"\n{signed(100 * judgement.low)} to {signed(100 * judgement.high)}"
-        table.add_row(
-            Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(f"{sentences.named(kernel)}\n  {facts}"),
-            change,
-        )
+        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+        table.add_row(verdict, Text(f"{sentences.named(kernel)}\n  {facts}"), change)
     return table
 
 
@@ -122,14 +113,10 @@ def _quantities(kernel: Compared) -> Table:
     for _, changes in groupby(kernel.changes, key=attrgetter("group")):
         table.add_section()
         for change in changes:
-            table.add_row(
-                change.title,
-                formatting.quantity(change.before, change.unit),
-                formatting.quantity(change.after, change.unit),
-                _moved(change),
-                "" if change.verdict in ("changed", "same", "unknown") else change.verdict,
-                style={"better": "green", "worse": "red"}.get(change.verdict),
-            )
+            sides = (formatting.quantity(value, change.unit) for value in (change.before, change.after))
+            verdict = "" if change.verdict in ("changed", "same", "unknown") else change.verdict
+            style = {"better": "green", "worse": "red"}.get(change.verdict)
+            table.add_row(change.title, *sides, _moved(change), verdict, style=style)
     return table
 
 
@@ -157,12 +144,8 @@ def baselines(found: Sequence[tuple[str, Baseline]], folder: Path) -> Renderable
     for name, kept in found:
         devices = ", ".join(dict.fromkeys(kernel.origin.device for kernel in kept.kernels))
         saved = kept.saved[:16].replace("T", " ")
-        table.add_row(
-            Text(f"{name}\n  {saved}, {kept.title}\n  {devices}"),
-            str(len(kept.kernels)),
-            str(sum(kernel.launches for kernel in kept.kernels)),
-            str(kept.processes),
-        )
+        counts = len(kept.kernels), sum(kernel.launches for kernel in kept.kernels), kept.processes
+        table.add_row(Text(f"{name}\n  {saved}, {kept.title}\n  {devices}"), *map(str, counts))
     return table
 
 
@@ -173,13 +156,9 @@ def baseline_parts(name: str, kept: Baseline) -> Iterator[RenderableType]:
     table = columns("Kernel", *numbers, "GPU", ruled=True)
     for kernel in kept.kernels:
         registers = kernel.measures.values.get("registers")
-        table.add_row(
-            Text(kernel.title),
-            formatting.grid(kernel.grid_text),
-            str(kernel.launches),
-            formatting.quantity(kernel.seconds, "s"),
-            "" if registers is None else f"{registers:g}",
-            "" if kernel.code is None or not kernel.code.instructions else f"{kernel.code.instructions:,}",
-            Text(kernel.origin.device),
-        )
+        code = kernel.code.instructions if kernel.code is not None else 0
+        size = "" if registers is None else f"{registers:g}", f"{code:,}" if code else ""
+        times = str(kernel.launches), formatting.quantity(kernel.seconds, "s")
+        grid = formatting.grid(kernel.grid_text)
+        table.add_row(Text(kernel.title), grid, *times, *size, Text(kernel.origin.device))
     yield table

@@ -198,14 +198,10 @@ def families_table(found: Sequence[Family], session: Session, *, width: int) -> 
         name += f", in {visible(family.path)}" if family.nvtx else ""
         if family.worst is not None:
             name += f"\n  {finding_title(family.worst)}: saves {ratio(family.worst.saves, 0)}"
-        table.add_row(
-            family.id,
-            f"{family.count:,}",
-            nanoseconds(family.total_ns),
-            ratio(family.share),
-            *((times(family.spread), extent(family.grid) if any(family.grid) else DASH) if wide else ()),
-            Text(name),
-        )
+        cells = [family.id, f"{family.count:,}", nanoseconds(family.total_ns), ratio(family.share)]
+        if wide:
+            cells += [times(family.spread), extent(family.grid) if any(family.grid) else DASH]
+        table.add_row(*cells, Text(name))
     return table
 
 

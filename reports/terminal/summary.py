@@ -113,20 +113,13 @@ def table(rows: Sequence[SummaryRow]) -> Table:
             cells.append(row.problem.label)
         if several:
             cells.append(row.card.label.removeprefix("GPU ") if row.card else DASH)
-        cells += [
-            _text(row.seconds, 1e3, "{:.3f}"),
-            f"{row.seconds_p10 * 1e3:.3f}–{row.seconds_p90 * 1e3:.3f}"
-            if row.seconds_p10 is not None and row.seconds_p90 is not None
-            else DASH,
-            _text(row.tflops, 1, "{:.2f}"),
-            _text(row.cublas_tflops, 1, "{:.2f}"),
-            _text(row.of_cublas, 100, "{:.1f}"),
-            _text(row.peak_percent, 1, "{:.1f}"),
-            _text(row.achieved_occupancy, 1, "{:.1f}"),
-            _text(row.relative_error, 1, "{:.1e}"),
-            f"FAILED: {row.failure.splitlines()[0]}" if row.failure else row.limited_by or DASH,
-        ]
-        result.add_row(*cells)
+        low, high = (_text(time, 1e3, "{:.3f}") for time in (row.seconds_p10, row.seconds_p90))
+        cells += [_text(row.seconds, 1e3, "{:.3f}"), f"{low}–{high}" if DASH not in (low, high) else DASH]
+        cells += [_text(speed, 1, "{:.2f}") for speed in (row.tflops, row.cublas_tflops)]
+        percents = (row.of_cublas and 100 * row.of_cublas, row.peak_percent, row.achieved_occupancy)
+        cells += [_text(percent, 1, "{:.1f}") for percent in percents]
+        failed = row.failure and f"FAILED: {row.failure.splitlines()[0]}"
+        result.add_row(*cells, _text(row.relative_error, 1, "{:.1e}"), failed or row.limited_by or DASH)
     return result
 
 
@@ -231,13 +224,9 @@ def print_search(console: Console, result: TuneDocument) -> None:
     """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
     timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
     table = columns("parameters", ">% of cuBLAS", ">registers", ">blocks an SM")
-    for outcome in timed[:LISTED]:
-        table.add_row(
-            letters(outcome.parameters),
-            f"{100 * (outcome.score or 0.0):.1f}",
-            str(outcome.registers),
-            str(outcome.blocks_per_sm),
-        )
+    for one in timed[:LISTED]:
+        cells = f"{100 * (one.score or 0.0):.1f}", str(one.registers), str(one.blocks_per_sm)
+        table.add_row(letters(one.parameters), *cells)
     console.print(table)
     tried = Counter(outcome.status for outcome in result.outcomes)
     console.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(tried.items())))
