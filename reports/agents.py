@@ -78,9 +78,8 @@ def markdown(found: Sequence[Explained], *, budget: int | None = None) -> str:
     text = ""
     for form in forms:
         amounts = dict(zip(("findings", "facts", "places", "trust"), form, strict=True))
-        parts = [
-            filled_text("explanation.md.jinja", one=one, words=words, **amounts).rstrip("\n") for one in found
-        ]
+        made = (filled_text("explanation.md.jinja", one=one, words=words, **amounts) for one in found)
+        parts = [part.rstrip("\n") for part in made]
         text = "\n\n".join(parts) + "\n"
         if limit is None or len(text) <= limit:
             return text
@@ -101,10 +100,8 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     """
     view = kernel.get(SourceView)
     if not isinstance(view, SourceView):
-        raise UsageError(
-            f"the report holds no counters by line for launch {kernel.profile.index}",
-            "profile with --section SourceCounters --import-source yes, and compile with -lineinfo",
-        )
+        remedy = "profile with --section SourceCounters --import-source yes, and compile with -lineinfo"
+        raise UsageError(f"the report holds no counters by line for launch {kernel.profile.index}", remedy)
     yield QUOTED
     yield ""
     yield f"{code(kernel.profile.name)}, launch {kernel.profile.index}, by share of the samples:"

@@ -53,10 +53,9 @@ def others(explanation: Explanation) -> str:
     """What only another arithmetic would save, in a sentence; '' for nothing."""
     if not explanation.other_arithmetic:
         return ""
-    found = "; ".join(
-        f"{title(one).lower()} {100 * one.saves:.0f} % ({one.change})" for one in explanation.other_arithmetic
-    )
-    return f"With another arithmetic or precision: {found}"
+    several = explanation.other_arithmetic
+    found = (f"{title(one).lower()} {100 * one.saves:.0f} % ({one.change})" for one in several)
+    return f"With another arithmetic or precision: {'; '.join(found)}"
 
 
 def title(finding: Finding) -> str:

@@ -96,9 +96,8 @@ def find_steps(values: Sequence[float] | Numbers, *, resolution: float = 0.0) ->
 
 def _steps_of(logs: Numbers, noise: float, least: float) -> list[int]:
     """Where a series without drift changes its level."""
-    return sorted(
-        cut for cut in _cuts(_winsorised(logs, noise), 0, len(logs), noise) if _size(logs, cut) > least
-    )
+    cuts = _cuts(_winsorised(logs, noise), 0, len(logs), noise)
+    return sorted(cut for cut in cuts if _size(logs, cut) > least)
 
 
 def _beside_drift(
@@ -131,9 +130,8 @@ def _beside_drift(
         else:
             leave = [[cut] for cut in weakest[:LEFT_OUT]]
         trials = [sorted(set(chosen).difference(without)) for without in leave]
-        (better, smooth_of_fewer), fewer = min(
-            ((fitted(cuts), cuts) for cuts in trials), key=lambda trial: trial[0][0]
-        )
+        tried = ((fitted(cuts), cuts) for cuts in trials)
+        (better, smooth_of_fewer), fewer = min(tried, key=lambda trial: trial[0][0])
         if better >= both:
             break
         chosen, both, smooth_of_both = fewer, better, smooth_of_fewer
@@ -395,10 +393,9 @@ class _Level:
 
 def _level(points: Sequence[Point], counters: Sequence[str]) -> _Level:
     # What was not recorded is None, which becomes NaN.
-    rows = np.array(
-        [[*(getattr(one, name) for name in CLOCKS), *map(one.counters.get, counters)] for one in points],
-        np.float64,
-    )
+    clocks = ([getattr(one, name) for name in CLOCKS] for one in points)
+    known = [[*two, *map(one.counters.get, counters)] for two, one in zip(clocks, points, strict=True)]
+    rows = np.array(known, np.float64)
     typical = medians(rows)
     counted = {name: Counter(filter(None, (getattr(one, name) for one in points))) for name in TEXTS}
     texts = {name: max(of, key=of.__getitem__, default="") for name, of in counted.items()}

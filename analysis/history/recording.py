@@ -99,9 +99,8 @@ def tally(points: Iterable[Kept], last: int = LAST) -> Tally:
 # --- What one run or report says of its kernels -----------------------------------------------------------------------
 
 # The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine.
-COUNTERS = tuple(
-    one.name for one in QUANTITIES if one.group in ("instructions", "memory", "shared memory", "occupancy")
-)
+_GROUPS = ("instructions", "memory", "shared memory", "occupancy")
+COUNTERS = tuple(one.name for one in QUANTITIES if one.group in _GROUPS)
 # So many kernels of a report, those that take most time, are kept with their predictions: each takes a second.
 EXPLAINED = 20
 CODE_DIGITS = 16  # digits of a code's fingerprint that a history keeps
@@ -123,14 +122,12 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
     groups = grouped(((one.name, one.launch.grid, one.device.name), kernel) for one, kernel in timed)
     middles = {key: middle_launch([kernel.profile for kernel in members]) for key, members in groups.items()}
     codes = code_digests(middles.values())
-    longest = sorted(
-        groups, key=lambda key: -sum(one.profile.number(m.DURATION) or 0.0 for one in groups[key])
-    )
+    durations = {key: [one.profile.number(m.DURATION) or 0.0 for one in of] for key, of in groups.items()}
+    longest = sorted(groups, key=lambda key: -sum(durations[key]))
     explained = ((key, middles[key]) for key in longest[:EXPLAINED])
     predicted = {key: written(findings_at(one.report, one.index)) for key, one in explained}
     for (name, grid, device), members in groups.items():
-        times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
-        middle = middles[name, grid, device]
+        times, middle = durations[name, grid, device], middles[name, grid, device]
         yield Point(
             kernel=name,
             grid="x".join(map(str, grid)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from gemmprof.base.spread import grouped
 from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
 from gemmprof.model import LaunchStatistics, Problem, Stage
 
@@ -52,11 +53,10 @@ class WarpAccess:
     @property
     def sectors_of_lanes(self) -> tuple[tuple[int, ...], ...]:
         """The sectors of each lane."""
-        last = self.bytes_per_thread - 1
-        return tuple(
-            tuple(range(address // SECTOR_BYTES, (address + last) // SECTOR_BYTES + 1))
-            for address in self.addresses
+        spans = (
+            (at // SECTOR_BYTES, (at + self.bytes_per_thread - 1) // SECTOR_BYTES) for at in self.addresses
         )
+        return tuple(tuple(range(first, last + 1)) for first, last in spans)
 
     @property
     def ideal_sectors(self) -> int:
@@ -71,9 +71,7 @@ class WarpAccess:
     @property
     def bytes_of_sectors(self) -> dict[int, int]:
         """The same by the sector in which they lie, ascending."""
-        asked = {
-            byte for address in self.addresses for byte in range(address, address + self.bytes_per_thread)
-        }
+        asked = {byte for at in self.addresses for byte in range(at, at + self.bytes_per_thread)}
         return dict(sorted(Counter(byte // SECTOR_BYTES for byte in asked).items()))
 
     @property
@@ -96,10 +94,8 @@ class WarpAccess:
         """
         lanes = tuple(range(len(self.addresses)))
         if self.copied_from:
-            lines = [address // LINE_BYTES for address in self.copied_from]
-            return tuple(
-                tuple(lane for lane in lanes if lines[lane] == line) for line in dict.fromkeys(lines)
-            )
+            lines = grouped((at // LINE_BYTES, lane) for lane, at in enumerate(self.copied_from))
+            return tuple(map(tuple, lines.values()))
         if self.bytes_per_thread <= BANK_BYTES:
             return (lanes,)
         size = WARP * BANK_BYTES // self.bytes_per_thread
@@ -151,9 +147,8 @@ def _explain_global(access: WarpAccess) -> str:
     used = 100.0 * asked / (touched * SECTOR_BYTES)
     if touched == ideal:
         whole = "it" if touched == 1 else "them"
-        return (
-            f"The warp touches no more sectors than its bytes need: {sectors}, {used:.0f} % of {whole} used."
-        )
+        no_more = "The warp touches no more sectors than its bytes need"
+        return f"{no_more}: {sectors}, {used:.0f} % of {whole} used."
     return f"The warp touches {touched} sectors where {ideal} would do: {used:.0f} % of the bytes moved are used."
 
 
@@ -267,8 +262,5 @@ class AccessPatterns:
 
     def sectors(self, operation: str) -> int:
         """Global-memory sectors of all loads or all stores of the launch."""
-        return sum(
-            self.requests(access) * len(access.sectors)
-            for access in self.accesses
-            if access.space == "global" and access.operation == operation
-        )
+        found = (a for a in self.accesses if a.space == "global" and a.operation == operation)
+        return sum(self.requests(access) * len(access.sectors) for access in found)

@@ -232,9 +232,8 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
     patterns = access_patterns(stage, problem)
     if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
         patterns = None
-    predicted: dict[str, tuple[float | None, str]] = {
-        name: (value, how) for name, value, how in _predicted(problem, patterns) if value is not None
-    }
+    said = ((name, (value, how)) for name, value, how in _predicted(problem, patterns) if value is not None)
+    predicted: dict[str, tuple[float | None, str]] = dict(said)
     measured = {} if analysis is None else _measured(analysis, problem, patterns)
     notes = {}
     if patterns is not None and patterns.copies:
@@ -248,11 +247,10 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
         row = TrafficRow(name, title, unit, *expected, measured.get(name), note)
         rows.append(row)
         if name in _INTENSITIES:
-            model, found = (
-                problem.flops / moved if moved else None for moved in (row.predicted, row.measured)
-            )
+            sides = (row.predicted, row.measured)
+            expected_, found = (problem.flops / moved if moved else None for moved in sides)
             how, why = "2 M N K / bytes" if row.predicted else "", "see the bytes" if note else ""
-            intensities.append(TrafficRow(*_INTENSITIES[name], "FLOP/byte", model, how, found, why))
+            intensities.append(TrafficRow(*_INTENSITIES[name], "FLOP/byte", expected_, how, found, why))
     kept = tuple(row for row in (*rows, *intensities) if row.predicted or row.measured)
     return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
 

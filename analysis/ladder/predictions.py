@@ -46,10 +46,8 @@ class Rung:
 
 def steps(rungs: Sequence[Rung]) -> tuple[LadderStep, ...]:
     """The steps from each rung to the next, in the order given."""
-    return tuple(
-        LadderStep(first.stage, second.stage, _fixed(first, second), _saved(first.timing, second.timing))
-        for first, second in pairwise(rungs)
-    )
+    both = ((one, other, _saved(one.timing, other.timing)) for one, other in pairwise(rungs))
+    return tuple(LadderStep(one.stage, other.stage, _fixed(one, other), saved) for one, other, saved in both)
 
 
 def _saved(first: Timing, second: Timing) -> float:

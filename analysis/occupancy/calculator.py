@@ -371,10 +371,8 @@ def explain(occupancy: Occupancy) -> tuple[Step, ...]:
         "blocks": f"an SM has {limits.max_blocks_per_sm} block slots",
         "barriers": barriers if occupancy.block_barriers else "no barrier: as many as there are block slots",
     }
-    return tuple(
-        Step(name, f"{sentences[name]} → {counted(blocks, 'block')}", name in occupancy.binding)
-        for name, blocks in occupancy.block_limits.items()
-    )
+    texts = {name: f"{sentences[name]} → {counted(n, 'block')}" for name, n in occupancy.block_limits.items()}
+    return tuple(Step(name, text, name in occupancy.binding) for name, text in texts.items())
 
 
 def explain_together(occupancies: Iterable[Occupancy]) -> dict[Step, list[str]]:
@@ -544,8 +542,7 @@ def _other_threads(present: Occupancy) -> list[Suggestion]:
     smaller = [item for item in better if item[0] < present.threads_per_block]
     larger = [item for item in better if item[0] > present.threads_per_block]
     nearest = sorted(better, key=lambda item: abs(item[0] - present.threads_per_block))
-    best = sorted(
-        nearest, key=lambda item: -item[1].theoretical_occupancy
-    )  # of equals the nearest stays first
+    # Of equals the nearest stays first.
+    best = sorted(nearest, key=lambda item: -item[1].theoretical_occupancy)
     picked = dict.fromkeys([*smaller[-1:], *larger[:1], *best[:1]])
     return [Suggestion(("threads",), f"{threads:,} threads per block", after) for threads, after in picked]

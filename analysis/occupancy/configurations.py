@@ -52,13 +52,11 @@ def built_kernels(
     for kernel in kernels:
         barriers = block_barriers if block_barriers is not None else kernel.barriers
         try:
-            target = (
-                parse_compute_capability(kernel.architecture) if kernel.architecture else default_architecture
-            )
+            built_for = kernel.architecture
+            target = parse_compute_capability(built_for) if built_for else default_architecture
             if target is None:
-                raise UsageError(
-                    f"the build does not say which architecture {kernel.name} is for", "name it with --arch"
-                )
+                what = f"the build does not say which architecture {kernel.name} is for"
+                raise UsageError(what, "name it with --arch")
             if architectures and target not in architectures:
                 continue
             size = threads_per_block, kernel.registers_per_thread
@@ -166,10 +164,8 @@ def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelRe
         elif (match := _USAGE.match(line)) and name:
             registers, stack, shared, local = (int(group) for group in match.groups())
             static = shared - _reserve_within(architecture, shared)
-            found = KernelResources(
-                name, architecture, registers, static, stack_bytes=stack, local_bytes=local
-            )
-            kernels.append(found)
+            memory = {"stack_bytes": stack, "local_bytes": local}
+            kernels.append(KernelResources(name, architecture, registers, static, **memory))
             name = ""
     return tuple(kernels)
 

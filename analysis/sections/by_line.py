@@ -179,10 +179,8 @@ class Code:
             for address, one in code
             if one is not None and one.file is not None and one.line is not None
         )
-        return tuple(
-            Place(tuple(sorted(group)), "", file, line, self.line_text(file, line))
-            for (file, line), group in sorted(groups.items())
-        )
+        found = ((tuple(sorted(group)), "", *place) for place, group in sorted(groups.items()))
+        return tuple(Place(*facts, self.line_text(*facts[2:])) for facts in found)
 
 
 # Bits of ncu's ``memory_type``; an asynchronous copy carries two of them.

@@ -81,9 +81,8 @@ class PipeUse:
 class Ratios:
     """Ratios that decide a GEMM's speed; None where the kernel executes none of the divisor or counts are absent."""
 
-    main_opcode: (
-        str  # arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none
-    )
+    # arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none
+    main_opcode: str
     main_share: float = unlisted("Main arithmetic, share of all", "share")
     main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
     main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
@@ -144,9 +143,8 @@ class InstructionMix:
         "Issued per scheduler", of=metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER
     )
     thread_executed: int | None = figure("Thread instructions", "", "of threads that were predicated on")
-    categories: tuple[
-        tuple[str, int], ...
-    ] = ()  # ncu's own, coarser, with their executions; empty before ncu 2025
+    # ncu's own, coarser, with their executions; empty before ncu 2025
+    categories: tuple[tuple[str, int], ...] = ()
     missing: NotCollected | None = None
 
     def count(self, *opcodes: str) -> int:

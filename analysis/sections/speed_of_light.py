@@ -103,10 +103,10 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
 def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:
     """The members that the report itself lists for a throughput, largest first, absent ones last."""
     names = [name.strip() for name in (profile.text(metric) or "").split(",") if name.strip()]
-    entries = [
-        BreakdownEntry(name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name))
-        for name in names
-    ]
+    facts = (
+        (name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name)) for name in names
+    )
+    entries = [BreakdownEntry(*entry) for entry in facts]
 
     def percent(entry: BreakdownEntry) -> float:
         return -1.0 if entry.percent is None else entry.percent

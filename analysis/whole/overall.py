@@ -29,9 +29,8 @@ class Program:
     """Where the time of a program goes; each part is computed when it is looked at."""
 
     profiles: Sequence[KernelProfile]
-    explain: Callable[
-        [], Sequence[Family]
-    ]  # those that were explained, with what saves most; others are left out
+    # those that were explained, with what saves most; others are left out
+    explain: Callable[[], Sequence[Family]]
     ids: Callable[[int], str]  # the id of the family of the launch at a position
     trace: Trace | None = None  # what another profiler saw, None without
 
@@ -143,9 +142,8 @@ def came(before: Program, after: Program) -> Came | None:
         return None
     left = after.whole.time_ns / before.whole.time_ns
     now = {one.cause: left * one.saves for one in after.advice.proposals}
-    found = tuple(
-        (one, now.get(one.cause, 0.0)) for one in before.advice.proposals if one.share_of == "kernels"
-    )
+    proposals = (one for one in before.advice.proposals if one.share_of == "kernels")
+    found = tuple((one, now.get(one.cause, 0.0)) for one in proposals)
     followed = [one for one, still in found if still < FOLLOWED * one.saves]
     predicted = together(followed, before.whole.time_ns) if followed else None
     return Came(found, predicted, 1.0 - left) if found else None

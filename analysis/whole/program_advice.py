@@ -143,9 +143,8 @@ class Launches:
 
     def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
         """Stretches of launches that follow one another in a report and all belong."""
-        stretches = itertools.groupby(
-            range(len(self.profiles)), key=lambda at: (belongs(at), self.profiles[at].report)
-        )
+        positions = range(len(self.profiles))
+        stretches = itertools.groupby(positions, key=lambda at: (belongs(at), self.profiles[at].report))
         yield from (list(run) for (belong, _), run in stretches if belong)
 
     def launching(self, at: int) -> float:
@@ -196,9 +195,8 @@ def _optimizer(known: Launches) -> Found:
     different = len({known.profiles[at].name for at in members})
     tensors = len(steps) if steps and not several else max(1, len(members) // max(1, different))
     each = different if several else max(1.0, len(members) / tensors)
-    elements = sum(
-        4 * p.launch.blocks * p.launch.threads_per_block for p in map(known.profiles.__getitem__, steps)
-    )
+    launches = (known.profiles[at].launch for at in steps)
+    elements = sum(4 * one.blocks * one.threads_per_block for one in launches)
     left = max(1, math.ceil(tensors / TENSORS_A_LAUNCH), math.ceil(elements / CHUNK / CHUNKS_A_LAUNCH))
     traffic = min(MOST_FUSED, max(0.0, 1.0 - OPTIMIZER_ARRAYS / (ARRAYS * each)))
     return known.in_one(members, left, traffic), {"left": left}
@@ -291,9 +289,8 @@ def _copies(known: Launches) -> Found:
     found = [at for at, one in profiles if "CatArrayBatchedCopy" in one.name and known.fills(at)]
     # What is new is still copied, by a launch of its own.
     moved = ((at, known.sums.times[at] - known.launching(at)) for at in found)
-    return {at: Gain(0.5 * moving, 0.0, moving) for at, moving in moved if moving}, {
-        "words": known.words(found)
-    }
+    gains = {at: Gain(0.5 * moving, 0.0, moving) for at, moving in moved if moving}
+    return gains, {"words": known.words(found)}
 
 
 def _alike(known: Launches) -> Found:

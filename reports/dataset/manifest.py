@@ -104,9 +104,8 @@ def is_dataset(path: Path) -> bool:
 
 
 def _damaged(path: Path, error: ValueError) -> DatasetError:
-    return DatasetError(
-        f"{shown(path)} is damaged", "delete the folder, and export again", found=str(error)[:200]
-    )
+    remedy = "delete the folder, and export again"
+    return DatasetError(f"{shown(path)} is damaged", remedy, found=str(error)[:200])
 
 
 def load_contents(folder: Path) -> Contents:

@@ -69,10 +69,9 @@ def search(
         except (pa.ArrowException, OSError) as error:
             # A part may have been read anew, and deleted, since its manifest was read: then once more.
             if last or not isinstance(error, FileNotFoundError):
+                what = f"{shown(folder)} cannot be read"
                 remedy = "delete the data set; it is made anew from the reports"
-                raise DatasetError(
-                    f"{shown(folder)} cannot be read", remedy, found=str(error)[:300]
-                ) from None
+                raise DatasetError(what, remedy, found=str(error)[:300]) from None
     raise AssertionError("the loop returns or raises")
 
 

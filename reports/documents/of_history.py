@@ -96,9 +96,8 @@ class HistoryShowDocument(Document, frozen=True, tag="gemmprof.history/1"):
 
 def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> HistoryShowDocument:
     """Series with their points and steps."""
-    return HistoryShowDocument(
-        tuple(ShownSeries.of(points[0], points=points, steps=steps) for points, steps in found)
-    )
+    series = (ShownSeries.of(points[0], points=points, steps=steps) for points, steps in found)
+    return HistoryShowDocument(tuple(series))
 
 
 class FoundStep(HistoryStep, frozen=True):
@@ -148,9 +147,8 @@ class BaselineDocument(Document, frozen=True, tag="gemmprof.baseline/1"):
 
 def baselines(found: Sequence[tuple[str, Baseline]]) -> BaselineDocument:
     """Baselines by name."""
-    return BaselineDocument(
-        tuple(KeptBaseline.of(kept, name=name, kernels=map(_kept, kept.kernels)) for name, kept in found)
-    )
+    parts = (KeptBaseline.of(kept, name=name, kernels=map(_kept, kept.kernels)) for name, kept in found)
+    return BaselineDocument(tuple(parts))
 
 
 def _kept(kernel: KernelRecord) -> BaselineKernel:

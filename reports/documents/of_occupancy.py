@@ -181,9 +181,8 @@ def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
 
 def profiled(session: Session) -> LaunchesDocument:
     """Every launch of some reports; null stands for what was not collected."""
-    return LaunchesDocument(
-        tuple(_launch(kernel, session.ids[at]) for at, kernel in enumerate(session.kernels))
-    )
+    launches = (_launch(kernel, session.ids[at]) for at, kernel in enumerate(session.kernels))
+    return LaunchesDocument(tuple(launches))
 
 
 def _launch(kernel: KernelAnalysis, family: str) -> LaunchPart | NotCollectedPart:

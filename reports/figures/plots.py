@@ -89,10 +89,10 @@ def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
             axes.plot([point.intensity] * 2, up, color=colour, linewidth=1, linestyle=(0, (1, 2)))
             shape, gid = LEVEL_MARKERS.get(point.memory.level, "o"), f"point-{point.memory.level}"
             draw_point(axes, point, shape, colour, gid)
-            words = (
-                f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}, "
+            reached = (
+                f"{flops(point.achieved)}, {point.percent:.1f} % of {flops(point.attainable)} attainable"
             )
-            words += f"{point.percent:.1f} % of {flops(point.attainable)} attainable"
+            words = f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, {reached}"
             markers[gid] = (point.intensity, point.achieved, words)
         rightmost = ends[1]
         left, right = axes.get_xlim()
@@ -126,9 +126,8 @@ def performance_over_size(
     with drawing():
         figure, axes = blank(9.8, 4.6, right=2.7)
         place = {size: index for index, size in enumerate(sizes)}
-        colours = [
-            PALETTE[name] for name in ("dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")
-        ]
+        names = ("dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")
+        colours = [PALETTE[name] for name in names]
         for index, (label, points) in enumerate(series):
             colour = PALETTE["other"] if index == 0 else colours[(index - 1) % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
@@ -195,9 +194,8 @@ def draw_roofs(
         if end <= start:
             continue
         colour = LEVEL_COLOURS.get(memory.level, PALETTE["other"])
-        axes.plot(
-            [start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2
-        )
+        ends = [start, end], [start * memory.peak, end * memory.peak]
+        axes.plot(*ends, color=colour, linewidth=1.8, zorder=2)
         # The name runs along its roof, below it where another roof lies close above; one name for the same roof.
         twins = [other for other in memories if abs(other.peak / memory.peak - 1) < 0.01]
         if memory is not twins[-1]:
@@ -370,9 +368,8 @@ def figure(answers: Sequence[Occupancy]) -> Figure:
             # Lines of different architectures overlap; thinner ones on top keep all of them visible.
             width = 2.6 - 1.6 * position / max(1, len(groups) - 1) if len(groups) > 1 else 2.0
             # What lies between two points is rounded up to the second.
-            (line,) = panel.plot(
-                x, curve.percent, drawstyle="steps-pre", linewidth=width, label=", ".join(alike)
-            )
+            style = {"drawstyle": "steps-pre", "linewidth": width, "label": ", ".join(alike)}
+            (line,) = panel.plot(x, curve.percent, **style)
             here = curve.percent[curve.x.index(curve.present)]
             panel.plot([curve.present / scale], [here], "o", color=line.get_color(), markersize=7, zorder=5)
         panel.axvline(drawn[0].present / scale, color="0.5", linewidth=0.8, linestyle=":")

@@ -95,9 +95,8 @@ class HistoryStore:
         try:
             read_json(read_bytes(marker), Marker)
         except OtherFormatError as error:
-            raise HistoryError(
-                f"{path} is a history of another format", "use the gemmprof that wrote it", found=str(error)
-            ) from None
+            what, remedy = f"{path} is a history of another format", "use the gemmprof that wrote it"
+            raise HistoryError(what, remedy, found=str(error)) from None
         except (OSError, DocumentError) as error:
             remedy = f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it'
             raise HistoryError(f"{marker} cannot be read", remedy, found=str(error)) from None
@@ -299,9 +298,8 @@ def write_compacted(paths: Sequence[Path], target: Path) -> None:
     replaces = {REPLACES: json.dumps([path.name for path in paths]).encode()}
     with contextlib.ExitStack() as opened:
         files = [opened.enter_context(PointsReader(path)) for path in paths]
-        numbers, counts = np.unique(
-            np.concatenate([file.read(["series"])["series"].to_numpy() for file in files]), return_counts=True
-        )
+        series = np.concatenate([file.read(["series"])["series"].to_numpy() for file in files])
+        numbers, counts = np.unique(series, return_counts=True)
         schema = schema_of(dict.fromkeys(name for file in files for name in file.schema.names), replaces)
         bins = np.split(numbers, np.flatnonzero(np.diff(np.cumsum(counts) // BIN_ROWS)) + 1)
         with new_parquet(target, schema, **WRITTEN) as writer:

@@ -84,10 +84,8 @@ class Plan:
 
 def plan(session: Session, *, every: bool = False) -> Plan:
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
-    run, owners = (
-        session.run,
-        dict[int, StageResult](),
-    )  # the stage result that each launch belongs to, by position
+    run = session.run
+    owners: dict[int, StageResult] = {}  # the stage result that each launch belongs to, by position
     for result in run.results if run is not None else ():
         if (own := session.kernel_for(result)) is not None:
             owners[next(at for at, one in enumerate(session.kernels) if one is own)] = result
@@ -153,9 +151,8 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
         candidate = Choice(page.label, profile.name, (profile.index,), family=number)
         if page.record is not None:
             stage = page.record.stage
-            candidate = replace(
-                candidate, number=stage.number, stage=stage.name, ladder=stage.ladder, problem=page.problem
-            )
+            candidate = replace(candidate, number=stage.number, stage=stage.name, problem=page.problem)
+            candidate = replace(candidate, ladder=stage.ladder)
         candidates.append(candidate)
     return pages[one_kernel(name, candidates, "this report")]
 

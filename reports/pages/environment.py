@@ -240,6 +240,5 @@ def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...]
     of_parts = (name for mark, name in SCRIPTS_OF_PARTS.items() if any(mark in one for one in articles))
     styles, texts = tuple(map(asset, STYLES)), tuple(map(asset, (*SCRIPTS, *of_parts, *scripts)))
     policy = content_security_policy(styles, texts)
-    return filled(
-        "document.html", title=title, policy=policy, styles=styles, scripts=texts, articles=articles
-    )
+    whole = {"policy": policy, "styles": styles, "scripts": texts, "articles": articles}
+    return filled("document.html", title=title, **whole)

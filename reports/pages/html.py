@@ -139,10 +139,8 @@ def _texts(report: Report, processes: int) -> Generator[str, None, None]:
         yield from (made() for made in each(_text, ((place,) for place in range(len(pages) + 1)), (report,)))
         return
     # Here, before the others: the page that is made soonest, of the kernel with the fewest instructions.
-    here = min(
-        range(len(pages)), key=lambda at: len(pages[at].analysis.profile.source.instructions), default=None
-    )
-    place = None if here is None else here + 1
+    lengths = [len(page.analysis.profile.source.instructions) for page in pages]
+    place = 1 + lengths.index(min(lengths)) if lengths else None
     yield from ordered(partial(_text, report), len(pages) + 1, processes=processes, here=place)
 
 
@@ -294,9 +292,8 @@ def ordered(
         return
     made_here = {} if here is None else {here: make(here)}
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
-    workers = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(), make)
-    )
+    forks = multiprocessing.get_context("fork")
+    workers = ProcessPoolExecutor(processes, forks, _left_to_parent, (os.getpid(), make))
     try:
         made = workers.map(_in_worker, [place for place in range(count) if place != here])
         yield from (made_here.pop(place) if place == here else next(made) for place in range(count))

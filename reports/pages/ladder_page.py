@@ -216,9 +216,8 @@ class SizeTable:
         """One a stage; None where it was not run on the problem."""
         cells = [{row.record.stage.number: row for row in group.rows} for group in self.groups]
         records = {number: row.record for column in cells for number, row in column.items()}
-        return [
-            (record, [column.get(number) for column in cells]) for number, record in sorted(records.items())
-        ]
+        found = sorted(records.items())
+        return [(record, [column.get(number) for column in cells]) for number, record in found]
 
     @property
     def figure(self) -> Markup | None:
@@ -367,9 +366,8 @@ class Overview:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The figures that at least one launch has."""
-        return tuple(
-            one for one in COLUMNS if any(one.value(row.analysis) is not None for row in self.launches)
-        )
+        kernels = [row.analysis for row in self.launches]
+        return tuple(one for one in COLUMNS if any(one.value(kernel) is not None for kernel in kernels))
 
     @cached_property
     def reports(self) -> tuple[str, ...]:

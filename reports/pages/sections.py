@@ -103,10 +103,8 @@ def _results(
     if before is not None:
         from gemmprof.analysis.comparison.outcome import compare_launches
 
-        where = (
-            before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
-        )
-        where += " in the other report" if other_report else ""
+        stage = before.record and f"stage {before.record.stage.number}, {before.title}"
+        where = f"{stage or before.label}{' in the other report' if other_report else ''}"
         change = compare_launches(*((one.label, one.analysis.traced, one.timing) for one in (before, page)))
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:

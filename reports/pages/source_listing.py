@@ -277,11 +277,9 @@ def _file(view: SourceView, path: str, name: str, budget: int, columns: Sequence
         line = known.get(number)
         if line is None:
             return Row(str(number), code, cells=empty)
-        sampled, shown = _sampled(view, line), cells(columns, line.counters)
-        anchor = f"{name}-{number}"
-        return _row(
-            str(number), code, sampled, line.counters, least=MIX_FROM_PERCENT, cells=shown, anchor=anchor
-        )
+        sampled, least = _sampled(view, line), MIX_FROM_PERCENT
+        more: dict[str, Any] = {"cells": cells(columns, line.counters), "anchor": f"{name}-{number}"}
+        return _row(str(number), code, sampled, line.counters, least=least, **more)
 
     if text:
         lines = text.split("\n")

@@ -158,9 +158,8 @@ def joined(
         with pa.OSFile(str(path), "rb") as source:
             found = _unified(found, pa.ipc.open_file(source).schema)
     # A column without any value in any slice: a number is as good as anything.
-    schema = pa.schema(
-        [(part.name, pa.float64() if pa.types.is_null(part.type) else part.type) for part in found]
-    )
+    kinds = (pa.float64() if pa.types.is_null(part.type) else part.type for part in found)
+    schema = pa.schema(list(zip(found.names, kinds, strict=True)))
 
     def fitting() -> Iterator[pa.Table]:
         for path in slices:

@@ -106,9 +106,8 @@ def add_code(report: str, profile: KernelProfile, code: Columns) -> None:
         "offset": [address - base for address in addresses],
     }
     columns |= {name: [one and getattr(one, name) for one in found] for name in ("sass", "file", "line")}
-    code.extend(
-        count, columns | {name: _filled(name, values, addresses) for name, values in measured.items()}
-    )
+    counted = {name: _filled(name, values, addresses) for name, values in measured.items()}
+    code.extend(count, columns | counted)
 
 
 def _filled(name: str, values: Mapping[Any, Any], addresses: Sequence[int]) -> list[Any]:
@@ -140,17 +139,15 @@ def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str
 
 def lines_of(code: pa.Table) -> pa.Table:
     """The CUDA lines of instructions: sums over them, without metrics whose sum means nothing."""
-    summed = [
-        name for name in code.column_names if name not in CODE_COLUMNS.keys() | m.NOT_ADDITIVE_BY_ADDRESS
-    ]
+    others = CODE_COLUMNS.keys() | m.NOT_ADDITIVE_BY_ADDRESS
+    summed = [name for name in code.column_names if name not in others]
     numbers = [name for name in summed if not pa.types.is_string(code.schema.field(name).type)]
     placed = code.filter(pc.is_valid(code["file"]))
     totals = [("address", "count"), *((name, "sum") for name in numbers)]
     found = placed.group_by(LINE_KEYS, use_threads=False).aggregate(totals)
     found = found.select([*LINE_KEYS, *(f"{name}_{how}" for name, how in totals)])
-    return found.rename_columns([*LINE_KEYS, "instructions", *numbers]).sort_by(
-        [(name, "ascending") for name in LINE_KEYS[1:]]
-    )
+    named = found.rename_columns([*LINE_KEYS, "instructions", *numbers])
+    return named.sort_by([(name, "ascending") for name in LINE_KEYS[1:]])
 
 
 # Of each launch of a slice its position, its name and its scalar metrics.

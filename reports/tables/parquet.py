@@ -115,9 +115,8 @@ class ParquetReader:
             self._check_schema(kind)
         except (UnicodeError, KeyError) as error:  # a key is what of `coded` is not there
             self._source.close()
-            what = (
-                "is damaged" if isinstance(error, UnicodeError) else "is no such table: a column is missing"
-            )
+            missing = not isinstance(error, UnicodeError)
+            what = "is no such table: a column is missing" if missing else "is damaged"
             raise self.refused(f"{what}: {error}") from None
         except BaseException:
             self._source.close()
@@ -183,9 +182,8 @@ class ParquetReader:
                 raise self.refused(f"is no such table: it has a column {part.name[:60]!r}")
             kept = part.type.value_type if pa.types.is_dictionary(part.type) else part.type
             if kept != expected:
-                raise self.refused(
-                    f"is no such table: {part.name[:60]!r} is {str(kept)[:60]}, not {expected}"
-                )
+                told = f"{part.name[:60]!r} is {str(kept)[:60]}, not {expected}"
+                raise self.refused(f"is no such table: {told}")
             column = stored.column(at)
             if column.max_repetition_level or column.name != part.name:
                 raise self.refused(f"is no such table: {part.name[:60]!r} is nested")

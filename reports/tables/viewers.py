@@ -49,9 +49,8 @@ def write_speedscope(session: Session, target: Path) -> int:
         if (found := _flame(f"{positions[at].id} {positions[at].label}", kernel, frames)) is not None
     ]
     if not flames:
-        raise UsageError(
-            "no launch here has samples by instruction", f"profile with {metrics.SOURCE_VIEW.remedy}"
-        )
+        remedy = f"profile with {metrics.SOURCE_VIEW.remedy}"
+        raise UsageError("no launch here has samples by instruction", remedy)
     known = ({name: value for name, value in one._asdict().items() if value is not None} for one in frames)
     document = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -174,9 +173,8 @@ class _Trace:
             "launch": str(profile.index),
             "kernel": profile.name,
         }
-        notes = [
-            perfetto.DebugAnnotation(name=name, string_value=visible(value)) for name, value in shape.items()
-        ]
+        safe = ((name, visible(value)) for name, value in shape.items())
+        notes = [perfetto.DebugAnnotation(name=name, string_value=text) for name, text in safe]
         self._event(start, _BEGIN, track, name=visible(label), debug_annotations=notes)
         self._event(start + duration, _END, track)
         speed = kernel.get(SpeedOfLight)
@@ -231,10 +229,8 @@ class _Trace:
     def _track(self, key: tuple[object, ...], **described: Any) -> int:
         if key not in self._tracks:
             uuid = self._tracks[key] = 1 + len(self._tracks)
-            self._packets.packet.add(
-                trusted_packet_sequence_id=_SEQUENCE,
-                track_descriptor=perfetto.TrackDescriptor(uuid=uuid, **described),
-            )
+            track = perfetto.TrackDescriptor(uuid=uuid, **described)
+            self._packets.packet.add(trusted_packet_sequence_id=_SEQUENCE, track_descriptor=track)
         return self._tracks[key]
 
     def _enter(self, process: int, ranges: tuple[str, ...], now: float) -> None:
@@ -251,11 +247,9 @@ class _Trace:
         self._open[process] = ranges
 
     def _event(self, time: float, kind: perfetto.TrackEvent.Type, track: int, **rest: Any) -> None:
-        self._packets.packet.add(
-            timestamp=round(time),
-            trusted_packet_sequence_id=_SEQUENCE,
-            track_event=perfetto.TrackEvent(type=kind, track_uuid=track, **rest),
-        )
+        event = perfetto.TrackEvent(type=kind, track_uuid=track, **rest)
+        packets, when = self._packets.packet, round(time)
+        packets.add(timestamp=when, trusted_packet_sequence_id=_SEQUENCE, track_event=event)
 
     def finish(self) -> None:
         """Ranges that are open end with their process's last launch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +19,6 @@ def columns(*titles: str, ruled: bool = False, **style: Any) -> Table:
     for title in titles:
         name = title.lstrip(">!")
         marks = title.removesuffix(name)
-        table.add_column(
-            name, justify="right" if ">" in marks else "left", no_wrap="!" in marks, overflow="fold"
-        )
+        side: Literal["left", "right"] = "right" if ">" in marks else "left"
+        table.add_column(name, justify=side, no_wrap="!" in marks, overflow="fold")
     return table

@@ -55,9 +55,8 @@ def names_table() -> Table:
         if name not in CAUSES:
             table.add_row(name, other[name], unit)
     for cause in (name for name in CAUSES if name not in ALIASES):
-        table.add_row(
-            cause, ", ".join(word for word in TITLES if TITLES[word] == cause != word), "% of time saved"
-        )
+        words = ", ".join(word for word in TITLES if TITLES[word] == cause != word)
+        table.add_row(cause, words, "% of time saved")
     return table
 
 

@@ -59,16 +59,12 @@ def advice(program: Program, width: int) -> Iterator[str]:
     if not first:
         return
     yield ""
-    together = program.advice.together
-    yield fit(
-        " saves  to change first in the program" + (f"; together {saved(*together)}" if together else ""),
-        width,
-    )
+    together = f"; together {saved(*program.advice.together)}" if program.advice.together else ""
+    yield fit(f" saves  to change first in the program{together}", width)
     for proposal in first:
         text = f"{proposal.title}{proposal.of_what}{_ids(proposal)}: {proposal.says}"
-        lines = textwrap.wrap(
-            visible(text), width, initial_indent=f"{ratio(proposal.saves, 0):>6}  ", subsequent_indent=" " * 8
-        )
+        first_indent, indent = f"{ratio(proposal.saves, 0):>6}  ", " " * 8
+        lines = textwrap.wrap(visible(text), width, initial_indent=first_indent, subsequent_indent=indent)
         yield from lines[:1]
         if len(lines) > 1:
             yield fit(" " * 8 + visible(" ".join(line.strip() for line in lines[1:])), width)

@@ -105,9 +105,8 @@ def rows_table(found: Sequence[Row], *, width: int) -> Table:
     table.add_column(overflow="fold", justify="right", max_width=max(14, width // 3))
     table.add_column(overflow="fold")
     for name, value, remark in found:
-        table.add_row(
-            Text("  " + visible(name)), Text(visible(value)), Text(visible(" ".join(remark.split())))
-        )
+        cells = ("  " + visible(name), visible(value), visible(" ".join(remark.split())))
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -134,9 +133,8 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
                 "side": point.bound,
             }
             first = (Text("" if position else visible(name)),) * named
-            result.add_row(
-                *first, point.compute.label, point.memory.label, *(shown[title] for title in titles)
-            )
+            cells = (shown[title] for title in titles)
+            result.add_row(*first, point.compute.label, point.memory.label, *cells)
     return result
 
 
