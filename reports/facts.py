@@ -74,11 +74,8 @@ def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     profile, duration = analysis.profile, metrics.DURATION.partition(".")[0]
     names = metrics.counters(profile.metrics) if profile.profiled else ()
     found = ((name, profile.metrics[name]) for name in names if not name.startswith(duration))
-    return [
-        (name, formatting.raw_value(value), profile.units.get(name, ""))
-        for name, value in found
-        if not isinstance(value, str)
-    ]
+    numbers = ((name, value) for name, value in found if not isinstance(value, str))
+    return [(name, formatting.raw_value(value), profile.units.get(name, "")) for name, value in numbers]
 
 
 def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
@@ -135,7 +132,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
         yield title, f"{check.relative_error:.1e}", f"relative error, {check.tolerance:.0e} allowed"
 
 
-VERSION_NAMES = {
+VERSIONS = {
     "driver": "Driver",
     "cuda": "CUDA",
     "torch": "PyTorch",
@@ -161,7 +158,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
         span = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"
         facts.append(("SM clock while timing", f"{span} MHz"))
     facts.append(("Clock control under the profiler", info.clock_control))
-    facts += [(VERSION_NAMES.get(name, name), str(version)) for name, version in info.versions.items()]
+    facts += [(VERSIONS.get(name, name), str(version)) for name, version in info.versions.items()]
     facts += [("Metric set", info.metric_set), ("Seed", str(info.seed))]
     if info.command:
         facts.append(("Command", info.command))

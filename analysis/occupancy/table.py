@@ -28,11 +28,7 @@ INPUTS = (
     "block_barriers",
 )
 
-_DEFAULTS: Mapping[str, Any] = {
-    "shared_memory_per_block": 0,
-    "shared_memory_config": None,
-    "block_barriers": 1,
-}
+_DEFAULTS: dict[str, Any] = {"shared_memory_per_block": 0, "shared_memory_config": None, "block_barriers": 1}
 _LIMITERS = ("barriers", "blocks", "registers", "shared_memory")
 # What the result has of each answer, in this order; behind them what each resource admits.
 _ANSWERS = (
@@ -99,10 +95,9 @@ def occupancy_table(
     if invalid == "raise":
         for label, one in zip(labels, found, strict=True):
             if isinstance(one, OccupancyError):
-                remedy = 'invalid="mark" goes on and names the reason of every such row'
-                raise OccupancyError(
-                    f"configuration {label}: {one.message}", *one.remedies, remedy, found=one.found
-                )
+                more = 'invalid="mark" goes on and names the reason of every such row'
+                what = f"configuration {label}: {one.message}"
+                raise OccupancyError(what, *one.remedies, more, found=one.found)
     result = _frame(found, labels)
     if invalid == "mark":
         result["problem"] = [one.message if isinstance(one, OccupancyError) else "" for one in found]
@@ -116,20 +111,15 @@ def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame
         name: [one and getattr(one, name) for one in answers] for name in _ANSWERS
     }
     columns["limiters"] = ["|".join(one) if one is not None else None for one in columns["limiters"]]
-    columns |= {
-        f"limit_{name}": [one and one.block_limits.get(name) for one in answers] for name in RESOURCES
-    }
+    limits = [None if one is None else one.block_limits for one in answers]
+    columns |= {f"limit_{name}": [one and one.get(name) for one in limits] for name in RESOURCES}
     kinds: dict[str, Any] = dict.fromkeys(columns, "float64" if None in answers else "int64")
     # Every combination of limiters, so that two tables have one type.
     combined = ["|".join(compress(_LIMITERS, one)) for one in product((True, False), repeat=len(_LIMITERS))]
-    kinds |= {
-        "theoretical_occupancy": "float64",
-        "limiters": pd.CategoricalDtype(combined),
-        "limit_barriers": "Int64",
-    }
-    return pd.DataFrame(
-        {name: pd.Series(columns[name], labels, kinds[name]) for name in columns}, index=labels
-    )
+    kinds |= {"theoretical_occupancy": "float64", "limit_barriers": "Int64"}
+    kinds["limiters"] = pd.CategoricalDtype(combined)
+    found_ = {name: pd.Series(columns[name], labels, kinds[name]) for name in columns}
+    return pd.DataFrame(found_, index=labels)
 
 
 def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -155,11 +145,8 @@ def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
         raise OccupancyError("the arrays have different lengths", found=shown)
     size = next(iter(lengths.values()), 1)
     index = configurations.index if isinstance(configurations, pd.DataFrame) else pd.RangeIndex(size)
-    return pd.DataFrame(
-        {name: [single[name]] * size if name in single else several[name].tolist() for name in INPUTS},
-        index=index,
-        dtype=object,
-    )
+    whole = {name: [single[name]] * size if name in single else several[name].tolist() for name in INPUTS}
+    return pd.DataFrame(whole, index=index, dtype=object)
 
 
 def _values(name: str, column: pd.Series[Any]) -> list[Any]:

@@ -193,12 +193,8 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     """The launch over time; not collected without samples within it."""
     if not profile.sampled:
         return GROUP.not_collected(profile.metrics)
-    read = {
-        metrics.SAMPLED_IPC,
-        metrics.SM_ACTIVE_CYCLES,
-        *metrics.SAMPLED_BLOCKS,
-        *(name for *_, name in _LANES),
-    }
+    lanes = (name for *_, name in _LANES)
+    read = {metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS, *lanes}
     wanted = {
         name
         for name in profile.sampled

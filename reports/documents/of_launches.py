@@ -127,33 +127,26 @@ class Overview(Document, frozen=True):
         found = session.families
         code = everything or "source_view" in sections
         chosen = found if everything or sections else found[:HEADLINES]
+        profiles = [kernel.profile for kernel in session.kernels]
+        of = ((one, profiles[one.representative], [profiles[at] for at in one.members]) for one in found)
+        families = (FamilyPart.of(one, representative=longest, launches=every) for one, longest, every in of)
+        kernels = []
+        for family in chosen:
+            kernel = session.whole(family.representative, code=code)
+            said = {
+                name: SectionPart(title, tuple(RowPart(*row) for row in rows(kernel.results[name])))
+                for name, title in section_titles(sections)
+            }
+            part = KernelPart.of(kernel.profile, family=family.id, verdict=kernel.verdict, sections=said)
+            kernels.append(part)
         return cls(
             title=session.title,
             launches=len(session.kernels),
             not_read=tuple(map(str, session.failures)),
             processes=_processes(session, ranks),
             program=program_part(session),
-            families=tuple(
-                FamilyPart.of(
-                    family,
-                    representative=session.kernels[family.representative].profile,
-                    launches=[session.kernels[position].profile for position in family.members],
-                )
-                for family in found
-            ),
-            kernels=tuple(
-                KernelPart.of(
-                    kernel.profile,
-                    family=family.id,
-                    verdict=kernel.verdict,
-                    sections={
-                        name: SectionPart(title, tuple(RowPart(*row) for row in rows(kernel.results[name])))
-                        for name, title in section_titles(sections)
-                    },
-                )
-                for family in chosen
-                for kernel in [session.whole(family.representative, code=code)]
-            ),
+            families=tuple(families),
+            kernels=tuple(kernels),
             **more,
         )
 

@@ -33,11 +33,8 @@ def roofline(result: Roofline, prefix: str) -> figures.Drawn | None:
 
 def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
     """Several kernels against device memory, stages with the path from one to the next; None without points."""
-    found = [
-        (page, roofs)
-        for page in pages
-        if isinstance(roofs := page.analysis.get(Roofline), Roofline) and roofs.main_points
-    ]
+    results = ((page, page.analysis.get(Roofline)) for page in pages)
+    found = [(page, roofs) for page, roofs in results if isinstance(roofs, Roofline) and roofs.main_points]
     numbers = [at if page.record is None else page.record.stage.number for at, (page, _) in enumerate(found)]
     steps = [
         figures.Step(str(number), page.label, roofs, page.is_yardstick)
@@ -100,14 +97,7 @@ class TimelineDrawing:
 
 
 # The units of a page have a colour each; what has none is of the SMs.
-_LANE_COLOURS = {
-    "l1": "l1",
-    "l2": "l2",
-    "dram": "dram",
-    "tensor": "shared",
-    "blocks": "other",
-    "clock": "other",
-}
+_COLOURS = {"l1": "l1", "l2": "l2", "dram": "dram", "tensor": "shared", "blocks": "other", "clock": "other"}
 _STACK_COLOURS = ("dram", "sm", "shared", "l2", "l1", "warn")
 _END_COLOURS = {"filling": "bad", "tail": "bad", "prologue": "warn", "epilogue": "warn"}
 
@@ -120,7 +110,7 @@ def timeline(result: Timeline) -> TimelineDrawing:
     for lane in lanes:
         path = _outline(_known(lane), [0.0] * len(lane.values), lane.scale)
         peak = f"{significant(lane.peak)} {lane.unit}".strip()
-        drawn.append(LaneDrawing(lane.title, _LANE_COLOURS.get(lane.key, "sm"), path, peak))
+        drawn.append(LaneDrawing(lane.title, _COLOURS.get(lane.key, "sm"), path, peak))
     edges = list(
         accumulate(map(_known, stalls), lambda low, more: [a + b for a, b in zip(low, more, strict=True)])
     )

@@ -101,10 +101,8 @@ def export_tables(
                     slices[name] += parts
         if len(failures) == len(wanted):
             raise failures[0]
-        amend = {
-            **dict.fromkeys(with_unit, partial(with_units, units=units)),
-            "kernels": partial(with_families, known=census(listed)),
-        }
+        amend = dict.fromkeys(with_unit, partial(with_units, units=units))
+        amend["kernels"] = partial(with_families, known=census(listed))
         for name, parts in slices.items():
             joined(parts, staging / names[name], format, amend.get(name))
         shutil.rmtree(scratch)
@@ -124,12 +122,9 @@ def _spool_lot(
         known = background.submit(units_of_report, path) if units else None
         launches = len(reader) if only is None else len(only)
         builder = TableBuilder(os.fspath(path), tables)
-        profiles = reader.profiles(
-            # Also what no table shows is read: where the other commands find damage, nothing is exported.
-            source=is_measured_by_address if len(reader) > MANY_LAUNCHES else True,
-            rules=False,
-            only=only,
-        )
+        # Also what no table shows is read: where the other commands find damage, nothing is exported.
+        source = is_measured_by_address if len(reader) > MANY_LAUNCHES else True
+        profiles = reader.profiles(source=source, rules=False, only=only)
         for done, profile in enumerate(profiles, 1):
             builder.add(profile)
             if "kernels" in tables:
@@ -248,9 +243,5 @@ def _write_jsonl(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> N
 
 
 _INFINITIES = (float("inf"), float("-inf"))
-_WRITERS: dict[str, Callable[[Path, pa.Schema, Iterable[pa.Table]], None]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-}
+_WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "jsonl": _write_jsonl}
 FORMATS = tuple(_WRITERS)

@@ -19,7 +19,7 @@ from gemmprof.base.amounts import signed
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
 
-STYLES = {
+STYLE = {
     "slower": "bold red",
     "gone": "red",
     "faster": "green",
@@ -64,7 +64,7 @@ def print_pair(console: Console, outcome: Outcome) -> None:
         return text if len(text) <= room else f"{text[: room - 1]}…"
 
     console.print(Text(short(f"{outcome.before} → {outcome.after}", 1)))
-    head = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+    head = Text(sentences.VERDICTS[kernel.verdict], style=STYLE[kernel.verdict])
     console.print(head.append(short(f" {sentences.named(kernel)}"), style="bold"))
     cycles = sentences.cycles(kernel)
     facts = [sentences.times(kernel), sentences.change(kernel), f"cycles {cycles}" if cycles else ""]
@@ -85,7 +85,7 @@ def _table(kernels: Iterable[Compared]) -> Table:
     numbers = (">Before", ">After", ">Change", "Interval", ">In cycles", ">Launches")
     table = columns("Verdict", "Kernel", *numbers, "Changed", ruled=True)
     for kernel in kernels:
-        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLE[kernel.verdict])
         times = (sentences.seconds(kernel, side) for side in ("before", "after"))
         change = sentences.shift(kernel), sentences.interval(kernel), sentences.cycles(kernel)
         launches, changed = "{}, {}".format(*sentences.launches(kernel)), ", ".join(kernel.changed)
@@ -102,7 +102,7 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
         change = sentences.shift(kernel)
         if judgement is not None:
             change += f"\n{signed(100 * judgement.low)} to {signed(100 * judgement.high)}"
-        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+        verdict = Text(sentences.VERDICTS[kernel.verdict], style=STYLE[kernel.verdict])
         table.add_row(verdict, Text(f"{sentences.named(kernel)}\n  {facts}"), change)
     return table
 
