@@ -135,11 +135,8 @@ def _beside_drift(
         if better >= both:
             break
         chosen, both, smooth_of_both = fewer, better, smooth_of_fewer
-    explanations = [
-        (_fitted(logs, drift[:, :0], cuts, noise)[0], cuts, np.zeros(len(logs))),
-        (alone, [], smooth),
-        (both, chosen, smooth_of_both),
-    ]
+    steps_alone = _fitted(logs, drift[:, :0], cuts, noise)[0], cuts, np.zeros(len(logs))
+    explanations = [steps_alone, (alone, [], smooth), (both, chosen, smooth_of_both)]
     for positions in ([], chosen):  # a line alone, which has no season to pay for
         value, straight = _fitted(logs, drift[:, :1], positions, noise)
         explanations.append((value, positions, straight))

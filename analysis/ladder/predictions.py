@@ -64,10 +64,7 @@ def _fixed(first: Rung, second: Rung) -> Finding | None:
     keeps = FLOAT32.name not in first.stage.dtypes
     another = ANOTHER_ARITHMETIC - {"tensor_cores_idle"} if keeps else ANOTHER_ARITHMETIC
     left = {finding.cause: finding.saves for finding in second.explanation.findings}
-    shrunk = [
-        (finding.saves - left.get(finding.cause, 0.0), place, finding)
-        for place, finding in enumerate(first.explanation.findings)
-        if finding.cause not in another
-    ]
+    found = [finding for finding in first.explanation.findings if finding.cause not in another]
+    shrunk = [(one.saves - left.get(one.cause, 0.0), place, one) for place, one in enumerate(found)]
     most = max(shrunk, key=lambda item: (item[0], -item[1]), default=None)
     return most[2] if most is not None and most[0] >= LEAST else None

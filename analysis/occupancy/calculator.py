@@ -82,11 +82,12 @@ class Occupancy:
     @property
     def configuration(self) -> str:
         """What a block takes, in words."""
-        return (
-            f"{counted(self.threads_per_block, 'thread')} per block, "
-            f"{counted(self.registers_per_thread, 'register')} per thread, "
-            f"{counted(self.shared_memory_per_block, 'byte')} of shared memory per block"
+        threads, registers = (
+            counted(self.threads_per_block, "thread"),
+            counted(self.registers_per_thread, "register"),
         )
+        shared = counted(self.shared_memory_per_block, "byte")
+        return f"{threads} per block, {registers} per thread, {shared} of shared memory per block"
 
     @property
     def binding(self) -> tuple[str, ...]:
@@ -135,11 +136,9 @@ class Occupancy:
         return self.max_active_clusters(sm_count) * self.cluster_size
 
     def __str__(self) -> str:
-        return (
-            f"{self.blocks_per_sm} {'block' if self.blocks_per_sm == 1 else 'blocks'} per SM, "
-            f"{self.active_warps_per_sm} of {self.limits.max_warps_per_sm} warps, "
-            f"{self.theoretical_percent:.1f} % on {self.limits.label}"
-        )
+        blocks = f"{self.blocks_per_sm} {'block' if self.blocks_per_sm == 1 else 'blocks'} per SM"
+        warps = f"{self.active_warps_per_sm} of {self.limits.max_warps_per_sm} warps"
+        return f"{blocks}, {warps}, {self.theoretical_percent:.1f} % on {self.limits.label}"
 
 
 def occupancy(

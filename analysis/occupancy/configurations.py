@@ -85,11 +85,9 @@ def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
         launch = stage_launch(run, result, read_report(run.report_path(result.report), source=False))
         if launch is not None:
             return launch
-    raise RunError(
-        f"{run.directory}: the run has no profile of stage {stage.number} ({stage.title})",
-        f"gemmprof collect --ladder {stage.ladder} --stage {stage.number} on a machine with a GPU",
-        "give --threads and --regs instead",
-    )
+    what = f"{run.directory}: the run has no profile of stage {stage.number} ({stage.title})"
+    collect = f"gemmprof collect --ladder {stage.ladder} --stage {stage.number} on a machine with a GPU"
+    raise RunError(what, collect, "give --threads and --regs instead")
 
 
 # --- Cubins -----------------------------------------------------------------------------------------------------------

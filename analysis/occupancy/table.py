@@ -131,11 +131,9 @@ def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:
         elif configurations is not None and name in configurations:
             columns[name] = configurations[name]
         elif name not in columns:
-            raise OccupancyError(
-                f"the configurations have no '{name}'",
-                f"give columns or arguments named {', '.join(INPUTS[:3])}",
-                found=", ".join(map(str, configurations)) if configurations is not None else "",
-            )
+            found = ", ".join(map(str, configurations)) if configurations is not None else ""
+            remedy = f"give columns or arguments named {', '.join(INPUTS[:3])}"
+            raise OccupancyError(f"the configurations have no '{name}'", remedy, found=found)
     # A pair of numbers is one architecture, a list of two numbers two values.
     single = {name: one for name, one in columns.items() if isinstance(one, tuple) or np.ndim(one) == 0}
     several = {name: pd.Series(one) for name, one in columns.items() if name not in single}

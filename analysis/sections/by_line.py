@@ -174,10 +174,9 @@ class Code:
     def lines(self, addresses: Iterable[int]) -> tuple[Place, ...]:
         """The CUDA lines of these instructions in file and line order; those without line information left out."""
         code = ((address, self._instructions.get(address)) for address in addresses)
+        placed = (((one.file, one.line), address) for address, one in code if one is not None)
         groups = grouped(
-            ((one.file, one.line), address)
-            for address, one in code
-            if one is not None and one.file is not None and one.line is not None
+            ((file, line), at) for (file, line), at in placed if file is not None and line is not None
         )
         found = ((tuple(sorted(group)), "", *place) for place, group in sorted(groups.items()))
         return tuple(Place(*facts, self.line_text(*facts[2:])) for facts in found)

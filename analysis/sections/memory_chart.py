@@ -110,10 +110,11 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     links = tuple(link for link in every if _known(link))
     if not links:
         return GROUP.not_collected(profile.metrics)
+    unknown = ((link.source, link.target, link.label) for link in every if not _known(link))
     absent = tuple(
-        f"{link.source}→{link.target} {link.label}"
-        for link in every
-        if not _known(link) and _exists(profile, link.source, link.target, link.label)
+        f"{source}→{target} {label}"
+        for source, target, label in unknown
+        if _exists(profile, source, target, label)
     )
     return MemoryChart(tuple(_units(profile)), links, absent, **collected(MemoryChart, profile))
 

@@ -195,11 +195,8 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
         return GROUP.not_collected(profile.metrics)
     lanes = (name for *_, name in _LANES)
     read = {metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS, *lanes}
-    wanted = {
-        name
-        for name in profile.sampled
-        if (counter := metrics.counter_of(name)) in read or metrics.sampled_stall(counter) is not None
-    }
+    counters = ((name, metrics.counter_of(name)) for name in profile.sampled)
+    wanted = {name for name, one in counters if one in read or metrics.sampled_stall(one) is not None}
     # Samples without a time are in no column.
     series = {found.counter: found for found in series_of(profile, wanted) if (found.stamps > 0).any()}
     span = _span(profile, series)
@@ -487,11 +484,10 @@ def _phases(
                 ends.insert(0, Phase("epilogue", _does(found, b, last), b / columns, last / columns))
                 last = b
     cuts = [first, *_cuts(found, bursts, first, last, waves=in_step), last]
-    middle = [
-        Phase(f"phase {number}" if len(cuts) > 2 else "steady", _does(found, a, b), a / columns, b / columns)
-        for number, (a, b) in enumerate(itertools.pairwise(cuts), 1)
-        if b > a
-    ]
+    middle = []
+    for number, (a, b) in enumerate(itertools.pairwise(cuts), 1):
+        name = f"phase {number}" if len(cuts) > 2 else "steady"
+        middle += [Phase(name, _does(found, a, b), a / columns, b / columns)] if b > a else []
     return _with_clocks((*begin, *middle, *ends), found.get("clock"))
 
 

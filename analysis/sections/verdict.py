@@ -109,10 +109,13 @@ def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) 
     if light is not None:
         compute = "compute", light.sm_percent, unit(light.sm_breakdown)
         memory = "memory", light.memory_percent, unit(light.memory_breakdown)
+        sides = [
+            (side, f"{n:.1f} %", f" (busiest: {one})" if one else "")
+            for side, n, one in (compute, memory)
+            if n is not None
+        ]
         reached = ", ".join(
-            f"{side} reaches {percent:.1f} % of its peak" + (f" (busiest: {busiest})" if busiest else "")
-            for side, percent, busiest in (compute, memory)
-            if percent is not None
+            f"{side} reaches {percent} of its peak{busiest}" for side, percent, busiest in sides
         )
         sentences += [f"{reached[:1].upper()}{reached[1:]}."] if reached else []
     point = None if roofs is None else roofs.tightest

@@ -231,10 +231,9 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
         counts = cycles.get(key), samples.get(key), not_issued.get(key)
         states.append(StateShare(state, *counts, share, waits))
     states.sort(key=lambda state: (-state.share, state.reason.key))
+    of = {key: tuple(state for state in states if state.reason.group == key) for key in GROUPS}
     groups = [
-        GroupShare(key, title, sum(state.share for state in members), members)
-        for key, title in GROUPS.items()
-        if (members := tuple(state for state in states if state.reason.group == key))
+        GroupShare(key, GROUPS[key], sum(one.share for one in mine), mine) for key, mine in of.items() if mine
     ]
     return WarpStates(
         **collected(WarpStates, profile),

@@ -274,13 +274,10 @@ def _product(known: Launches, at: int, step: int) -> int | None:
 
 def _layout(known: Launches) -> Found:
     """cuDNN's conversions between channels first and last."""
-    times = known.sums.times
+    converts = re.compile(r"n[ch]hwc?ToN[ch]", re.IGNORECASE)
+    times = ((at, known.sums.times[at]) for at, one in enumerate(known.profiles) if converts.search(one.name))
     # Other kernels change with the layout, and some of them for the worse.
-    return {
-        at: Gain(0.6 * times[at], 0.0, times[at])
-        for at, profile in enumerate(known.profiles)
-        if re.search(r"n[ch]hwc?ToN[ch]", profile.name, re.IGNORECASE)
-    }, {}
+    return {at: Gain(0.6 * time, 0.0, time) for at, time in times}, {}
 
 
 def _copies(known: Launches) -> Found:

@@ -302,11 +302,8 @@ def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
     if sum(count * there[name] for name, count in Counter(ours).items()) > MOST_MATCHED:
         return {}
     matcher = difflib.SequenceMatcher(None, list(ours), list(theirs), autojunk=False)
-    return {
-        block.a + step: block.b + step
-        for block in matcher.get_matching_blocks()
-        for step in range(block.size)
-    }
+    blocks = matcher.get_matching_blocks()
+    return {block.a + step: block.b + step for block in blocks for step in range(block.size)}
 
 
 def _gaps(kernels: Sequence[Ran]) -> tuple[float, float, tuple[tuple[str, float], ...]]:

@@ -198,10 +198,9 @@ def column(name: str, known: set[str]) -> str:
         if candidate in known:
             return candidate
     if conditions.unit_of(name) is not None:
+        findings = "findings need a data set made without --no-findings"
         raise UsageError(
-            f"no report here holds what '{name}' needs",
-            "collect more: ncu --set full",
-            "findings need a data set made without --no-findings",
+            f"no report here holds what '{name}' needs", "collect more: ncu --set full", findings
         )
     from difflib import get_close_matches
 

@@ -96,12 +96,8 @@ class Diagram(NamedTuple):
 def diagram(chart: MemoryChart) -> Diagram:
     """Place every box and arrow of a memory chart."""
     units = {unit.name: unit for unit in chart.units}
-    busy_units = {
-        end
-        for link in chart.links
-        if link.instructions or link.requests or link.bytes
-        for end in (link.source, link.target)
-    }
+    carrying = (link for link in chart.links if link.instructions or link.requests or link.bytes)
+    busy_units = {end for link in carrying for end in (link.source, link.target)}
     if "shared" in busy_units:
         busy_units.add("shared_memory")  # a share of its peak is all that is known of this link
     shown = [
@@ -109,23 +105,16 @@ def diagram(chart: MemoryChart) -> Diagram:
         for names in COLUMNS
     ]
     column_of = {name: index for index, names in enumerate(shown) for name in names}
-    links = [
-        link
-        for link in chart.links
-        if {link.source, link.target} <= column_of.keys()
-        and abs(column_of[link.source] - column_of[link.target]) == 1
-    ]
+    known = (link for link in chart.links if {link.source, link.target} <= column_of.keys())
+    links = [link for link in known if abs(column_of[link.source] - column_of[link.target]) == 1]
     # Of several idle links the first, where nothing else joins the two units: one arrow shows that.
     joined = grouped((frozenset((link.source, link.target)), link) for link in links)
     alone = [links[0] for links in joined.values() if all(link.idle for link in links)]
     links = [link for link in links if not link.idle or link in alone]
     spans = _spans(shown, links)
     height = max(bottom for _, bottom in spans.values()) + TOP
-    boxes = tuple(
-        _box(units[name], LEFTS[column], WIDTHS[column], *spans[name])
-        for column, names in enumerate(shown)
-        for name in names
-    )
+    placed = ((units[name], LEFTS[at], WIDTHS[at], *spans[name]) for name, at in column_of.items())
+    boxes = tuple(_box(*place) for place in placed)
     arrows = tuple(_arrows(shown, links, spans, units))
     return Diagram(LEFTS[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
 

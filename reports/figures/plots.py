@@ -61,11 +61,8 @@ class RooflinePicture:
             "roofs": [{"label": memory.label, "peak": memory.peak} for memory in self.memories],
             "peak": self.peak,
         }
-        tips = {
-            gid.replace("step", of): text
-            for of in ("step", "near")
-            for gid, (*_, text) in self.points.items()
-        }
+        told = [(gid, text) for gid, (*_, text) in self.points.items()]
+        tips = {gid.replace("step", of): text for of in ("step", "near") for gid, text in told}
         return Drawn(page_svg(self.figure, identifier, title, description, tips), data)
 
 

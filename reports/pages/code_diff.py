@@ -157,11 +157,8 @@ def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]
             pairs[right] = left
     if pairs or not all(samples):
         names = [base_name(path) for path in pairs]
-        return [
-            (base_name(path) if names.count(base_name(path)) == 1 else path, (pairs[path], path))
-            for path in samples[1]
-            if path in pairs
-        ]
+        titles = {path: base_name(path) if names.count(base_name(path)) == 1 else path for path in pairs}
+        return [(titles[path], (pairs[path], path)) for path in samples[1] if path in pairs]
     left, right = (next(iter(found)) for found in samples)
     return [(f"{base_name(left)} → {base_name(right)}", (left, right))]
 
@@ -173,11 +170,8 @@ def _agree(left: str, right: str) -> int:
 
 
 def _source(view: SourceView, path: str, time: float | None) -> _Side:
-    samples = {
-        line: sum(one.counters.samples or 0 for one in code)
-        for (file, line), code in view.by_own_line.items()
-        if file == path
-    }
+    own = {line: code for (file, line), code in view.by_own_line.items() if file == path}
+    samples = {line: sum(one.counters.samples or 0 for one in code) for line, code in own.items()}
     executed = {line.line: line.counters.executed for line in view.lines if line.file == path}
     lines = (line.rstrip("\r") for line in view.files[path].split("\n"))
     return [

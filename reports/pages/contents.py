@@ -133,11 +133,8 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
     """The stage of the ladder below this one on the same problem; None for the first and for the yardstick."""
     if page.record is None or page.is_yardstick:
         return None
-    rungs = {
-        other.record.stage.number: other
-        for other in pages
-        if other.record is not None and not other.is_yardstick and other.problem == page.problem
-    }
+    beside = (other for other in pages if not other.is_yardstick and other.problem == page.problem)
+    rungs = {other.record.stage.number: other for other in beside if other.record is not None}
     below = [number for number in rungs if number < page.record.stage.number]
     return rungs[max(below)] if below else None
 

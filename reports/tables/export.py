@@ -78,11 +78,8 @@ def export_tables(
         scratch.mkdir()
         slices: dict[str, list[Path]] = {name: [] for name in tables}
         lots = {path: lots_of(path, only) for path, only in wanted.items()}
-        named = (
-            (path, lot, f"{number:06d}-{at:06d}")
-            for number, path in enumerate(lots)
-            for at, lot in enumerate(lots[path])
-        )
+        places = ((path, number, at) for number, path in enumerate(lots) for at in range(len(lots[path])))
+        named = ((path, lots[path][at], f"{number:06d}-{at:06d}") for path, number, at in places)
         done_lots = each(_spool_lot, named, (scratch, tuple(tables), bool(with_unit)))
         for path, of_report in lots.items():
             spooled = [next(done_lots) for _ in of_report]

@@ -124,11 +124,8 @@ def write_perfetto(session: Session, target: Path) -> int:
     (section PmSampling) is a counter track. Returns how many were written: those without a duration are left out;
     UsageError if none has one.
     """
-    timed = {
-        position: time
-        for position, kernel in enumerate(session.kernels)
-        if 0 < (time := kernel.profile.number(metrics.DURATION) or 0) < LONGEST
-    }
+    times = [kernel.profile.number(metrics.DURATION) or 0 for kernel in session.kernels]
+    timed = {position: time for position, time in enumerate(times) if 0 < time < LONGEST}
     if not timed:
         raise UsageError("no launch here has a duration", f"profile with --metrics {metrics.DURATION}")
     trace = _Trace()

@@ -58,11 +58,8 @@ def answer_parts(answers: Sequence[Answer]) -> Iterator[RenderableType]:
         if isinstance(answer, OccupancyError):
             rows.append([*head, *[DASH] * len(numbers), (answer.message, "red")])
             continue
-        cells = [
-            str(answer.blocks_per_sm),
-            f"{answer.active_warps_per_sm} of {answer.limits.max_warps_per_sm}",
-            f"{answer.theoretical_percent:.1f} %",
-        ]
+        warps = f"{answer.active_warps_per_sm} of {answer.limits.max_warps_per_sm}"
+        cells = [str(answer.blocks_per_sm), warps, f"{answer.theoretical_percent:.1f} %"]
         if on_gpu:
             cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
         full = "green" if answer.theoretical_occupancy == 1 else ""
@@ -131,11 +128,8 @@ def build_parts(kernels: Sequence[BuiltKernel], threads: int) -> Iterator[Render
         resources, answer = kernel.resources, kernel.occupancy
         cells = [DASH, DASH, DASH]
         if answer is not None:
-            cells = [
-                str(answer.blocks_per_sm),
-                f"{answer.theoretical_percent:.1f} %",
-                calculator.limited_by(answer),
-            ]
+            share = f"{answer.theoretical_percent:.1f} %"
+            cells = [str(answer.blocks_per_sm), share, calculator.limited_by(answer)]
         built = [str(resources.registers_per_thread), f"{resources.static_shared_memory:,}"]
         warning = kernel.problem or resources.warning, "red" if kernel.problem else "yellow"
         rows.append([visible(told[name]), visible(resources.architecture), *built, *cells, warning])

@@ -88,10 +88,8 @@ def draw(pages: Sequence[KernelPage], path: Path) -> None:
     picture = figures.kernel_roofline(found[0]) if len(found) == 1 else ladder(pages)
     if picture is None:
         missing = next((result for result in results if isinstance(result, NotCollected)), None)
-        raise UsageError(
-            "no kernel has a roofline point to draw",
-            *([] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"]),
-            found="" if missing is not None else _why_none(results[0]),
-        )
+        remedies = [] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"]
+        found_ = "" if missing is not None else _why_none(results[0])
+        raise UsageError("no kernel has a roofline point to draw", *remedies, found=found_)
     with drawing(), written(path) as temporary:
         picture.figure.savefig(temporary, dpi=160)
