@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from gemmprof.analysis.figure import declared  # noqa: E402
-from gemmprof.base.documents import Document, Part  # noqa: E402
+from gemmprof.base.documents import Document, Part, PartOf  # noqa: E402
 
 HOMES = (
     "model.answers",
@@ -88,7 +88,10 @@ def members(kind: Any) -> dict[str, tuple[Any, str, bool]]:
     hints = get_type_hints(kind, include_extras=True)
     found = {}
     told: dict[str, str] = {}
-    for home in (*getattr(kind, "SOURCES", ())[::-1], *filter(is_object, kind.__mro__[::-1])):
+    bases = (base for home in kind.__mro__ for base in vars(home).get("__orig_bases__", ()))
+    repeated = [one for base in bases if get_origin(base) is PartOf for one in get_args(base)]
+    sources = [one for kinds in repeated for one in get_args(kinds) or (kinds,)]
+    for home in (*sources[::-1], *filter(is_object, kind.__mro__[::-1])):
         told |= attributes(home)
     optional = set()
     if issubclass(kind, Part):

@@ -2,7 +2,7 @@
 
 The class is what the code builds, what is encoded, what is decoded, and what the schema and the page of documentation
 are generated from (tools/build_formats.py). A comment beside a field says what it is, else that beside the field of the
-analysis that it repeats (`Part.SOURCES`).
+analysis that it repeats (`PartOf`).
 
 Who wrote a file is not known when it is read: another version, a disk that filled up, a hand. What is read becomes a
 value of a typed class or an error; nothing in between reaches a division, a file name or a command line.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -53,9 +53,6 @@ class Digits:
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object within a document. A field that has its default is left out: it "may be missing"."""
-
-    SOURCES: ClassVar[tuple[type, ...]] = ()
-    """Where a field without words of its own repeats another class's, which says what it is."""
 
     @classmethod
     def of(cls, source: object = None, **given: Any) -> Self:
@@ -96,6 +93,10 @@ def _as(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Part) and not isinstance(value, Part | None):
         return kind.of(value)
     return value.isoformat() if kind is str and isinstance(value, datetime) else value
+
+
+class PartOf(Part, Generic[T], frozen=True):
+    """A part whose fields, where they have no words of their own, repeat those of another class, which has them."""
 
 
 class Document(Part, frozen=True, tag_field="format"):

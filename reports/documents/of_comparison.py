@@ -8,7 +8,7 @@ from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.analysis.comparison.records import Change
-from gemmprof.base.documents import Document, From, Part
+from gemmprof.base.documents import Document, From, Part, PartOf
 from gemmprof.reports import sentences
 
 # What ``changed`` may hold; another card is named under ``details``.
@@ -29,10 +29,8 @@ class DiffKernel(Part, frozen=True):
     changed: tuple[str, ...]  # what differs between the sides: code, counters, clocks, tools
 
 
-class QuantityChange(Part, frozen=True):
+class QuantityChange(PartOf[Change], frozen=True):
     """One quantity before and after."""
-
-    SOURCES = (Change,)
 
     name: str
     title: str

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.session import Session
-from gemmprof.base.documents import Digits, Document, Part
+from gemmprof.base.documents import Digits, Document, PartOf
 from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
 
 # Predictions are not better known than that.
@@ -17,10 +17,8 @@ Position = Annotated[int, Meta(ge=0)]
 CauseKey = Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})]
 
 
-class PlacePart(Part, frozen=True):
+class PlacePart(PartOf[CodePlace], frozen=True):
     """A line or an instruction."""
-
-    SOURCES = (CodePlace,)
 
     file: str | None
     line: int | None
@@ -29,20 +27,16 @@ class PlacePart(Part, frozen=True):
     inlined: tuple[str, ...] = ()
 
 
-class Fact(Part, frozen=True):
+class Fact(PartOf[Evidence], frozen=True):
     """A number that a finding rests on."""
-
-    SOURCES = (Evidence,)
 
     metric: str  # Nsight Compute's name, or what was computed
     value: float | None  # in base units
     unit: str  # its unit
 
 
-class VariantPart(Part, frozen=True):
+class VariantPart(PartOf[Rewrite], frozen=True):
     """One way to change what a finding names."""
-
-    SOURCES = (Rewrite,)
 
     name: str
     saves: Share
@@ -51,10 +45,8 @@ class VariantPart(Part, frozen=True):
     same_arithmetic: bool
 
 
-class FindingPart(Part, frozen=True):
+class FindingPart(PartOf[Finding], frozen=True):
     """A cause that holds a launch back."""
-
-    SOURCES = (Finding,)
 
     cause: CauseKey  # key of the cause; the page of causes explains each
     saves: Share
@@ -68,19 +60,15 @@ class FindingPart(Part, frozen=True):
     minor: bool
 
 
-class LimitPart(Part, frozen=True):
+class LimitPart(PartOf[AtLimit], frozen=True):
     """A resource."""
-
-    SOURCES = (AtLimit,)
 
     resource: str  # what it is called
     share: Share  # share of its practical rate that is in use, 0 to 1
 
 
-class Explained(Part, frozen=True):
+class Explained(PartOf[Explanation], frozen=True):
     """One launch, explained."""
-
-    SOURCES = (Explanation,)
 
     launch: Position
     report: str

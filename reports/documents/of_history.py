@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gemmprof.analysis.history.changes import Change, Origin, Point, Step
-from gemmprof.base.documents import Document, From, Part
+from gemmprof.base.documents import Document, From, Part, PartOf
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
     from gemmprof.analysis.comparison.records import KernelRecord
 
 
-class SeriesKey(Part, frozen=True):
+class SeriesKey(PartOf[Point | Origin | Change | Step], frozen=True):
     """Which series."""
-
-    SOURCES = (Point, Origin, Change, Step)
 
     kernel: str
     grid: str
@@ -55,10 +53,8 @@ class HistoryListDocument(Document, frozen=True, tag="gemmprof.history/1"):
     series: tuple[ListedSeries, ...]  # longest last time first
 
 
-class HistoryPoint(Part, frozen=True):
+class HistoryPoint(PartOf[Point | Origin], frozen=True):
     """One run of a series."""
-
-    SOURCES = (Point, Origin)
 
     recorded_at: Annotated[str, From("origin.recorded_at")]  # when, ISO 8601
     commit: Annotated[str, From("origin.commit")]  # what was measured, '' if not said
@@ -68,10 +64,8 @@ class HistoryPoint(Part, frozen=True):
     repetitions: int  # how many
 
 
-class HistoryStep(Part, frozen=True):
+class HistoryStep(PartOf[Point | Change | Step], frozen=True):
     """A change of level that later runs confirmed."""
-
-    SOURCES = (Point, Change, Step)
 
     since: Annotated[str, From("after.origin.recorded_at")]  # when the first run behind it was, ISO 8601
     commit: Annotated[str, From("after.origin.commit")]  # of that run

@@ -16,7 +16,7 @@ from gemmprof.analysis.whole.overall import Program
 from gemmprof.analysis.whole.program_advice import Proposal
 from gemmprof.analysis.whole.spans import Span, walk
 from gemmprof.analysis.whole.traces import Trace
-from gemmprof.base.documents import Document, From, Part
+from gemmprof.base.documents import Document, From, Part, PartOf
 from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.documents.of_findings import FindingPart, Position, Share
@@ -33,10 +33,8 @@ class LaunchPlace(Part, frozen=True):
     launch: Annotated[Position, From("index")]  # position in it, from 0
 
 
-class FamilyPart(Part, frozen=True):
+class FamilyPart(PartOf[Family], frozen=True):
     """Launches that are looked at as one."""
-
-    SOURCES = (Family,)
 
     id: str
     name: str
@@ -74,10 +72,8 @@ class SectionPart(Part, frozen=True):
     rows: tuple[RowPart, ...]  # its lines
 
 
-class KernelPart(Part, frozen=True):
+class KernelPart(PartOf[KernelProfile], frozen=True):
     """One launch with its verdict and sections."""
-
-    SOURCES = (KernelProfile,)
 
     report: str
     launch: Annotated[Position, From("index")]  # position in it, from 0
@@ -181,10 +177,8 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
     )
 
 
-class PointPart(Part, frozen=True):
+class PointPart(PartOf[RooflinePoint], frozen=True):
     """One memory level under the roofs."""
-
-    SOURCES = (RooflinePoint,)
 
     arithmetic: Annotated[str, From("compute.key")]  # which arithmetic (`fp32`, `tensor_fp16` …)
     level: Annotated[str, From("memory.level")]  # memory level: dram, l2, l1, shared
@@ -226,10 +220,8 @@ def roofline_part(page: KernelPage) -> RooflinePart:
     return RooflinePart.of(page, not_collected=result.remedy or None, points=result.main_points)
 
 
-class SpanPart(Part, frozen=True):
+class SpanPart(PartOf[Span], frozen=True):
     """A part of the program's time."""
-
-    SOURCES = (Span,)
 
     name: str
     time_ns: float
@@ -241,15 +233,11 @@ class SpanPart(Part, frozen=True):
 class RangePart(SpanPart, frozen=True):
     """An NVTX range; `path` says what it is in."""
 
-    SOURCES = (Span,)
-
     path: tuple[str, ...]  # the ranges down to this one, outermost first; untrusted texts
 
 
-class ProposalPart(Part, frozen=True):
+class ProposalPart(PartOf[Proposal], frozen=True):
     """One change, over all launches that it concerns."""
-
-    SOURCES = (Proposal,)
 
     cause: str  # key of the advice (`optimizer`, `compile`, `graph` …) or of a kernel's cause
     title: str  # heading
@@ -269,10 +257,8 @@ class GapPart(Part, frozen=True):
     time_ns: float  # in all
 
 
-class TracePart(Part, frozen=True):
+class TracePart(PartOf[Trace], frozen=True):
     """What another profiler saw of the same launches."""
-
-    SOURCES = (Trace,)
 
     source: str
     path: str
@@ -282,10 +268,8 @@ class TracePart(Part, frozen=True):
     gaps: tuple[GapPart, ...]  # most time first, ten at most
 
 
-class ProgramPart(Part, frozen=True):
+class ProgramPart(PartOf[Program], frozen=True):
     """All launches as one program."""
-
-    SOURCES = (Program,)
 
     launching: Annotated[Share | None, From("whole.launching")]  # the same of all of it
     owners: tuple[SpanPart, ...]  # by whose code it is, most time first

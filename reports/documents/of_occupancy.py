@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from gemmprof.analysis.occupancy.calculator import Occupancy, Suggestion, explain, suggest
 from gemmprof.analysis.occupancy.configurations import BuiltKernel
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, Loss
-from gemmprof.base.documents import Document, From, Part
+from gemmprof.base.documents import Document, From, Part, PartOf
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import Product
 from gemmprof.gpu.devices import KernelResources
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 
-class OccupancyAnswer(Part, frozen=True, kw_only=True):
+class OccupancyAnswer(PartOf[Occupancy], frozen=True, kw_only=True):
     """What the calculator says of one configuration."""
-
-    SOURCES = (Occupancy,)
 
     compute_capability: Annotated[str, From("limits.label")]  # `9.0`
     threads_per_block: int
@@ -46,10 +44,8 @@ class OccupancyAnswer(Part, frozen=True, kw_only=True):
     warps_left: int
 
 
-class Helps(Part, frozen=True):
+class Helps(PartOf[Suggestion | Occupancy], frozen=True):
     """A change that raises occupancy."""
-
-    SOURCES = (Suggestion, Occupancy)
 
     change: str
     blocks_per_sm: Annotated[int, From("occupancy.blocks_per_sm")]
@@ -81,10 +77,8 @@ class CalculatorDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
     answers: tuple[GpuAnswer | Refused, ...]  # one a GPU
 
 
-class BuiltPart(Part, frozen=True, kw_only=True):
+class BuiltPart(PartOf[KernelResources], frozen=True, kw_only=True):
     """One kernel of a build."""
-
-    SOURCES = (KernelResources,)
 
     kernel: Annotated[str, From("name")]  # the kernel as the tool names it; untrusted text
     architecture: str
@@ -115,10 +109,8 @@ class LaunchHead(Part, frozen=True, kw_only=True):
     gpu: str  # name of the GPU
 
 
-class LaunchPart(LaunchHead, frozen=True, kw_only=True):
+class LaunchPart(LaunchHead, PartOf[LaunchOccupancy], frozen=True, kw_only=True):
     """One launch of a report."""
-
-    SOURCES = (LaunchOccupancy,)
 
     theoretical_occupancy_percent: Annotated[float | None, From("theoretical_percent")]  # 0 to 100
     achieved_occupancy_percent: Annotated[float | None, From("achieved_percent")]  # mean over time and SMs
