@@ -49,9 +49,8 @@ def collected_with(session: Session) -> dict[str, str]:
     clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
     if clocks:
         low, high = formatting.hertz(min(clocks)), formatting.hertz(max(clocks))
-        known["SM clock under the profiler"] = (
-            low if low == high else f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
-        )
+        between = f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
+        known["SM clock under the profiler"] = low if low == high else between
     ncu = details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute", "")
     known["Nsight Compute"] = ncu.partition(" ")[0]
     known["CUDA"] = details.versions.get("CUDA Version", "")

@@ -64,9 +64,8 @@ def launches(kernel: Compared) -> tuple[int, int]:
     counts = []
     for record in (kernel.match.before, kernel.match.after):
         found = () if record is None else record.times
-        counts.append(
-            sum(item.repetitions if kernel.timed else len(item.nanoseconds) or item.count for item in found)
-        )
+        counted = (one.repetitions if kernel.timed else len(one.nanoseconds) or one.count for one in found)
+        counts.append(sum(counted))
     return counts[0], counts[1]
 
 

@@ -189,10 +189,8 @@ def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, 
     """These families of a session with what to change in the launch that stands for each."""
     meant = tuple(families)
     differs = session.apart(meant)
-    return tuple(
-        Explained(session.explanation(one.representative), one, visible(" ".join(differs[one.id])))
-        for one in meant
-    )
+    words = {one.id: visible(" ".join(differs[one.id])) for one in meant}
+    return tuple(Explained(session.explanation(one.representative), one, words[one.id]) for one in meant)
 
 
 # --- For a terminal of 80 columns -------------------------------------------------------------------------------------

@@ -53,9 +53,8 @@ class WarpAccess:
     @property
     def sectors_of_lanes(self) -> tuple[tuple[int, ...], ...]:
         """The sectors of each lane."""
-        spans = (
-            (at // SECTOR_BYTES, (at + self.bytes_per_thread - 1) // SECTOR_BYTES) for at in self.addresses
-        )
+        last = self.bytes_per_thread - 1
+        spans = ((at // SECTOR_BYTES, (at + last) // SECTOR_BYTES) for at in self.addresses)
         return tuple(tuple(range(first, last + 1)) for first, last in spans)
 
     @property

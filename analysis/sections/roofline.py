@@ -268,13 +268,8 @@ def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
         achieved, before = rate * product.operations, per_second.get(product.path)
         peak = clock * sms * _tensor_rate(profile, limits, product)
         per_second[product.path] = achieved if before is None else before[0] + achieved, peak
-    used = [
-        (path, peak, achieved) for path, (achieved, peak) in sorted(per_second.items()) if peak and achieved
-    ]
-    return [
-        ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, achieved)
-        for path, peak, achieved in used
-    ]
+    used = ((path, *both) for path, both in sorted(per_second.items()) if all(both))
+    return [ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, ran) for path, ran, peak in used]
 
 
 def _tensor_rate(profile: KernelProfile, limits: ArchLimits, product: MatrixProduct) -> float:

@@ -21,12 +21,8 @@ from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_c
 from gemmprof.reports.tables.parquet import ParquetReader
 
 _COMPARE = {
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    "==": pc.equal,
-    "!=": pc.not_equal,
+    **{">": pc.greater, ">=": pc.greater_equal, "<": pc.less, "<=": pc.less_equal},
+    **{"==": pc.equal, "!=": pc.not_equal},
 }
 MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
@@ -199,9 +195,8 @@ def column(name: str, known: set[str]) -> str:
             return candidate
     if conditions.unit_of(name) is not None:
         findings = "findings need a data set made without --no-findings"
-        raise UsageError(
-            f"no report here holds what '{name}' needs", "collect more: ncu --set full", findings
-        )
+        remedies = "collect more: ncu --set full", findings
+        raise UsageError(f"no report here holds what '{name}' needs", *remedies)
     from difflib import get_close_matches
 
     from gemmprof.analysis.inputs.named_figures import UNITS

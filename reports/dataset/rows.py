@@ -135,9 +135,8 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
         identity = known.of[profile.report, profile.index]
         row |= {"label": identity.label, "family": identity.number}
     names = list(dict.fromkeys(name for row in rows for name in row))
-    launches = pa.table(
-        {name: pa.array([row.get(name) for row in rows], column_type(name)) for name in names}
-    )
+    values = {name: [row.get(name) for row in rows] for name in names}
+    launches = pa.table({name: pa.array(column, column_type(name)) for name, column in values.items()})
     return launches, long_table(report, scalars).select(["metric", "launch", "value"]).drop_null()
 
 

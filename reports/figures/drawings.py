@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, cycle
 from typing import Any, NamedTuple
 
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
@@ -36,10 +36,8 @@ def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
     results = ((page, page.analysis.get(Roofline)) for page in pages)
     found = [(page, roofs) for page, roofs in results if isinstance(roofs, Roofline) and roofs.main_points]
     numbers = [at if page.record is None else page.record.stage.number for at, (page, _) in enumerate(found)]
-    steps = [
-        figures.Step(str(number), page.label, roofs, page.is_yardstick)
-        for number, (page, roofs) in zip(numbers, found, strict=True)
-    ]
+    numbered = zip(map(str, numbers), found, strict=True)
+    steps = [figures.Step(number, page.label, roofs, page.is_yardstick) for number, (page, roofs) in numbered]
     return figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
 
 
@@ -120,10 +118,8 @@ def timeline(result: Timeline) -> TimelineDrawing:
         LaneDrawing(lane.title, colour, _outline(top, bottom, together), f"{significant(lane.mean)} warps")
         for lane, colour, top, bottom in zip(stalls, _STACK_COLOURS, edges, bottoms, strict=False)
     ]
-    phases = [
-        (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
-        for at, phase in enumerate(result.phases)
-    ]
+    inner = zip(result.phases, cycle(("accent", "other")), strict=False)
+    phases = [(phase, _END_COLOURS.get(phase.name, colour)) for phase, colour in inner]
     rows = [
         {
             "title": lane.title,

@@ -86,9 +86,8 @@ def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
             axes.plot([point.intensity] * 2, up, color=colour, linewidth=1, linestyle=(0, (1, 2)))
             shape, gid = LEVEL_MARKERS.get(point.memory.level, "o"), f"point-{point.memory.level}"
             draw_point(axes, point, shape, colour, gid)
-            reached = (
-                f"{flops(point.achieved)}, {point.percent:.1f} % of {flops(point.attainable)} attainable"
-            )
+            attainable = f"{point.percent:.1f} % of {flops(point.attainable)} attainable"
+            reached = f"{flops(point.achieved)}, {attainable}"
             words = f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, {reached}"
             markers[gid] = (point.intensity, point.achieved, words)
         rightmost = ends[1]

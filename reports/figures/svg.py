@@ -33,12 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Colours of figures by name: the light values of ``--gp-<name>`` in the pages' style sheet, which they stand for.
-PALETTE: dict[str, str] = dict(
-    re.findall(
-        r"--gp-([\w-]+): light-dark\((#\w+),",
-        Path(templates.__file__).with_name("style.css").read_text("utf-8"),
-    )
-)
+_CSS = Path(templates.__file__).with_name("style.css").read_text("utf-8")
+PALETTE: dict[str, str] = dict(re.findall(r"--gp-([\w-]+): light-dark\((#\w+),", _CSS))
 
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -155,9 +151,8 @@ def matplotlib_defaults(style: Mapping[str, Any]) -> Iterator[None]:
     _load()
     import matplotlib
 
-    defaults: dict[Any, Any] = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"
-    }
+    shipped = matplotlib.rcParamsDefault.items()
+    defaults: dict[Any, Any] = {name: value for name, value in shipped if name != "backend"}
     with matplotlib.rc_context(defaults | dict(style)):
         yield
 

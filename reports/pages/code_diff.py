@@ -144,15 +144,11 @@ def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]
             if is_users(path) and view.files.get(path):
                 found[path] = found.get(path, 0) + sum(one.counters.samples or 0 for one in code)
         samples.append(dict(sorted(found.items(), key=lambda pair: -pair[1])))
-    candidates = [
-        (_agree(left, right), left, right)
-        for right in samples[1]
-        for left in samples[0]
-        if base_name(left) == base_name(right)
-    ]
+    every = ((right, left) for right in samples[1] for left in samples[0])
+    candidates = [pair for pair in every if base_name(pair[0]) == base_name(pair[1])]
     pairs: dict[str, str] = {}
     # The longest common end first; of equals the hottest, which come first.
-    for _, left, right in sorted(candidates, key=lambda item: -item[0]):
+    for right, left in sorted(candidates, key=lambda pair: -_agree(*pair)):
         if right not in pairs and left not in pairs.values():
             pairs[right] = left
     if pairs or not all(samples):

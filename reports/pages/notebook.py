@@ -224,8 +224,8 @@ def _occupancy(name: str) -> Column:
     return "float64", lambda one, _: one.field(LaunchOccupancy, f"{name}_percent")
 
 
-def _device_bandwidth(roofs: Sequence[MemoryRoof]) -> float | None:
-    return next((roof.achieved for roof in roofs if roof.level == "dram"), None)
+def _device_bandwidth(roofs: Sequence[MemoryRoof] | None) -> float | None:
+    return next((roof.achieved for roof in roofs or () if roof.level == "dram"), None)
 
 
 def _size(what: str, at: int) -> Column:
@@ -251,10 +251,7 @@ _COLUMNS: dict[str, Column] = {
     **{name: _of_light(name) for name in ("duration_ns", "sm_clock_hz", "sm_percent", "memory_percent")},
     **{name: _of_light(name) for name in ("l1_percent", "l2_percent", "dram_percent")},
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
-    "bytes_per_second": (
-        "float64",
-        lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs") or ()),
-    ),
+    "bytes_per_second": ("float64", lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs"))),
     **{f"{name}_occupancy_percent": _occupancy(name) for name in ("theoretical", "achieved")},
     "main_stall": ("string", lambda one, _: one.field(WarpStates, "main_stall", "reason", "key")),
     "limited_by": ("string", lambda one, _: one.verdict.limited_by),

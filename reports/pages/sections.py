@@ -121,7 +121,5 @@ def _results(
 
 def _metric_rows(profile: KernelProfile) -> list[tuple[str, str, str, str]]:
     """Name, value, unit and the cell's style of every metric, by name."""
-    return [
-        (name, raw_value(value), profile.units.get(name, ""), "wrap" if isinstance(value, str) else "n")
-        for name, value in sorted(profile.metrics.items())
-    ]
+    found = ((name, value, profile.units.get(name, "")) for name, value in sorted(profile.metrics.items()))
+    return [(name, raw_value(n), unit, "wrap" if isinstance(n, str) else "n") for name, n, unit in found]

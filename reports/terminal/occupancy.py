@@ -106,9 +106,8 @@ def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
 
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
-    found = grouped(
-        (str(one), answer.limits.label) for answer in answers for one in calculator.suggest(answer)
-    )
+    helps = ((one, answer.limits.label) for answer in answers for one in calculator.suggest(answer))
+    found = grouped((str(one), label) for one, label in helps)
     yield Text("\nWhat would help", style="bold")
     rows: list[Row] = [[text, _where(labels, answers)] for text, labels in found.items()]
     yield _table(rows) if rows else "No smaller block, register count or shared memory raises it."
