@@ -132,11 +132,8 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
 
 
 VERSIONS = {
-    "driver": "Driver",
-    "cuda": "CUDA",
-    "torch": "PyTorch",
-    "ncu": "Nsight Compute",
-    "python": "Python",
+    **{"driver": "Driver", "cuda": "CUDA", "torch": "PyTorch"},
+    **{"ncu": "Nsight Compute", "python": "Python"},
 }
 
 

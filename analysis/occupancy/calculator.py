@@ -326,11 +326,8 @@ def parse_size(text: str) -> int:
 
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
-    "registers": "registers",
-    "shared_memory": "shared memory",
-    "warps": "warp slots",
-    "blocks": "block slots",
-    "barriers": "barriers",
+    **{"registers": "registers", "shared_memory": "shared memory", "warps": "warp slots"},
+    **{"blocks": "block slots", "barriers": "barriers"},
 }
 
 

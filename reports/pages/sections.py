@@ -23,25 +23,12 @@ from gemmprof.reports.pages.source_listing import listing
 
 # Names of sections from top to bottom, with their titles in the table of contents where those are others.
 ORDER = {
-    "roofline": "",
-    "source_view": "Source and SASS",
-    "comparison": "What changed",
-    "speed_of_light": "",
-    "timeline": "Over time",
-    "memory_chart": "",
-    "warp_states": "",
-    "scheduler": "",
-    "instruction_mix": "",
-    "coalescing": "Coalescing",
-    "bank_conflicts": "Bank conflicts",
-    "divergence": "",
-    "spills": "Local memory",
-    "occupancy": "",
-    "rules": "Advice",
-    "traffic": "Traffic model",
-    "access_pattern": "Access patterns",
-    "launch": "Launch and device",
-    "raw_metrics": "",
+    **{"roofline": "", "source_view": "Source and SASS", "comparison": "What changed"},
+    **{"speed_of_light": "", "timeline": "Over time", "memory_chart": "", "warp_states": "", "scheduler": ""},
+    **{"instruction_mix": "", "coalescing": "Coalescing", "bank_conflicts": "Bank conflicts"},
+    **{"divergence": "", "spills": "Local memory", "occupancy": "", "rules": "Advice"},
+    **{"traffic": "Traffic model", "access_pattern": "Access patterns"},
+    **{"launch": "Launch and device", "raw_metrics": ""},
 }
 
 

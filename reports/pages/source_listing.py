@@ -32,13 +32,8 @@ from gemmprof.reports.formatting import number, percent
 
 # Colour of each group of stall reasons, in the order of a bar.
 COLOURS = {
-    "memory": "dram",
-    "shared": "shared",
-    "execution": "sm",
-    "synchronisation": "l2",
-    "control": "l1",
-    "other": "other",
-    "issuing": "faint",
+    **{"memory": "dram", "shared": "shared", "execution": "sm", "synchronisation": "l2"},
+    **{"control": "l1", "other": "other", "issuing": "faint"},
 }
 NOT_HELD_BACK = ("selected", "not_selected")
 

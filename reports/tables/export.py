@@ -191,12 +191,8 @@ def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) ->
         for part in schema
         if part.type in kinds
     ]
-    document = {
-        "index_columns": [],
-        "column_indexes": [],
-        "columns": columns,
-        "creator": {"library": "gemmprof"},
-    }
+    creator = {"library": "gemmprof"}
+    document = {"index_columns": [], "column_indexes": [], "columns": columns, "creator": creator}
     schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": json.dumps(document).encode()})
     with parquet_writer(path, schema, checksums=True) as writer:
         for table in tables:

@@ -24,13 +24,8 @@ from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import KernelProfile, MetricValue
 
 CODE_COLUMNS: dict[str, type] = {
-    "report": str,
-    "launch": int,
-    "address": int,
-    "offset": int,
-    "sass": str,
-    "file": str,
-    "line": int,
+    **{"report": str, "launch": int, "address": int, "offset": int},
+    **{"sass": str, "file": str, "line": int},
 }
 LINE_KEYS = ("report", "launch", "file", "line")
 
@@ -212,18 +207,11 @@ def samples_of(report: str, profile: KernelProfile) -> Iterator[pa.RecordBatch]:
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_SAMPLES = pa.schema(
-    {
-        "report": _TEXT,
-        "launch": pa.int64(),
-        "metric": _TEXT,
-        "counter": _TEXT,
-        "pass": pa.int64(),
-        "start_ns": pa.int64(),
-        "timeline_ns": pa.int64(),
-        "value": pa.float64(),
-    }
-)
+_SAMPLE_COLUMNS = {
+    **{"report": _TEXT, "launch": pa.int64(), "metric": _TEXT, "counter": _TEXT, "pass": pa.int64()},
+    **{"start_ns": pa.int64(), "timeline_ns": pa.int64(), "value": pa.float64()},
+}
+_SAMPLES = pa.schema(_SAMPLE_COLUMNS)
 
 
 def _repeated(text: str, rows: int) -> pa.DictionaryArray:
@@ -301,6 +289,13 @@ def with_families(table: pa.Table, known: Census) -> pa.Table:
     return table.add_column(at, "label", labels).add_column(at, "family", numbers)
 
 
+# Columns that are fields of a launch.
+_OF_LAUNCH = (
+    *("registers_per_thread", "static_shared_memory", "dynamic_shared_memory", "driver_shared_memory"),
+    *("waves_per_sm", "stream", "context"),
+)
+
+
 def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
     launch, device = profile.launch, profile.device
     return {
@@ -315,13 +310,7 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         "compute_capability": ".".join(map(str, device.compute_capability)),
         **{f"grid_{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},
         **{f"block_{axis}": size for axis, size in zip("xyz", launch.block, strict=True)},
-        "registers_per_thread": launch.registers_per_thread,
-        "static_shared_memory": launch.static_shared_memory,
-        "dynamic_shared_memory": launch.dynamic_shared_memory,
-        "driver_shared_memory": launch.driver_shared_memory,
-        "waves_per_sm": launch.waves_per_sm,
-        "stream": launch.stream,
-        "context": launch.context,
+        **{name: getattr(launch, name) for name in _OF_LAUNCH},
         "duration_ns": profile.number(m.DURATION),
         # A list in one cell: range names may hold any character.
         "doubts": "; ".join(profile.doubts) or None,
