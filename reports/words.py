@@ -281,10 +281,9 @@ def _finding(number: int, finding: Finding, width: int, facts: int, places: int)
         yield from _wrapped(several, width, "     ", "     ")
     lines = [f"at {place_with_code(where)} ({100 * where.share:.0f} %)" for where in finding.places[:places]]
     lines += [fact(item) for item in finding.evidence[:facts]]
+    whole = places >= WHOLE
     for line in lines:
-        yield from (
-            _wrapped(line, width, "     ", "       ") if places >= WHOLE else [_cut(f"     {line}", width)]
-        )
+        yield from _wrapped(line, width, "     ", "       ") if whole else [_cut(f"     {line}", width)]
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:

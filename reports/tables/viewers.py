@@ -52,13 +52,12 @@ def write_speedscope(session: Session, target: Path) -> int:
         remedy = f"profile with {metrics.SOURCE_VIEW.remedy}"
         raise UsageError("no launch here has samples by instruction", remedy)
     known = ({name: value for name, value in one._asdict().items() if value is not None} for one in frames)
-    document = {
+    head = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "shared": {"frames": list(known)},
-        "profiles": [flame for _, flame in sorted(flames, key=lambda item: item[0])],
-        "name": session.title,
-        "exporter": "gemmprof",
     }
+    profiles = [flame for _, flame in sorted(flames, key=lambda item: item[0])]
+    document = {**head, "profiles": profiles, "name": session.title, "exporter": "gemmprof"}
     write_text(target, visible(json_text(document, indent=-1)))
     return len(flames)
 
@@ -80,15 +79,14 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> dict[
             if samples:
                 why = frames.setdefault(Frame(reason), len(frames))
                 stacks[*around, why] = stacks.get((*around, why), 0) + samples
-    return {
+    head = {
         "type": "sampled",
         "name": name,
         "unit": "none",
         "startValue": 0,
         "endValue": sum(stacks.values()),
-        "samples": list(stacks),
-        "weights": list(stacks.values()),
     }
+    return {**head, "samples": list(stacks), "weights": list(stacks.values())}
 
 
 def _places(
@@ -164,12 +162,8 @@ class _Trace:
         self._enter(process, profile.nvtx, start)
         stream = f"stream {profile.launch.stream}" if profile.launch.stream is not None else "launches"
         track = self._track((process, stream), name=visible(stream), parent_uuid=process)
-        shape = {
-            "grid": " × ".join(map(str, profile.launch.grid)),
-            "block": " × ".join(map(str, profile.launch.block)),
-            "launch": str(profile.index),
-            "kernel": profile.name,
-        }
+        grid, block = (" × ".join(map(str, size)) for size in (profile.launch.grid, profile.launch.block))
+        shape = {"grid": grid, "block": block, "launch": str(profile.index), "kernel": profile.name}
         safe = ((name, visible(value)) for name, value in shape.items())
         notes = [perfetto.DebugAnnotation(name=name, string_value=text) for name, text in safe]
         self._event(start, _BEGIN, track, name=visible(label), debug_annotations=notes)
