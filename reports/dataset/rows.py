@@ -160,14 +160,9 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
     from gemmprof.analysis.kernel_analysis import analyse
 
     row: dict[str, Any] = {
-        "report": report,
-        "launch": profile.index,
-        "kernel": profile.name,
-        "function": profile.function_name,
-        "nvtx": "/".join(profile.nvtx),
-        "device": profile.device.name,
-        "owner": str(owner_of(profile)),
-        "workload": profile.workload,
+        **{"report": report, "launch": profile.index},
+        **{"kernel": profile.name, "function": profile.function_name, "nvtx": "/".join(profile.nvtx)},
+        **{"device": profile.device.name, "owner": str(owner_of(profile)), "workload": profile.workload},
     }
     analysis = analyse(profile)
     row |= {f"{FIGURE}{name}": value for name, value in figures(analysis).items()}

@@ -120,14 +120,12 @@ def timeline(result: Timeline) -> TimelineDrawing:
     ]
     inner = zip(result.phases, cycle(("accent", "other")), strict=False)
     phases = [(phase, _END_COLOURS.get(phase.name, colour)) for phase, colour in inner]
+    cells = (
+        (lane, [None if v != v else float(f"{v:.3e}") for v in lane.values]) for lane in (*lanes, *stalls)
+    )
     rows = [
-        {
-            "title": lane.title,
-            "unit": lane.unit,
-            "counts": lane.key == "blocks",
-            "values": [None if value != value else float(f"{value:.3e}") for value in lane.values],
-        }
-        for lane in (*lanes, *stalls)
+        {"title": lane.title, "unit": lane.unit, "counts": lane.key == "blocks", "values": values}
+        for lane, values in cells
     ]
     columns = len(result.lanes[0].values) if result.lanes else 1
     return TimelineDrawing(columns, drawn, stacked, phases, {"duration": result.duration_ns, "lanes": rows})

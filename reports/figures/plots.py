@@ -53,14 +53,10 @@ class RooflinePicture:
         width, height = (72.0 * size for size in self.figure.get_size_inches())
         box = {"left": place.x0 * width, "right": place.x1 * width}
         box |= {"top": (1 - place.y1) * height, "bottom": (1 - place.y0) * height}
-        data = {
-            "box": box,
-            "x": list(axes.get_xlim()),
-            "y": list(axes.get_ylim()),
-            "points": [{"x": x, "y": y, "text": text} for x, y, text in self.points.values()],
-            "roofs": [{"label": memory.label, "peak": memory.peak} for memory in self.memories],
-            "peak": self.peak,
-        }
+        points = [{"x": x, "y": y, "text": text} for x, y, text in self.points.values()]
+        roofs = [{"label": memory.label, "peak": memory.peak} for memory in self.memories]
+        within = {"box": box, "x": list(axes.get_xlim()), "y": list(axes.get_ylim())}
+        data = {**within, "points": points, "roofs": roofs, "peak": self.peak}
         told = [(gid, text) for gid, (*_, text) in self.points.items()]
         tips = {gid.replace("step", of): text for of in ("step", "near") for gid, text in told}
         return Drawn(page_svg(self.figure, identifier, title, description, tips), data)

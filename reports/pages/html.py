@@ -182,24 +182,16 @@ def index_article(report: Report) -> Markup:
     # Every kernel of a comparison, the worst first, whose texts are untrusted, and its page if it has one.
     compared = () if report.outcome is None else report.outcome.kernels
     verdicts = [(one, one.match.after and found.get(one.match.after.key)) for one in compared]
+    run, toc = report.session.run, [(prefix + name, title) for name, title in contents.items()]
+    here = {"p": prefix, "page_key": INDEX, "title": report.title, "toc": toc, "nowhere": lambda place: ""}
+    shown = {"view": view, "session": report.session, "plan": report.plan, "links": report}
+    told = {"outcome": report.outcome, "verdicts": verdicts, "chips": CHIPS, "sentences": sentences}
     return filled(
-        "run.html" if report.session.run is not None else "kernels.html",
-        view=view,
-        session=report.session,
-        plan=report.plan,
-        links=report,
+        "run.html" if run is not None else "kernels.html",
+        **{**here, **shown, **told},
         row_link=lambda row: report.to(row.page) if row.page else "",
-        nowhere=lambda place: "",
-        p=prefix,
-        page_key=INDEX,
-        title=report.title,
-        toc=[(prefix + name, title) for name, title in contents.items()],
         unexplained=lambda: unexplained(report.session.kernels),
-        outcome=report.outcome,
-        verdicts=verdicts,
-        chips=CHIPS,
-        sentences=sentences,
-        run_facts=run_facts(report.session.run) if report.session.run is not None else [],
+        run_facts=run_facts(run) if run is not None else [],
     )
 
 
@@ -222,27 +214,14 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         anchor = anchors.get((place.file, place.line) if on_line else place.address)
         return f"{prefix}{anchor}" if anchor else ""
 
-    return filled(
-        "kernel.html",
-        page=page,
-        title=f"{page.label} – {report.title}",
-        profile=page.analysis.profile,
-        verdict=page.analysis.verdict,
-        sections=shown,
-        absent=absent,
-        explanation=page.analysis.explanation,
-        at=at,
-        markdown=markdown([Explained(page.analysis.explanation, page.family)]),
-        toc=[(f"{prefix}{section.name}", section.short) for section in shown],
-        tiles=tiles(page),
-        whose=whose(page.analysis.profile),
-        previous=previous,
-        following=following,
-        session=report.session,
-        links=report,
-        p=prefix,
-        page_key=page.key,
-    )
+    explanation, profile = page.analysis.explanation, page.analysis.profile
+    here = {"p": prefix, "page_key": page.key, "title": f"{page.label} – {report.title}", "links": report}
+    kernel = {"page": page, "profile": profile, "verdict": page.analysis.verdict, "explanation": explanation}
+    toc = [(f"{prefix}{section.name}", section.short) for section in shown]
+    parts = {"toc": toc, "sections": shown, "absent": absent, "tiles": tiles(page), "whose": whose(profile)}
+    beside = {"previous": previous, "following": following, "session": report.session}
+    markdown_text = markdown([Explained(explanation, page.family)])
+    return filled("kernel.html", **{**here, **kernel, **parts, **beside}, at=at, markdown=markdown_text)
 
 
 TOGETHER = 4  # most launches of one kernel that one process explains in a row

@@ -61,19 +61,15 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
-    return filled(
-        "notebook_kernel.html",
-        page=page,
-        profile=analysis.profile,
-        verdict=analysis.verdict,
-        explanation=explain(analysis.profile),
-        no_links=lambda place: "",
-        tiles=tiles(page),
-        sections=shown,
-        absent=absent,
-        p=prefix,
-        style=_style(),
-    )
+    kernel = {"page": page, "profile": analysis.profile, "verdict": analysis.verdict, "tiles": tiles(page)}
+    parts = {
+        "p": prefix,
+        "sections": shown,
+        "absent": absent,
+        "no_links": lambda place: "",
+        "style": _style(),
+    }
+    return filled("notebook_kernel.html", **kernel, **parts, explanation=explain(analysis.profile))
 
 
 FAMILIES = 25  # families that a report lists in a notebook
@@ -96,10 +92,7 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
     """Findings as a table, each with its family and the time that it saves there in nanoseconds."""
     rows = [
         {
-            "id": family.id,
-            "kernel": family.label,
-            "finding": title(finding),
-            "saves": saved(finding),
+            **{"id": family.id, "kernel": family.label, "finding": title(finding), "saves": saved(finding)},
             "of all launches": nanoseconds(saves_ns),
             "where": "; ".join(place(where) for where in finding.places[:2]),
             "what to change": finding.change,
@@ -113,17 +106,12 @@ def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = [
         {
-            "verdict": sentences.VERDICTS[kernel.verdict],
-            "kernel": sentences.named(kernel),
-            "before": sentences.seconds(kernel, "before"),
-            "after": sentences.seconds(kernel, "after"),
-            "time": sentences.change(kernel),
-            "why": "; ".join(sentences.why(kernel)),
-            "what moved most": "; ".join(
-                f"{one.title} {change_text(one)}" for one in sentences.moved(kernel)[:3]
-            ),
+            **{"verdict": sentences.VERDICTS[kernel.verdict], "kernel": sentences.named(kernel)},
+            **{side: sentences.seconds(kernel, side) for side in ("before", "after")},
+            **{"time": sentences.change(kernel), "why": "; ".join(sentences.why(kernel))},
+            "what moved most": "; ".join(f"{one.title} {change_text(one)}" for one in moved[:3]),
         }
-        for kernel in found.kernels
+        for kernel, moved in ((kernel, sentences.moved(kernel)) for kernel in found.kernels)
     ]
     return _table(rows, lead=f"{found.before} → {found.after}: {sentences.tally(found)}")
 
@@ -132,14 +120,10 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
     """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
     return pd.DataFrame(
         {
-            "kernel": kernel.record.name,
-            "grid": kernel.record.grid_text,
-            "verdict": kernel.verdict,
-            "before_s": kernel.seconds[0],
-            "after_s": kernel.seconds[1],
+            **{"kernel": kernel.record.name, "grid": kernel.record.grid_text, "verdict": kernel.verdict},
+            **{"before_s": kernel.seconds[0], "after_s": kernel.seconds[1]},
             **{name: getattr(kernel.judgement, name, None) for name in ("change", "low", "high")},
-            "changed": ", ".join(kernel.changed),
-            "why": "; ".join(sentences.why(kernel)),
+            **{"changed": ", ".join(kernel.changed), "why": "; ".join(sentences.why(kernel))},
         }
         for kernel in found
     )
@@ -149,15 +133,10 @@ def _family_rows(found: Sequence[Family]) -> list[dict[str, str]]:
     ranges = any(family.nvtx for family in found)
     return [
         {
-            "id": family.id,
-            "kernel": family.label,
-            **({"range": family.path} if ranges else {}),
-            "owner": family.owner.title,
-            "launches": f"{family.count:,}",
-            "time": nanoseconds(family.total_ns),
-            "share": ratio(family.share),
-            "spread": times(family.spread),
-            "grid": extent(family.grid),
+            **{"id": family.id, "kernel": family.label, **({"range": family.path} if ranges else {})},
+            **{"owner": family.owner.title, "launches": f"{family.count:,}"},
+            **{"time": nanoseconds(family.total_ns), "share": ratio(family.share)},
+            **{"spread": times(family.spread), "grid": extent(family.grid)},
             "to change first": title(family.worst) if family.worst is not None else "",
             "saves": ratio(family.worst.saves, 0) if family.worst is not None else "",
         }

@@ -94,12 +94,8 @@ def add_code(report: str, profile: KernelProfile, code: Columns) -> None:
     addresses = sorted({*instructions, *(address for values in measured.values() for address in values)})
     found = [instructions.get(address) for address in addresses]
     base, count = profile.source.function_address, len(addresses)
-    columns: dict[str, list[Any]] = {
-        "report": [report] * count,
-        "launch": [profile.index] * count,
-        "address": addresses,
-        "offset": [address - base for address in addresses],
-    }
+    columns: dict[str, list[Any]] = {"report": [report] * count, "launch": [profile.index] * count}
+    columns |= {"address": addresses, "offset": [address - base for address in addresses]}
     columns |= {name: [one and getattr(one, name) for one in found] for name in ("sass", "file", "line")}
     counted = {name: _filled(name, values, addresses) for name, values in measured.items()}
     code.extend(count, columns | counted)
