@@ -199,21 +199,19 @@ def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
             yield ComputeRoof(key, label, peak, achieved, constants)
 
 
-def _only_constants(
-    profile: KernelProfile, factors: dict[str, int], achieved: float | None, peak: float
-) -> bool:
+def _only_constants(profile: KernelProfile, factors: dict[str, int], rate: float | None, peak: float) -> bool:
     """Whether FP16 counters saw nothing but registers being set.
 
     The source tells it exactly: all thread instructions of these kinds were such ones. Without it a rate below
     `MOVING_CONSTANTS` per cent of the peak is taken for them.
     """
-    if not achieved:
+    if not rate:
         return False
     constants = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
     counted = [profile.number(metrics.executed_per_cycle(operation)) for operation in factors]
     cycles = profile.number(metrics.ELAPSED_CYCLES)
     if constants is None or cycles is None:
-        return 100 * achieved < MOVING_CONSTANTS * peak
+        return 100 * rate < MOVING_CONSTANTS * peak
     # Rates were counted in another pass than the instructions, so the two agree within a little.
     return sum(count or 0.0 for count in counted) * cycles <= 1.05 * constants
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof.analysis.inputs import conditions
+from gemmprof.analysis.inputs.conditions import Condition
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import RefusedFileError, shown
@@ -53,9 +54,7 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
     found: tuple[FoundLaunch, ...]  # the longest of them, at most --limit
 
 
-def search(
-    folder: Path, condition: conditions.Condition, *, asked: str = "", limit: int | None = None
-) -> FindDocument:
+def search(folder: Path, condition: Condition, *, asked: str = "", limit: int | None = None) -> FindDocument:
     """The launches of a data set that meet a condition, whose text was ``asked``; one that lacks a figure does not meet
     a condition on it. UsageError if the data set knows none of that name, DatasetError if it cannot be read.
     """
@@ -71,7 +70,7 @@ def search(
     raise AssertionError("the loop returns or raises")
 
 
-def _search(folder: Path, condition: conditions.Condition, asked: str, limit: int | None) -> FindDocument:
+def _search(folder: Path, condition: Condition, asked: str, limit: int | None) -> FindDocument:
     contents = load_contents(folder)
     live: dict[str, dict[str, int]] = {}
     for path, entry in contents.reports.items():
@@ -121,9 +120,7 @@ def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
-def _meeting(
-    condition: conditions.Condition, launches: pa.Table, places: Mapping[str, str]
-) -> pa.ChunkedArray:
+def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]) -> pa.ChunkedArray:
     """Which launches, with all that it looks at, meet a condition: true, false, or null where a figure is absent, as in
     SQL; ``places``: the column of each figure or metric by its name.
     """

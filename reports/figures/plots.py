@@ -285,7 +285,7 @@ MOST_NAMED = 22  # names that the list beside the roofline has room for
 BESIDE = (1.14, 0.0, 0.5, 1.0)  # where the crowd stands: left, bottom, width and height as shares of the axes
 
 
-def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], *, path: bool) -> None:
+def _inset(axes: Any, placed: list[Placed], crowd: list[Placed], *, path: bool) -> None:
     """The crowd again, larger."""
     from matplotlib.ticker import MaxNLocator
 
@@ -313,9 +313,7 @@ def _tera(value: float) -> str:
     return flops(value).removesuffix("FLOP/s").strip()
 
 
-def _steps(
-    axes: Any, placed: Sequence[Placed], *, named: Sequence[Placed], path: bool, gid: str = "step"
-) -> None:
+def _steps(axes: Any, placed: list[Placed], *, named: list[Placed], path: bool, gid: str = "step") -> None:
     """Points, arrows from step to step, and the marks of some of them."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     ladder = [(point.intensity, point.achieved) for step, point in placed if path and not step.yardstick]
@@ -382,10 +380,8 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
             f"end the name in {', '.join('.' + name for name in FORMATS)}",
         )
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
-    with (
-        matplotlib_defaults({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
-        written(path) as temporary,
-    ):
+    plain = {"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}
+    with matplotlib_defaults(plain), written(path) as temporary:
         figure(answers).savefig(temporary, dpi=150)
     return path
 

@@ -184,13 +184,11 @@ def _sass(view: SourceView, time: float | None) -> _Side:
     ]
 
 
-def _cost(
-    view: SourceView, place: str, samples: int | None, time: float | None, executed: int | None
-) -> Cost:
+def _cost(view: SourceView, place: str, samples: int | None, time: float | None, ran: int | None) -> Cost:
     if samples is None or not view.totals.samples:
-        return Cost(place, executed=executed)
+        return Cost(place, executed=ran)
     share = samples / view.totals.samples
-    return Cost(place, 100 * share, None if time is None else share * time, executed)
+    return Cost(place, 100 * share, None if time is None else share * time, ran)
 
 
 def _part(title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]) -> DiffPart:

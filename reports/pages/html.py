@@ -100,8 +100,8 @@ def render(
     baseline: Session | str | None = None,
     every: bool = False,  # a page for each launch, also in a report of hundreds
     processes: int = 1,  # how many may render pages at the same time (see `ordered`)
-    outcome: Outcome
-    | None = None,  # a comparison of the session with an earlier one, for the head of the index
+    # a comparison of the session with an earlier one, for the head of the index
+    outcome: Outcome | None = None,
 ) -> Path:
     """Write the report of a session, in a folder or one file; returns the file to open; UsageError if ``baseline``
     names no kernel of the session.
@@ -123,10 +123,8 @@ def render(
         # The index takes as long as several kernel pages, so it comes first.
         files = [target / f"{key}.html" for key in (INDEX, *(page.key for page in pages.pages))]
         refuse_foreign([path for path in files if os.path.lexists(path) and not is_our_page(path)])
-        with (
-            new_folder(target, is_ours=is_our_page) as staging,
-            closing(_texts(report, processes)) as texts,
-        ):
+        pages_of = closing(_texts(report, processes))
+        with new_folder(target, is_ours=is_our_page) as staging, pages_of as texts:
             for path, text in zip(files, texts, strict=True):
                 (staging / path.name).write_text(text, encoding="utf-8")
         return files[0]

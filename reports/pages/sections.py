@@ -67,7 +67,7 @@ def sections(
 ) -> tuple[list[Section], list[tuple[str, NotCollected]]]:
     """The sections (``only`` these) that a page shows, and titles of those without data, with what collects it."""
     shown, absent = [], []
-    for name, title, result in _results(page, before, other_report=other_report):
+    for name, title, result in _results(page, before, elsewhere=other_report):
         if only is not None and name not in only:
             continue
         if isinstance(result, NotCollected):
@@ -82,16 +82,14 @@ def sections(
     return shown, absent
 
 
-def _results(
-    page: KernelPage, before: KernelPage | None, *, other_report: bool
-) -> list[tuple[str, str, Any]]:
+def _results(page: KernelPage, before: KernelPage | None, *, elsewhere: bool) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in analyses()]
     if before is not None:
         from gemmprof.analysis.comparison.outcome import compare_launches
 
         stage = before.record and f"stage {before.record.stage.number}, {before.title}"
-        where = f"{stage or before.label}{' in the other report' if other_report else ''}"
+        where = f"{stage or before.label}{' in the other report' if elsewhere else ''}"
         change = compare_launches(*((one.label, one.analysis.traced, one.timing) for one in (before, page)))
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:

@@ -5,7 +5,7 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,7 +90,7 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> dict[
 
 
 def _places(
-    texts: Mapping[str, Sequence[str]], kernel: str, item: SassLine, calls: Sequence[Call]
+    texts: dict[str, list[str]], kernel: str, item: SassLine, calls: Sequence[Call]
 ) -> Iterator[Frame]:
     """File, function and line of an instruction; where calls were inlined, from the kernel's own line inwards."""
     if item.file is None or item.line is None:
@@ -179,14 +179,12 @@ class _Trace:
         self._now[process] = start + duration
         return start
 
-    def add_samples(
-        self, listed: KernelProfile, profile: KernelProfile, start: float, duration: float
-    ) -> None:
+    def add_samples(self, of: KernelProfile, profile: KernelProfile, start: float, duration: float) -> None:
         """What was sampled during a launch, a counter track each.
 
         Each pass runs the launch again, a little faster or slower: a sample stands where it lay within its own run.
         """
-        process = self._process(listed)
+        process = self._process(of)
         for series in series_of(profile):
             ran = None if series.began is None or series.ended is None else series.ended - series.began
             scale = duration / ran if ran else 1.0
