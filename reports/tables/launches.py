@@ -214,8 +214,7 @@ def _repeated(text: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
 
 
-# Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
-# them.
+# Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join them.
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "name": str, "doubts": str, "nvtx": str}
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
