@@ -197,11 +197,8 @@ def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:
 def no_launch(given: object) -> UsageError:
     """What to say where one launch is expected and something else was given."""
     shown = repr(str(given)) if isinstance(given, (str, os.PathLike)) else '"my.ncu-rep"'
-    return UsageError(
-        f"one launch (a KernelProfile) is expected, not {type(given).__name__}",
-        f"gemmprof.open({shown}).launches has them analysed",
-        f"gemmprof.read_report({shown})[0] is one",
-    )
+    fixes = f"gemmprof.open({shown}).launches has them analysed", f"gemmprof.read_report({shown})[0] is one"
+    return UsageError(f"one launch (a KernelProfile) is expected, not {type(given).__name__}", *fixes)
 
 
 def analyse(profile: KernelProfile) -> KernelAnalysis:

@@ -164,12 +164,8 @@ class Session:
         """Where the time of all launches goes and what to change first; the longest families are explained for it."""
         from gemmprof.analysis.whole.overall import Program
 
-        return Program(
-            [kernel.profile for kernel in self.kernels],
-            lambda: self._explained(self._longest()),
-            self.ids.__getitem__,
-            self.trace,
-        )
+        profiles = [kernel.profile for kernel in self.kernels]
+        return Program(profiles, lambda: self._explained(self._longest()), self.ids.__getitem__, self.trace)
 
     def _longest(self) -> list[Family]:
         """The families with the most time, until nearly all of it is theirs."""
@@ -367,11 +363,8 @@ class _Found:
 
 def _listed(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     if isinstance(paths, (str, os.PathLike)):
-        raise UsageError(
-            f"a list of paths is expected, not the one path {os.fspath(paths)!r}",
-            f"gemmprof.open({os.fspath(paths)!r})",
-            f"load_session([{os.fspath(paths)!r}])",
-        )
+        fixes = f"gemmprof.open({os.fspath(paths)!r})", f"load_session([{os.fspath(paths)!r}])"
+        raise UsageError(f"a list of paths is expected, not the one path {os.fspath(paths)!r}", *fixes)
     inputs = [Path(path) for path in paths]
     if not inputs:
         raise UsageError("nothing to read was named", "name a run directory or a .ncu-rep file")

@@ -123,20 +123,15 @@ def build(
     if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
         lacks = f"the note of the build in {plan.library.parent} lacks {lacking[0]}"
         raise BuildError(lacks, "remove that folder; it is made again")
+    stages = {}
+    for v in plan.variants:
+        made_from, parameters_of = plan.units[v.name][0].source_hash, dict(v.parameters)
+        stages[v.name] = StageBuild(v.name, made_from, parameters_of, v.name in compiled, notes[v.name])
     return BuildResult(
         library=plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.banner,
-        stages={
-            v.name: StageBuild(
-                v.name,
-                plan.units[v.name][0].source_hash,
-                dict(v.parameters),
-                v.name in compiled,
-                notes[v.name],
-            )
-            for v in plan.variants
-        },
+        stages=stages,
         compiled=compiled,
         seconds=time.perf_counter() - started,
         log=log,

@@ -53,21 +53,16 @@ class _Gemm(ctypes.Structure):
     """``gemmprof::Gemm`` in include/gemm.h."""
 
     _fields_ = (
-        ("m", ctypes.c_int),
-        ("n", ctypes.c_int),
-        ("k", ctypes.c_int),
-        ("alpha", ctypes.c_float),
-        ("beta", ctypes.c_float),
-        ("dtype", ctypes.c_int),
-        ("c_dtype", ctypes.c_int),
-        ("a", ctypes.c_void_p),
-        ("lda", ctypes.c_int64),
-        ("b", ctypes.c_void_p),
-        ("ldb", ctypes.c_int64),
-        ("c", ctypes.c_void_p),
-        ("ldc", ctypes.c_int64),
-        ("a_transposed", ctypes.c_int),
-        ("b_transposed", ctypes.c_int),
+        *(("m", ctypes.c_int), ("n", ctypes.c_int), ("k", ctypes.c_int)),
+        *(
+            ("alpha", ctypes.c_float),
+            ("beta", ctypes.c_float),
+            ("dtype", ctypes.c_int),
+            ("c_dtype", ctypes.c_int),
+        ),
+        *(("a", ctypes.c_void_p), ("lda", ctypes.c_int64), ("b", ctypes.c_void_p), ("ldb", ctypes.c_int64)),
+        *(("c", ctypes.c_void_p), ("ldc", ctypes.c_int64)),
+        *(("a_transposed", ctypes.c_int), ("b_transposed", ctypes.c_int)),
     )
 
 

@@ -85,11 +85,8 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
     try:
         tree = ast.parse(read_text(path), str(path))
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path} cannot be read as a plug-in",
-            "name a Python file with a function (a, b, out) whose name holds gemm or matmul",
-            found=str(error),
-        ) from error
+        fix = "name a Python file with a function (a, b, out) whose name holds gemm or matmul"
+        raise UsageError(f"{path} cannot be read as a plug-in", fix, found=str(error)) from error
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno} is no Python", found=error.msg) from error
     named, dtypes = _list(tree, "GEMMS"), _list(tree, "DTYPES")
@@ -104,19 +101,14 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
         there = f"functions: {', '.join(functions) or 'none'}"
         raise UsageError(f"{path}: GEMMS names '{missing[0]}'", found=there)
     if not chosen:
-        raise UsageError(
-            f"{path} holds no GEMM",
-            "write def my_gemm(a, b, out): …",
-            'or name the functions: GEMMS = ["name"]',
-            found=f"functions: {', '.join(functions) or 'none'}",
-        )
+        what = f"{path} holds no GEMM"
+        fixes = "write def my_gemm(a, b, out): …", 'or name the functions: GEMMS = ["name"]'
+        raise UsageError(what, *fixes, found=f"functions: {', '.join(functions) or 'none'}")
     for name in chosen:
         parameters = len(functions[name].args.args)
         if parameters not in _FORMS:
-            raise UsageError(
-                f"{path}:{functions[name].lineno}: {name} takes {parameters} parameters",
-                "take (a, b, out), (a, b, out, alpha, beta), or (a, b) and return the product",
-            )
+            fix = "take (a, b, out), (a, b, out, alpha, beta), or (a, b) and return the product"
+            raise UsageError(f"{path}:{functions[name].lineno}: {name} takes {parameters} parameters", fix)
         text = (ast.get_docstring(functions[name]) or f"{name} of {path.name}.").splitlines()[0]
         stage = Stage(FIRST_NUMBER, name, name.replace("_", " "), text, dtypes=tuple(dtypes or _USUAL))
         yield stage, parameters

@@ -219,14 +219,8 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
         resources = made.resources(f"sm_{compute_capability[0]}{compute_capability[1]}")
     except BuildError:
         return StageRecord(stage, made.source_hash)
-    return StageRecord(
-        stage,
-        made.source_hash,
-        resources.registers_per_thread,
-        resources.static_shared_memory,
-        resources.spill_bytes,
-        made.note.sass.get(resources.architecture, ""),
-    )
+    sizes = resources.registers_per_thread, resources.static_shared_memory, resources.spill_bytes
+    return StageRecord(stage, made.source_hash, *sizes, made.note.sass.get(resources.architecture, ""))
 
 
 def continued(
@@ -251,12 +245,9 @@ def continued(
         if kept and not same_machine_code:
             reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
     if reasons:
-        raise RunError(
-            f"the run in {old.directory} cannot be continued with these settings",
-            "collect a new run (another --output)",
-            "or resume without the options that differ",
-            found="; ".join(reasons),
-        )
+        what = f"the run in {old.directory} cannot be continued with these settings"
+        fixes = "collect a new run (another --output)", "or resume without the options that differ"
+        raise RunError(what, *fixes, found="; ".join(reasons))
     stages = {**known, **{(record.stage.ladder, record.stage.number): record for record in records}}
     ladders = {record.stage.ladder: None for record in [*old.stages, *records]}
     wanted = {(stage.number, problem) for stage, problem in settings.pairs}

@@ -34,13 +34,9 @@ class Here:
         listed = list_gpus()
         gpu = selected_gpus(listed, self.gpus)[0]
         torch_version, torch_cuda = machine_checks.torch_build()
-        checks = [
-            machine_checks.check_torch(torch_version, torch_cuda),
-            machine_checks.check_driver(gpu, torch_cuda),
-            machine_checks.check_nvcc(gpu),
-            machine_checks.check_host_compiler(),
-            machine_checks.check_space(runs),
-        ]
+        checks = [machine_checks.check_torch(torch_version, torch_cuda)]
+        checks += [machine_checks.check_driver(gpu, torch_cuda), machine_checks.check_nvcc(gpu)]
+        checks += [machine_checks.check_host_compiler(), machine_checks.check_space(runs)]
         ncu = None
         if profile:
             ncu = require_ncu(WITHOUT_NCU)

@@ -134,10 +134,8 @@ def collecting(
             busy = f"another `gemmprof collect` is working on {directory}"
             raise RunError(busy, "wait for it to end", "choose another --output")
         if not system.lock_within(tools, patience, waiting=waiting):
-            raise RunError(
-                f"a profiler of an interrupted collection still runs on {directory}",
-                f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again",
-            )
+            fix = f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again"
+            raise RunError(f"a profiler of an interrupted collection still runs on {directory}", fix)
         with suppress(OSError):
             fcntl.flock(tools, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield tools

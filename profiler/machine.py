@@ -191,25 +191,12 @@ def examine(runs: Path) -> tuple[Check, ...]:
     gpu_check, gpu = check_gpu()
     torch_version, torch_cuda = torch_build()
     nvml = _package_version("nvidia-ml-py")
-    clocks = nvml or "not installed: SM clocks are not recorded"
-    return (
-        gpu_check,
-        check_driver(gpu, torch_cuda),
-        check_torch(torch_version, torch_cuda),
-        check_nvcc(gpu),
-        check_host_compiler(),
-        check_ncu(),
-        check_ncu_report(),
-        check_counters(gpu),
-        check_space(runs),
-        Check(
-            "nvidia-ml-py",
-            nvml is not None,
-            clocks,
-            () if nvml else ("pip install nvidia-ml-py",),
-            needed=False,
-        ),
-    )
+    found = nvml or "not installed: SM clocks are not recorded"
+    fixes = () if nvml else ("pip install nvidia-ml-py",)
+    clocks = Check("nvidia-ml-py", nvml is not None, found, fixes, needed=False)
+    of_gpu = gpu_check, check_driver(gpu, torch_cuda), check_torch(torch_version, torch_cuda), check_nvcc(gpu)
+    others = check_host_compiler(), check_ncu(), check_ncu_report(), check_counters(gpu), check_space(runs)
+    return (*of_gpu, *others, clocks)
 
 
 def _package_version(name: str) -> str | None:

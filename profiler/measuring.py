@@ -80,12 +80,9 @@ def _take(
         verification = dataclasses.replace(Verification(**record["verification"]), card=answer.card)
         failure = None if verification.passed else f"verification: {verification.detail}"
         keeper.keep(key, verification=verification, failure=failure)
-        keeper.progress.done(
-            f"verify {label}: FAILED, {verification.detail}{where}"
-            if failure
-            else f"verify {label}: relative error {verification.relative_error:.1e} "
-            f"(allowed {verification.tolerance:.1e}){where}"
-        )
+        passed = f"relative error {verification.relative_error:.1e} (allowed {verification.tolerance:.1e})"
+        said = f"FAILED, {verification.detail}" if failure else passed
+        keeper.progress.done(f"verify {label}: {said}{where}")
     else:
         keeper.fail(key, part, str(record.get("detail", "")))
     return None

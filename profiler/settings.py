@@ -126,15 +126,9 @@ def differences(settings: Settings, run: Run) -> tuple[str, ...]:
     Stages, problems and parts (verification, timing, profiling) may grow; what the numbers depend on may not change.
     """
     info = run.info
-    found = [
-        f"{name}: the run has {old!r}, this call {new!r}"
-        for name, old, new in (
-            ("--set", info.metric_set, settings.metric_set),
-            ("--seed", info.seed, settings.seed),
-            ("--clock-control", info.clock_control, settings.clock_control),
-        )
-        if old != new
-    ]
+    same = ("metric_set", "--set"), ("seed", "--seed"), ("clock_control", "--clock-control")
+    pairs = ((option, getattr(info, name), getattr(settings, name)) for name, option in same)
+    found = [f"{name}: the run has {old!r}, this call {new!r}" for name, old, new in pairs if old != new]
     recorded = info.notes.get("options")
     if isinstance(recorded, Mapping) and not found:
         for name, new in settings.recorded_options().items():

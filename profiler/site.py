@@ -143,12 +143,10 @@ class GpuChild:
         self.card = card
         self.facts: Mapping[str, Any] = {}
         self._work = work
+        command = python_command(work.module)
+        variables = {**(environment or {}), **({VISIBLE: card.uuid} if pinned else {})}
         self._worker = LineWorker(
-            python_command(work.module),
-            name=work.name,
-            environment={**(environment or {}), **({VISIBLE: card.uuid} if pinned else {})},
-            keep_open=keep_open,
-            own_group=True,
+            command, name=work.name, environment=variables, keep_open=keep_open, own_group=True
         )
 
     def start(self) -> None:

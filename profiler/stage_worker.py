@@ -81,11 +81,10 @@ class Worker:
             self._bench = Bench(self._device)
         self._bench.ramp(yardstick)
         stage = ladder.stage(number)
-        timing = (
-            self._bench.time(yardstick, None, budget=self._budget)
-            if stage.yardstick
-            else self._bench.time(run(partial(run_stage, stage)), yardstick, budget=self._budget)
-        )
+        if stage.yardstick:
+            timing = self._bench.time(yardstick, None, budget=self._budget)
+        else:
+            timing = self._bench.time(run(partial(run_stage, stage)), yardstick, budget=self._budget)
         return {"status": "timed", "timing": asdict(timing)}
 
     def _context_lives(self) -> bool:

@@ -99,12 +99,9 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
         return read_json(read_packed(path), Baseline)
     except FileNotFoundError:
         known = ", ".join(names(folder)) or "none"
-        raise UsageError(
-            f"there is no baseline {name} in {path.parent}",
-            f"gemmprof baseline save {name} REPORT|RUN",
-            "name another folder with --baselines DIR",
-            found=f"it holds {known}",
-        ) from None
+        fixes = f"gemmprof baseline save {name} REPORT|RUN", "name another folder with --baselines DIR"
+        none = f"there is no baseline {name} in {path.parent}"
+        raise UsageError(none, *fixes, found=f"it holds {known}") from None
     except OtherFormatError as error:
         other = f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}"
         raise ReportError(other, "upgrade gemmprof", again) from None

@@ -29,15 +29,10 @@ _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
 # What is compared of a build, besides the mix of instructions (``instructions_<class>``): name in conditions and title.
 FIGURES = {
-    "registers": "registers",
-    "spill_stores": "bytes of spill stores",
-    "spill_loads": "bytes of spill loads",
-    "local_accesses": "bytes of stack and local memory",
-    "shared_memory": "bytes of shared memory",
-    "barriers": "barriers",
-    "theoretical_occupancy": "% occupancy",
-    "executed": "instructions",
-}
+    "registers": "registers", "spill_stores": "bytes of spill stores", "spill_loads": "bytes of spill loads",
+    "local_accesses": "bytes of stack and local memory", "shared_memory": "bytes of shared memory",
+    "barriers": "barriers", "theoretical_occupancy": "% occupancy", "executed": "instructions",
+}  # fmt: skip
 
 
 def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:

@@ -77,13 +77,8 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
 # --- A gate -----------------------------------------------------------------------------------------------------------
 
 _COMPARES: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 LOCAL = "local_accesses"
 # Figures that are a metric, of which every launch is known.
 DIRECT = {one.name: one.metric for one in QUANTITIES if one.analysis is SpeedOfLight}
@@ -186,13 +181,8 @@ def check(
             for part in language.parts_of(condition):
                 if part not in gate.known:
                     raise _unknown(outcome, text, part)
-    return GateResult(
-        tuple(text for text, _ in asked),
-        tuple(gate.broken),
-        tuple(gate.undecided),
-        tuple(waiver for waiver in given if waiver.until < day),
-        gate.checked,
-    )
+    texts, expired = tuple(text for text, _ in asked), tuple(one for one in given if one.until < day)
+    return GateResult(texts, tuple(gate.broken), tuple(gate.undecided), expired, gate.checked)
 
 
 class _Answer(NamedTuple):

@@ -264,14 +264,9 @@ def _unjudged(match: Match) -> Compared:
         before, after = disassembled(before), disassembled(after)
         match = replace(match, before=before, after=after)
     counters = changed_counters(before, after)
-    return Compared(
-        match,
-        "unclear",
-        reasons=reasons(before, after),
-        note="no time on both sides",
-        code_same=same,
-        counters_same=None if counters is None else not counters,
-    )
+    alike = None if counters is None else not counters
+    why, note = reasons(before, after), "no time on both sides"
+    return Compared(match, "unclear", reasons=why, note=note, code_same=same, counters_same=alike)
 
 
 def _estimate(one: Compared, control: Control | None) -> tuple[statistics.Estimate, Compared] | None:

@@ -31,15 +31,9 @@ TRAFFIC_AT_LEAST = 4096.0  # smaller differences in sectors, requests or bytes a
 SHOWN = 4  # how many opcodes or counters a reason names
 # What reports and runs call their tools, and what people do.
 TOOLS = {
-    "Display Driver Version": "driver",
-    "driver": "driver",
-    "CUDA Version": "CUDA",
-    "cuda": "CUDA",
-    "Nsight Compute Target": "ncu",
-    "ncu": "ncu",
-    "nvcc": "nvcc",
-    "torch": "torch",
-}
+    "Display Driver Version": "driver", "driver": "driver", "CUDA Version": "CUDA", "cuda": "CUDA",
+    "Nsight Compute Target": "ncu", "ncu": "ncu", "nvcc": "nvcc", "torch": "torch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +61,8 @@ class Counter:
 def reasons(before: KernelRecord, after: KernelRecord) -> tuple[Reason, ...]:
     """Everything that differs, in the order in which it explains."""
     ways: dict[Kind, Callable[[KernelRecord, KernelRecord], Iterator[str]]] = {
-        "code": _code,
-        "counters": _counters,
-        "clocks": _clocks,
-        "tools": _tools,
-        "card": _card,
-    }
+        "code": _code, "counters": _counters, "clocks": _clocks, "tools": _tools, "card": _card,
+    }  # fmt: skip
     found = {kind: "; ".join(differ(before, after)) for kind, differ in ways.items()}
     return tuple(Reason(kind, text) for kind, text in found.items() if text)
 
@@ -243,12 +233,11 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
     if was is None or now is None:
         return ""
     names = [{one.cause for one in side} for side in (was, now)]
-    parts = [
-        f"{_title(one.cause)} (predicted {ratio(one.saves, 0)}, {100 * one.saves_low:.0f} to "
-        f"{100 * one.saves_high:.0f}) is gone"
-        for one in was
-        if one.cause not in names[1] and change < 0
-    ]
+    parts = []
+    for one in was if change < 0 else ():
+        if one.cause not in names[1]:
+            interval = f"{100 * one.saves_low:.0f} to {100 * one.saves_high:.0f}"
+            parts.append(f"{_title(one.cause)} (predicted {ratio(one.saves, 0)}, {interval}) is gone")
     new = [one for one in now if one.cause not in names[0] and change > 0]
     parts += [f"{_title(one.cause)} is new (would save {ratio(one.saves, 0)})" for one in new]
     if not parts:

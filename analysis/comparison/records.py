@@ -103,11 +103,9 @@ def measures(analysis: KernelAnalysis) -> Measures:
     states = analysis.field(WarpStates, "states") or ()
     stalled = {one.reason: one.cycles_per_issue for one in states if one.reason.group != ISSUING}
     cycles = {reason: found for reason, found in stalled.items() if found is not None}
+    stalls, titles = {one.key: found for one, found in cycles.items()}, {one.key: one.title for one in cycles}
     return Measures(
-        figures(analysis),
-        {reason.key: found for reason, found in cycles.items()},
-        {reason.key: reason.title for reason in cycles},
-        bool(analysis.field(BankConflicts, "uses_shared_memory")),
+        figures(analysis), stalls, titles, bool(analysis.field(BankConflicts, "uses_shared_memory"))
     )
 
 

@@ -201,11 +201,8 @@ def _of_stage(
     if (timed := result.timing) is None:
         return record
     percentiles = (timed.median, timed.p10, timed.p90)
-    return replace(
-        record,
-        times=(replace(record.times[0], timed=percentiles, repetitions=timed.repetitions),),
-        measures=replace(record.measures, seconds=timed.median),
-    )
+    own = replace(record.times[0], timed=percentiles, repetitions=timed.repetitions)
+    return replace(record, times=(own,), measures=replace(record.measures, seconds=timed.median))
 
 
 def problem_of(record: recorded.KernelRecord) -> str:

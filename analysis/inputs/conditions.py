@@ -24,13 +24,9 @@ TEXTS = ("kernel", "owner", "nvtx", "device", "report")  # what a condition can 
 
 # What people write for a figure without looking it up.
 ALIASES: Mapping[str, str] = {
-    "time": "duration",
-    "cycles": "elapsed_cycles",
-    "instructions": "executed",
-    "occupancy": "achieved_occupancy",
-    "local_memory": "local_accesses",
-    "spills": "local_accesses",
-}
+    "time": "duration", "cycles": "elapsed_cycles", "instructions": "executed", "occupancy": "achieved_occupancy",
+    "local_memory": "local_accesses", "spills": "local_accesses",
+}  # fmt: skip
 
 LONGEST = 1000  # words, numbers and signs of a condition
 _SCALE = {
@@ -150,14 +146,9 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
             if measure and unit_of(part.name) not in (None, measure[0]):
                 asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
                 fixes = (f"a change: '{asked} +{value}%'", f"the value itself: '{asked} {value}'")
-                raise UsageError(
-                    f"'{text.strip()}': {part.name} is no {measure[1]}",
-                    *(
-                        fixes
-                        if part.unit == "%"
-                        else ("`gemmprof find --names` lists the unit of each figure",)
-                    ),
-                )
+                units = ("`gemmprof find --names` lists the unit of each figure",)
+                told = fixes if part.unit == "%" else units
+                raise UsageError(f"'{text.strip()}': {part.name} is no {measure[1]}", *told)
         if asks_change(part) and not two_sides:
             what = f"'{text.strip()}' is about a change, which one side does not have"
             raise UsageError(what, "of two sides: gemmprof diff OLD NEW --fail-if CONDITION")

@@ -144,20 +144,15 @@ def expression(option: str, text: str | None) -> Regex | None:
     try:
         return regex(text)
     except RegexError as error:
-        raise UsageError(
-            f"{option} '{text}' is no regular expression",
-            f"to look for just this text, write {option} '{re.escape(text)}'",
-            found=str(error),
-        ) from None
+        fix = f"to look for just this text, write {option} '{re.escape(text)}'"
+        raise UsageError(f"{option} '{text}' is no regular expression", fix, found=str(error)) from None
 
 
 def _positions(text: str) -> range:
     found = _LAUNCHES.match(text.strip())
     if found is None or found["first"] is None or len(text) > 20:
-        raise UsageError(
-            f"--launch '{text}' is no position of a launch",
-            "count from 0: --launch 3, --launch 2-5, --launch 0,4,7-9, --launch 10- for all from there",
-        )
+        fix = "count from 0: --launch 3, --launch 2-5, --launch 0,4,7-9, --launch 10- for all from there"
+        raise UsageError(f"--launch '{text}' is no position of a launch", fix)
     first = int(found["first"])
     last = int(found["last"]) if found["last"] else (_END - 1 if found["dash"] else first)
     if last < first:

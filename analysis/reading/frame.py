@@ -213,12 +213,9 @@ def no_such_file(path: str | os.PathLike[str]) -> UnreachableError:
         if name.isdecimal()
         else f"for a kernel: --kernel {name}"
     )
-    return UnreachableError.of(
-        path,
-        f"there is no file {path}",
-        "check the name; the shell expands ~ only unquoted",
-        *([meant] if name.replace("_", "").isalnum() else []),
-    )
+    fixes = ["check the name; the shell expands ~ only unquoted"]
+    fixes += [meant] if name.replace("_", "").isalnum() else []
+    return UnreachableError.of(path, f"there is no file {path}", *fixes)
 
 
 # --- Launches and sources in it ---------------------------------------------------------------------------------------
@@ -471,9 +468,5 @@ def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
         doubt = f"the report differs from the one that was collected ({what}); --trust had it read"
         _doubted[str(report)] = doubt
         return
-    raise ReportError(
-        f"{report} differs from the report that its run collected",
-        "copy the run again, or collect it again",
-        "add --trust to read it as it is",
-        found=what,
-    )
+    fixes = "copy the run again, or collect it again", "add --trust to read it as it is"
+    raise ReportError(f"{report} differs from the report that its run collected", *fixes, found=what)

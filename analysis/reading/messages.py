@@ -20,11 +20,9 @@ from gemmprof.ncurep.ncu_frame import MAX_BYTES, WireError, decode, decode_stric
 
 _Message = messages.KernelResult | messages.RangeResult | messages.CommandListResult | messages.GraphResult
 _MESSAGES: Mapping[str, type[_Message]] = {
-    "kernel": messages.KernelResult,
-    "range": messages.RangeResult,
-    "command list": messages.CommandListResult,
+    "kernel": messages.KernelResult, "range": messages.RangeResult, "command list": messages.CommandListResult,
     "graph": messages.GraphResult,
-}
+}  # fmt: skip
 
 _NOTHING = (0, 0, 0)
 # What CUDA accepts along x, y and z on every GPU that Nsight Compute knows.

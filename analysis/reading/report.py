@@ -49,11 +49,8 @@ from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
 # Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they
 # hold.
 SESSION_FACTS = {
-    "created": "when it began",
-    "machine": "its machine",
-    "devices": "its GPUs",
-    "command_line": "ncu's command line",
-}
+    "created": "when it began", "machine": "its machine", "devices": "its GPUs", "command_line": "ncu's command line",
+}  # fmt: skip
 _KNOWN_FORMAT = 7
 # Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22
 # versions).

@@ -123,13 +123,11 @@ class Report:
     @cached_property
     def findings(self) -> Findings:
         """What saves each loss of every family, those that save most time over all its launches first."""
-        found = [
-            ReportFinding(
-                family, explanation, one, None if family.total_ns is None else one.saves * family.total_ns
-            )
-            for family, explanation in zip(self.families, self.explanations, strict=True)
-            for one, *_ in explanation.losses
-        ]
+        found = []
+        for family, explanation in zip(self.families, self.explanations, strict=True):
+            for one, *_ in explanation.losses:
+                saves_ns = None if family.total_ns is None else one.saves * family.total_ns
+                found.append(ReportFinding(family, explanation, one, saves_ns))
         return Findings(sorted(found, key=lambda one: -(one.saves_ns or 0.0)))
 
     def explain(self, launch: int = 0) -> Explanation:

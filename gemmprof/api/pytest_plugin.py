@@ -44,20 +44,12 @@ _RUNNER = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The plugin's options."""
     group = parser.getgroup("gemmprof", "profiling with Nsight Compute")
-    group.addoption(
-        "--ncu-required", action="store_true", help="tests that cannot profile fail instead of being skipped"
-    )
-    group.addoption(
-        "--ncu-baselines",
-        metavar="DIR",
-        default=None,
-        help="folder of baselines (default: .gemmprof/baselines)",
-    )
-    group.addoption(
-        "--ncu-save-baselines",
-        action="store_true",
-        help="save what check_against would compare with, and pass",
-    )
+    fails = "tests that cannot profile fail instead of being skipped"
+    group.addoption("--ncu-required", action="store_true", help=fails)
+    where = "folder of baselines (default: .gemmprof/baselines)"
+    group.addoption("--ncu-baselines", metavar="DIR", default=None, help=where)
+    saves = "save what check_against would compare with, and pass"
+    group.addoption("--ncu-save-baselines", action="store_true", help=saves)
 
 
 @pytest.fixture

@@ -252,11 +252,8 @@ def _again(scratch: Path | None = None) -> tuple[str, ...]:
     words = tuple(sys.orig_argv)
     has_script = any(not word.startswith("-") for word in words[1:]) or "-c" in words
     if not has_script or hasattr(sys, "ps1"):
-        raise UsageError(
-            "there is no script to run again: the region was entered at a prompt",
-            "put the lines into a file and run it with python",
-            "or use a notebook",
-        )
+        fixes = "put the lines into a file and run it with python", "or use a notebook"
+        raise UsageError("there is no script to run again: the region was entered at a prompt", *fixes)
     return (sys.executable, *words[1:])
 
 

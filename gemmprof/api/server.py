@@ -200,11 +200,9 @@ class Tools:
     def listing(self, path: str = "", before: str = "", after: str = "", **arguments: Any) -> str:
         """What is answered in place of that which takes too long: what there is, and how to ask for less."""
         if arguments.get("json"):
-            raise UsageError(
-                f"the document was not done within {WHOLE_SECONDS:g} s, and a part of one would be another",
-                "ask for one kernel: '#1'",
-                "ask without json: families are listed",
-            )
+            what = f"the document was not done within {WHOLE_SECONDS:g} s, and a part of one would be another"
+            fixes = "ask for one kernel: '#1'", "ask without json: families are listed"
+            raise UsageError(what, *fixes)
         words = {name: arguments.get(name) for name in ("kernel", "nvtx", "owner")}
         lines = [
             f"Not done within {WHOLE_SECONDS:g} s: families by time, nothing explained. Ask for one of them "
@@ -221,11 +219,8 @@ def _typed(document: Document, tokens: int) -> str:
     text = json_safe(json_text(document, indent=0))
     needed = int(len(text) / agents.LETTERS_PER_TOKEN) + 1
     if needed > tokens:
-        raise UsageError(
-            f"the document takes about {needed:,} tokens",
-            f"tokens={needed}" if needed <= MOST_TOKENS else "one report",
-            "ask for one kernel: '#1'",
-        )
+        fixes = f"tokens={needed}" if needed <= MOST_TOKENS else "one report", "ask for one kernel: '#1'"
+        raise UsageError(f"the document takes about {needed:,} tokens", *fixes)
     return text
 
 

@@ -173,16 +173,10 @@ def counted(number: int, noun: str) -> str:
 
 
 _UNITS: dict[str, Callable[[Any], str]] = {
-    "byte": traffic,
-    "byte/s": bandwidth,
-    "byte/second": bandwidth,
-    "ns": nanoseconds,
-    "nsecond": nanoseconds,
-    "s": seconds,
-    "hz": hertz,
-    "cycle/nsecond": lambda value: hertz(value * 1e9),
-    "%": lambda value: percent(value, 2),
-}
+    "byte": traffic, "byte/s": bandwidth, "byte/second": bandwidth,
+    "ns": nanoseconds, "nsecond": nanoseconds, "s": seconds,
+    "hz": hertz, "cycle/nsecond": lambda value: hertz(value * 1e9), "%": lambda value: percent(value, 2),
+}  # fmt: skip
 
 
 _COUNTED = frozenset(

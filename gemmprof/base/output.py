@@ -98,11 +98,8 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool =
 def refuse_foreign(files: list[Path]) -> None:
     """Refuse to replace what is not ours: UsageError naming the first of these files."""
     if files:
-        raise UsageError(
-            f"{files[0]} was not written by gemmprof, or is a link, and is not replaced",
-            "name another folder with -o",
-            "move the file away, if it is not needed",
-        )
+        fixes = "name another folder with -o", "move the file away, if it is not needed"
+        raise UsageError(f"{files[0]} was not written by gemmprof, or is a link, and is not replaced", *fixes)
 
 
 def _publish(staging: Path, target: Path, is_ours: Callable[[Path], bool]) -> None:

@@ -64,11 +64,8 @@ def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
 
 def unseen(path: object, why: object = "") -> DeviceError:
     """The error where another machine does not have what this one has."""
-    return DeviceError(
-        f"a worker of the cluster does not see {path}, which is here",
-        "workers read and write the files themselves: name folders that all machines share under one path",
-        found=str(why),
-    )
+    fix = "workers read and write the files themselves: name folders that all machines share under one path"
+    return DeviceError(f"a worker of the cluster does not see {path}, which is here", fix, found=str(why))
 
 
 def be_for_others() -> None:

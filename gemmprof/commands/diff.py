@@ -107,14 +107,8 @@ def run(options: argparse.Namespace) -> int:
     outcome = _built(options) if options.build else _outcome(options)
     gate = None
     if conditions or options.fail_unclear:
-        gate = check(
-            outcome,
-            conditions,
-            allow_new=options.allow_new,
-            allow_gone=options.allow_gone,
-            fail_unclear=options.fail_unclear,
-            waivers=waivers,
-        )
+        allowed = {name: getattr(options, name) for name in ("allow_new", "allow_gone", "fail_unclear")}
+        gate = check(outcome, conditions, **allowed, waivers=waivers)
     _print(outcome, gate, options)
     # What was built for an architecture must not vanish unseen; only of builds is something always wrong.
     for note in () if options.allow_gone else outcome.broken:

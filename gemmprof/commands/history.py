@@ -152,12 +152,9 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
     what = [f"'{options.kernel}'"]
     what += [f"{name} {value}" for name, value in (("on", options.device), ("kind", options.kind)) if value]
     meant = [f"did you mean '{close[0]}'?"] if close else []
-    return UsageError(
-        f"no kernel of the history matches {' '.join(what)}",
-        *meant,
-        "`gemmprof history list` shows all",
-        found=f"{len(series):,} series: {some(names)}",
-    )
+    problem = f"no kernel of the history matches {' '.join(what)}"
+    fixes = *meant, "`gemmprof history list` shows all"
+    return UsageError(problem, *fixes, found=f"{len(series):,} series: {some(names)}")
 
 
 def _check(options: argparse.Namespace) -> int:

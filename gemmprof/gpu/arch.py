@@ -178,11 +178,8 @@ def parse_compute_capability(value: Any) -> tuple[int, int]:
     text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(number)
     found = re.fullmatch(_WRITTEN, text.strip().lower())
     if found is None or (pair := (int(found[1]), int(found[2]))) not in LIMITS:
-        raise OccupancyError(
-            f"compute capability {value!r} is not in the table of limits",
-            f"use one of {known_architectures()}",
-            'write it as "8.6", 8.6, (8, 6) or "sm_86"',
-        )
+        fixes = f"use one of {known_architectures()}", 'write it as "8.6", 8.6, (8, 6) or "sm_86"'
+        raise OccupancyError(f"compute capability {value!r} is not in the table of limits", *fixes)
     return pair
 
 

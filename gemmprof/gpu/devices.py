@@ -74,16 +74,9 @@ def parse_gpus(text: str) -> tuple[Gpu, ...]:
             continue
         index, name, capability, mebibytes, driver, uuid = (field.strip() for field in row)
         major, _, minor = capability.partition(".")
-        gpus.append(
-            Gpu(
-                index=int(index),
-                name=name,
-                compute_capability=(int(major), int(minor or 0)) if major.isdecimal() else (0, 0),
-                memory_bytes=int(mebibytes) << 20 if mebibytes.isdecimal() else 0,
-                driver=driver,
-                uuid=uuid,
-            )
-        )
+        pair = (int(major), int(minor or 0)) if major.isdecimal() else (0, 0)
+        memory = int(mebibytes) << 20 if mebibytes.isdecimal() else 0
+        gpus.append(Gpu(int(index), name, pair, memory, driver, uuid))
     return tuple(gpus)
 
 
@@ -137,21 +130,14 @@ def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
         named = [gpu for gpu in visible if word == str(gpu.index) or (word and gpu.uuid == word)]
         if not named:
             hidden = any(word == str(gpu.index) for gpu in gpus)
-            raise UsageError(
-                f"--gpus: CUDA_VISIBLE_DEVICES hides GPU {word}"
-                if hidden
-                else f"--gpus: there is no GPU '{word}'",
-                "--gpus all",
-                "--gpus with indices that nvidia-smi lists: --gpus 0,1",
-                found=f"GPUs that CUDA shows: {known}",
-            )
+            why = f"CUDA_VISIBLE_DEVICES hides GPU {word}" if hidden else f"there is no GPU '{word}'"
+            fixes = "--gpus all", "--gpus with indices that nvidia-smi lists: --gpus 0,1"
+            raise UsageError(f"--gpus: {why}", *fixes, found=f"GPUs that CUDA shows: {known}")
         chosen[named[0]] = None
     if len({gpu.name for gpu in chosen}) > 1:
-        raise UsageError(
-            "--gpus names GPUs of several models; what they measure cannot be compared",
-            "choose GPUs of one model, and run the command once for each model",
-            found=", ".join(f"{gpu.index}: {gpu.name}" for gpu in chosen),
-        )
+        what = "--gpus names GPUs of several models; what they measure cannot be compared"
+        fix = "choose GPUs of one model, and run the command once for each model"
+        raise UsageError(what, fix, found=", ".join(f"{gpu.index}: {gpu.name}" for gpu in chosen))
     return tuple(chosen)
 
 

@@ -16,35 +16,22 @@ from gemmprof.metrics.groups import KNOWN_NAMES
 # How counts begin that are the sum of their values by instruction or opcode, in every launch of every report
 # seen.
 SUMS_OF_INSTANCES = (
-    "inst_executed",
-    "thread_inst_executed",
-    "memory_l1_tag_requests_global",
-    "memory_l1_wavefronts_shared",
-    "memory_l2_theoretical_sectors_",
-    "smsp__pcsamp_",
-    "sass__inst_executed_per_opcode",
-    "sass__thread_inst_executed_per_opcode",
-    "sass__thread_inst_executed_true_per_opcode",
-)
+    "inst_executed", "thread_inst_executed", "memory_l1_tag_requests_global", "memory_l1_wavefronts_shared",
+    "memory_l2_theoretical_sectors_", "smsp__pcsamp_", "sass__inst_executed_per_opcode",
+    "sass__thread_inst_executed_per_opcode", "sass__thread_inst_executed_true_per_opcode",
+)  # fmt: skip
 
 # What kind of access an instruction is. One that is no access has none; of everything else it has 0.
-CODES_BY_ADDRESS = frozenset(
-    (
-        m.ACCESS_TYPE_BY_ADDRESS,
-        m.ACCESS_SIZE_BY_ADDRESS,
-        m.MEMORY_TYPE_BY_ADDRESS,
-        "smsp__sass_inst_executed_memdesc_explicit_evict_type",
-    )
-)
+CODES_BY_ADDRESS = frozenset((
+    m.ACCESS_TYPE_BY_ADDRESS, m.ACCESS_SIZE_BY_ADDRESS, m.MEMORY_TYPE_BY_ADDRESS,
+    "smsp__sass_inst_executed_memdesc_explicit_evict_type",
+))  # fmt: skip
 
 # Codes, averages and ratios: a sum over the instructions of a line means nothing.
 NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
-    "derived__avg_thread_executed",
-    "derived__avg_thread_executed_true",
-    "derived__avg_thread_unexecuted_true",
-    "derived__derivative_avg_thread_executed_true",
-    "derived__memory_l1_conflicts_shared_nway",
-}
+    "derived__avg_thread_executed", "derived__avg_thread_executed_true", "derived__avg_thread_unexecuted_true",
+    "derived__derivative_avg_thread_executed_true", "derived__memory_l1_conflicts_shared_nway",
+}  # fmt: skip
 
 # --- Sampling ---------------------------------------------------------------------------------------------------------
 # Metrics sampled over time (sections PmSampling and PmSampling_WarpStates), and what the sampler says of itself.
@@ -166,13 +153,10 @@ COUNT = (m.DURATION, m.SHARED_MEMORY_DYNAMIC)
 
 # What `LaunchStatistics` holds of them, by its field.
 OF_LAUNCH = {
-    "registers_per_thread": m.REGISTERS_PER_THREAD,
-    "static_shared_memory": m.SHARED_MEMORY_STATIC,
-    "dynamic_shared_memory": m.SHARED_MEMORY_DYNAMIC,
-    "driver_shared_memory": m.SHARED_MEMORY_DRIVER,
-    "shared_memory_config": m.SHARED_MEMORY_CONFIG,
-    "cluster_size": m.CLUSTER_SIZE,
-}
+    "registers_per_thread": m.REGISTERS_PER_THREAD, "static_shared_memory": m.SHARED_MEMORY_STATIC,
+    "dynamic_shared_memory": m.SHARED_MEMORY_DYNAMIC, "driver_shared_memory": m.SHARED_MEMORY_DRIVER,
+    "shared_memory_config": m.SHARED_MEMORY_CONFIG, "cluster_size": m.CLUSTER_SIZE,
+}  # fmt: skip
 
 # --- What memory does -------------------------------------------------------------------------------------------------
 

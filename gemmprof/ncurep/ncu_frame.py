@@ -122,13 +122,9 @@ Read = Callable[[int, int], bytes]  # the bytes of the report from the first to 
 _U32 = struct.Struct("<I")
 # Counts in a block header, in the order in which the items follow.
 _ITEM_KINDS = {
-    "sources": "source",
-    "kernels": "kernel",
-    "ranges": "range",
-    "command_lists": "command list",
-    "graphs": "graph",
+    "sources": "source", "kernels": "kernel", "ranges": "range", "command_lists": "command list", "graphs": "graph",
     "graph_structures": "graph structure",
-}
+}  # fmt: skip
 
 
 class Torn(WireError):

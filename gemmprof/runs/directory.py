@@ -208,21 +208,17 @@ class Run(Shown):
         in_ladder = (one for one in self.stages if ladder in ("", one.stage.ladder))
         found = [one for one in in_ladder if selector in (str(one.stage.number), one.stage.name)]
         if len(found) > 1 and not selector.isdecimal():
-            raise RunError(
-                f"the run {self.directory} holds several stages {stage}",
-                "name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found),
-            )
+            fix = "name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found)
+            raise RunError(f"the run {self.directory} holds several stages {stage}", fix)
         if found:
             return found[0]
         raise self._no_stage(stage)
 
     def _no_stage(self, stage: str) -> RunError:
         held = ", ".join(f"{record.stage.number} {record.stage.name}" for record in self.stages)
-        return RunError(
-            f"the run {self.directory} holds no stage {stage}",
-            f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it",
-            found=f"it holds {held or 'none'}",
-        )
+        what = f"the run {self.directory} holds no stage {stage}"
+        fix = f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it"
+        return RunError(what, fix, found=f"it holds {held or 'none'}")
 
     def result(self, number: int, problem: Problem) -> StageResult | None:
         """The result of one stage on one problem, or None."""
@@ -236,13 +232,10 @@ class Run(Shown):
         """
         if result.timing is None or not self.record_of(result).stage.yardstick:
             return result.timing.median if result.timing else None
-        beside = [
-            other.timing.yardstick_median
-            for other in self.results
-            if other.problem == result.problem and other.stage != result.stage
-            if other.timing is not None and other.timing.yardstick_median is not None
-        ]
-        return statistics.median(beside or [result.timing.median])
+        others = (one for one in self.results if one.problem == result.problem and one.stage != result.stage)
+        beside = [one.timing.yardstick_median for one in others if one.timing is not None]
+        known = [time for time in beside if time is not None]
+        return statistics.median(known or [result.timing.median])
 
     def yardstick_seconds(self, result: StageResult) -> float | None:
         """Time of the yardstick in turns with a stage, else that of its own row.

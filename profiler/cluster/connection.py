@@ -161,18 +161,14 @@ def _check_way(address: str) -> None:
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         found = str(error).splitlines()[0] if str(error) else type(error).__name__
         if not encrypted:
-            raise UsageError(
-                f"--cluster: Dask cannot speak to {address} from here",
-                "--cluster tcp://HOST:8786 or tls://HOST:8786 needs nothing more than Dask",
-                found=found,
-            ) from None
+            what = f"--cluster: Dask cannot speak to {address} from here"
+            fix = "--cluster tcp://HOST:8786 or tls://HOST:8786 needs nothing more than Dask"
+            raise UsageError(what, fix, found=found) from None
     else:
         if not encrypted and security.require_encryption and scheme in ("tcp", "ws"):
-            raise UsageError(
-                f"--cluster: {address} is not encrypted, and Dask's settings here ask for that",
-                "tls://HOST:8786",
-                "distributed.comm.require-encryption in ~/.config/dask",
-            )
+            what = f"--cluster: {address} is not encrypted, and Dask's settings here ask for that"
+            fixes = "tls://HOST:8786", "distributed.comm.require-encryption in ~/.config/dask"
+            raise UsageError(what, *fixes)
         if not encrypted or context is not None:
             return
     raise UsageError(
@@ -212,11 +208,9 @@ def _address_in(file: Path) -> str:
                 return address
             raise ValueError
         except OSError as error:
-            raise UsageError(
-                f"--cluster: the scheduler file {file} cannot be read",
-                "start a scheduler: dask scheduler --scheduler-file FILE",
-                found=str(error),
-            ) from None
+            problem = f"--cluster: the scheduler file {file} cannot be read"
+            fix = "start a scheduler: dask scheduler --scheduler-file FILE"
+            raise UsageError(problem, fix, found=str(error)) from None
         except (ValueError, LookupError, TypeError, RecursionError):
             if time.monotonic() > end:
                 what = f"--cluster: {file} is no scheduler file, which names an address"
@@ -226,11 +220,8 @@ def _address_in(file: Path) -> str:
 
 def missing_extra(error: ImportError) -> UsageError:
     """The error where Dask is not installed."""
-    return UsageError(
-        "a cluster needs Dask, which is not installed here",
-        "pip install '.[cluster]' in the checkout of gemmprof, here and on the workers",
-        found=str(error),
-    )
+    fix = "pip install '.[cluster]' in the checkout of gemmprof, here and on the workers"
+    return UsageError("a cluster needs Dask, which is not installed here", fix, found=str(error))
 
 
 @contextmanager
@@ -332,11 +323,9 @@ def bounded(call: Callable[[], Any]) -> None:
 
 def other_code(found: list[str]) -> GemmprofError:
     """The error where workers have other code than the command."""
-    return DeviceError(
-        "workers of the cluster have another gemmprof than this command: their answers would be others",
-        f"install gemmprof {gemmprof.__version__} from one checkout on every worker, and start them again",
-        found="; ".join(found[:3]),
-    )
+    what = "workers of the cluster have another gemmprof than this command: their answers would be others"
+    fix = f"install gemmprof {gemmprof.__version__} from one checkout on every worker, and start them again"
+    return DeviceError(what, fix, found="; ".join(found[:3]))
 
 
 def no_workers(seconds: float, others: int | None) -> DeviceError:

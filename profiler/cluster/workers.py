@@ -210,8 +210,6 @@ class Workers:
 
     def _nobody(self, found: str) -> DeviceError:
         """The error where no worker can be used (any more)."""
-        return DeviceError(
-            f"no {'GPU' if self._gpu else 'worker'} of the cluster can be used",
-            "`gemmprof doctor --cluster ADDRESS` says what each worker has and what is missing",
-            found=found,
-        )
+        what = f"no {'GPU' if self._gpu else 'worker'} of the cluster can be used"
+        fix = "`gemmprof doctor --cluster ADDRESS` says what each worker has and what is missing"
+        return DeviceError(what, fix, found=found)

@@ -125,10 +125,6 @@ def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
             guarded.matrix.copy_(torch.empty(rows, columns, device=device).normal_(generator=generator))
         return guarded
 
-    return Operands(
-        problem,
-        normal(problem.m, problem.k),
-        normal(problem.k, problem.n, transposed=element.k_major),
-        GuardedMatrix.poisoned(problem.m, problem.n, device, c_element),
-        seed,
-    )
+    a, b = normal(problem.m, problem.k), normal(problem.k, problem.n, transposed=element.k_major)
+    c = GuardedMatrix.poisoned(problem.m, problem.n, device, c_element)
+    return Operands(problem, a, b, c, seed)

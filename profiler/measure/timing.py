@@ -44,15 +44,8 @@ def summarise(
     if not seconds:
         raise ValueError("no repetition was measured")
     p10, median, p90 = np.percentile(seconds, (10, 50, 90)).tolist()
-    return Timing(
-        median=median,
-        minimum=min(seconds),
-        p10=p10,
-        p90=p90,
-        repetitions=len(seconds),
-        sm_clock_mhz=sm_clock_mhz,
-        yardstick_median=statistics.median(yardstick) if yardstick else None,
-    )
+    beside = statistics.median(yardstick) if yardstick else None
+    return Timing(median, min(seconds), p10, p90, len(seconds), sm_clock_mhz, beside)
 
 
 class Bench:

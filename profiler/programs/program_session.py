@@ -145,19 +145,15 @@ class ProgramProfiler:
         """
         counts = filters is None
         stem = "count" if counts else stem or self.name
+        wanted = metrics.collection_options(
+            self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
+        )
         return NcuCommand(
             executable=ncu.path,
             # The count lies apart, so that the folder as an input stands for what was profiled.
             report=(self.folder / LOGS if counts else self.folder) / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
-            collection=COUNTED
-            if counts
-            else known_to(
-                ncu,
-                metrics.collection_options(
-                    self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
-                ),
-            ),
+            collection=COUNTED if counts else known_to(ncu, wanted),
             program=self.program,
             clock_control=self.clock_control,
             source_folders=() if counts else (Path.cwd(),),
@@ -204,15 +200,9 @@ class ProgramProfiler:
                 kernels = cut_torn_end(command.report).kernels if command.report.exists() else 0
                 if not kernels and not interrupted:
                     raise self._explained(log, command.log, exit_code, read_end(log_of_output, TAIL_BYTES))
-                return Collected(
-                    command.report if kernels else None,
-                    kernels,
-                    max((kernel.passes for kernel in log.kernels), default=0),
-                    seconds,
-                    exit_code,
-                    interrupted,
-                    ranks.known,
-                )
+                report = command.report if kernels else None
+                passes = max((kernel.passes for kernel in log.kernels), default=0)
+                return Collected(report, kernels, passes, seconds, exit_code, interrupted, ranks.known)
             except NcuError as error:
                 if not patience.again(error):
                     raise

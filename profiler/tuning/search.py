@@ -65,15 +65,9 @@ class Searching:
         self._default = dict(search.variant.parameters)
         self._space = search_space(search.variant)
         # One file for each source, compiler, model of GPU and set of problems.
-        key = compiler.digest(
-            search.variant.name,
-            compiler.code_hash(search.variant),
-            compiler.DEVICE_FLAGS,
-            compilers.banner,
-            self._device,
-            self._architecture,
-            [problem.key for problem in search.problems],
-        )
+        compiled = search.variant.name, compiler.code_hash(search.variant), compiler.DEVICE_FLAGS
+        shapes = [problem.key for problem in search.problems]
+        key = compiler.digest(*compiled, compilers.banner, self._device, self._architecture, shapes)
         self._journal = Journal(cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl")
         self._outcomes = self._journal.read()
         self._rng = random.Random(search.seed + len(self._outcomes))
@@ -232,12 +226,8 @@ def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
         KeyboardInterrupt: Ctrl-C; what was measured is kept for the next search.
         UsageError: the stage has no parameters to search, or GPUs were chosen that cannot be used together.
     """
-    settings = {
-        "problems": [astuple(problem) for problem in search.problems],
-        "seed": search.seed,
-        "minimum_warps": search.minimum_warps,
-        "early_factor": search.early_factor,
-    }
+    own = {name: getattr(search, name) for name in ("seed", "minimum_warps", "early_factor")}
+    settings = {"problems": [astuple(problem) for problem in search.problems], **own}
     work = Work(MODULE, settings, "the search")
     jobs = search.jobs or os.cpu_count() or 1
     with site.places(work, progress) as places, site.compilers(jobs) as compilers:
