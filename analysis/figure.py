@@ -37,13 +37,10 @@ class Figure:
     _: dataclasses.KW_ONLY
     listed: bool = True  # whether its section lists it by itself; others stand in a table or a sentence
     digits: int | None = None  # after the point, None: as many as its unit has
-    # its name where its section does not stand around it (a comparison), '' if that is the title
-    alone: str = ""
+    alone: str = ""  # its name where its section does not stand around it (a comparison), '' for the title
     shown: bool = True  # False where only comparisons show it
-    # how it is computed, in words, of what no expression of metrics says: an integral over samples
-    how: str = ""
-    # the metric that it is, or its names in several versions of ncu; '' of one that is computed
-    of: str | tuple[str, ...] = ""
+    how: str = ""  # in words, how what no expression of metrics says is computed: an integral over samples
+    of: str | tuple[str, ...] = ""  # the metric that it is, or its names in several ncus; '' if computed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,8 +65,7 @@ class Derived(Generic[Value]):
     """A property that is a figure."""
 
     def __init__(self, function: Callable[[Any], Value], declared: Figure) -> None:
-        self.function = function
-        self.declared = declared
+        self.function, self.declared = function, declared
         self.__doc__ = function.__doc__
 
     @overload
@@ -207,13 +203,8 @@ class _Traced:
         rank = _SUM if sign in "+-" else _PRODUCT
         first = _operand(left, rank)
         second = _operand(right, rank + (sign not in "+*"))
-        if (
-            sign == "+"
-            and (one := _AT.fullmatch(first))
-            and (two := _AT.fullmatch(second))
-            and one[1] == two[1]
-        ):
-            return traced(value, f"{one[1]}[{one[2]}, {two[2]}]")
+        if sign == "+" and (a := _AT.fullmatch(first)) and (b := _AT.fullmatch(second)) and a[1] == b[1]:
+            return traced(value, f"{a[1]}[{a[2]}, {b[2]}]")
         return traced(value, f"{first} {sign} {second}", rank)
 
     __add__ = _step("+", operator.add, 0)

@@ -94,8 +94,7 @@ class KernelAnalysis(Shown):
     """Everything that gemmprof has to say about one profiled launch; what is not looked at costs nothing."""
 
     profile: KernelProfile  # the launch as the report holds it
-    # result of each analysis by its ``NAME``, in the order of `analyses`; `NotCollected` where the report lacks the
-    # metrics
+    # of each analysis by its ``NAME``, in the order of `analyses`; `NotCollected` where the report lacks the metrics
     results: Mapping[str, Any] = field(repr=False)
     slimmed: bool = False  # the profile's instance values were dropped after the analyses, to save memory
     _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)

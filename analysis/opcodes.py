@@ -329,8 +329,7 @@ def _registers(
     """Registers written and read."""
     if known.result or not operands or operands[0].startswith("["):
         width = max(1, bytes_per_thread(full) // 4) if known.result == "stored" else 1
-        # The last operand of a store is its data.
-        reads = [name for operand in operands[:-1] for name in _names(operand)]
+        reads = [name for operand in operands[:-1] for name in _names(operand)]  # a store's last is its data
         reads += _names(operands[-1], width) if operands else []
         return (), tuple(dict.fromkeys(reads))
     count = 1
@@ -344,9 +343,7 @@ def _registers(
             break
         count += 1
     width = _result_width(known, full)
-    writes = [
-        name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)
-    ]
+    writes = [name for one in operands[:count] for name in _names(one, width if one[:1] in "RU" else 1)]
     widths = _source_widths(known, full)
     reads = [
         name

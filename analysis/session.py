@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.traces import Trace
 
-# A report with more launches keeps no instance values once they are analysed.
-MANY_LAUNCHES = 64
+MANY_LAUNCHES = 64  # a report with more launches keeps no instance values once they are analysed
 # Of a report of more bytes than this, and of launches to be explained, others are given so many launches at a time.
 LARGE_REPORT, LOT_LAUNCHES = 64 << 20, 32
-# Families that a program's summary looks into at most, and the share of the time at which it stops: the rest cannot
-# save as much as a line takes to say.
+# A program's summary looks into so many families at most, until this share of the time: the rest can save too little.
 MOST_EXPLAINED, NEARLY_ALL = 256, 0.98
 
 
@@ -79,12 +77,8 @@ class Session:
         """The analysis of a stage's launch, or None if the stage was not profiled or its report could not be read."""
         if result.report is None or self.run is None:
             return None
-        launches = {
-            launch: analysis
-            for (report, launch), analysis in self._by_launch.items()
-            if report == result.report
-        }
-        found = stage_launch(self.run, result, [analysis.profile for analysis in launches.values()])
+        launches = {at: one for (report, at), one in self._by_launch.items() if report == result.report}
+        found = stage_launch(self.run, result, [one.profile for one in launches.values()])
         return None if found is None else launches[found.index]
 
     @cached_property

@@ -27,8 +27,7 @@ def entry() -> int:
         from contextlib import suppress
 
         buckets = sys.modules.get("gemmprof.base.buckets")
-        # Arrow's own end would wait for a storage that does not answer.
-        if buckets is None or not buckets.under_way:
+        if buckets is None or not buckets.under_way:  # else Arrow's end waits for a silent storage
             atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof.base.documents import json_text
@@ -45,11 +45,9 @@ class StageBuild:
 
     name: str  # the operator's name
     source_hash: str  # hash of the source, its headers and its parameters (not of flags or compiler)
-    # what it was compiled with: the catalog's, or what `gemmprof tune` found here
-    parameters: Mapping[str, int]
+    parameters: Mapping[str, int]  # what it was compiled with: the catalog's, or those of `gemmprof tune`
     compiled: bool  # whether this build compiled it; False if the cache had it
-    # what was noted when it was compiled, maybe by an earlier build
-    note: compiler.Compiled = field(repr=False)
+    note: compiler.Compiled = field(repr=False)  # of its compiling, maybe by an earlier build
 
     def resources(self, architecture: str | None = None) -> KernelResources:
         """The stage's main kernel, of several tiles that with most registers; BuildError if ``sm_90`` was not built."""
@@ -73,8 +71,7 @@ class BuildResult:
     log: str = field(default="", repr=False)  # the compiler's warnings, empty if nothing was compiled
     # the compiler's message for each variant that did not compile; the others are in the library
     failures: Mapping[str, str] = field(default_factory=dict)
-    # why a variant was not compiled for these architectures, by name
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)  # why not compiled for these targets, by name
 
 
 def build(
@@ -216,9 +213,7 @@ def with_parameters(
     for name, values in parameters.items():
         if name not in names or set(values) - set(names[name].parameters):
             raise BuildError(f"no stage {name} with parameters {', '.join(values)}")
-    return tuple(
-        Variant(v.name, v.stage, v.source, {**v.parameters, **parameters.get(v.name, {})}) for v in variants
-    )
+    return tuple(replace(v, parameters={**v.parameters, **parameters.get(v.name, {})}) for v in variants)
 
 
 def tuned_parameters(cache: Path, numbers: Sequence[str]) -> dict[str, Mapping[str, int]]:

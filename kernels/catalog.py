@@ -7,7 +7,7 @@ thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definit
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,10 @@ def stages_of(ladder: str, folder: str) -> tuple[Stage, ...]:
 def _addresses(name: str) -> dict[str, Any]:
     """What a stage declares, in the words of `gemmprof.base.expressions.Addresses`."""
     said = _declared(name)
-    listed = {kind: list(_by_matrix(said.pop(kind, {}))) for kind in (*_ACCESSES, "copy", "wgmma")}
+    kinds = (*_ACCESSES, "copy", "wgmma")
+    listed = {kind: [{"matrix": at, **one} for at, one in said.pop(kind, {}).items()] for kind in kinds}
     accesses = [{**words, **entry} for kind, words in _ACCESSES.items() for entry in listed[kind]]
     return {**said, "accesses": accesses, "copies": listed["copy"], "operand_reads": listed["wgmma"]}
-
-
-def _by_matrix(entries: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    for matrix, entry in entries.items():
-        yield {"matrix": matrix, **entry}
 
 
 def _declared(name: str) -> dict[str, Any]:

@@ -225,9 +225,7 @@ class Compiled:
         Sources that differ in words only have one: a recorded run of the older one holds for the newer.
         """
         found = sorted(self.functions.items())
-        return {
-            architecture: digest(sorted(map(list, functions.items()))) for architecture, functions in found
-        }
+        return {target: digest(sorted(map(list, functions.items()))) for target, functions in found}
 
 
 def read_record(cache: Path, units: Sequence[Unit]) -> Compiled:
@@ -271,8 +269,7 @@ def compile_units(
     units: Sequence[Unit],
     jobs: int,
     progress: Progress,
-    # headers that are written for this build, text by name; None for none
-    generated: Mapping[str, str] | None = None,
+    generated: Mapping[str, str] | None = None,  # written for this build, by name; None for none
 ) -> tuple[str, dict[str, BuildError]]:
     """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed."""
     logs: list[str] = []
@@ -376,8 +373,7 @@ def run_tool(command: Sequence[str], folder: str | Path | None = None) -> subpro
 
 
 _DECIDING = ("false", "true", "int", "long")
-# The first of a mangled name's template arguments that is a bool or an integer type, names of types before
-# it.
+# The first of a mangled name's template arguments that is a bool or an integer type, names of types before it.
 _MANGLED_ARGUMENT = re.compile(r"I(?:N\w+?E|\d+[A-Za-z_]\w*?|f)*?(Lb\d|i|l)E")
 
 

@@ -47,8 +47,7 @@ class KernelOccupancy:
     static_shared_memory: int
     dynamic_shared_memory: int
     local_memory: int
-    # resident blocks an SM as ``cudaOccupancyMaxActiveBlocksPerMultiprocessor`` computes them
-    blocks_per_sm: int
+    blocks_per_sm: int  # resident blocks an SM, by ``cudaOccupancyMaxActiveBlocksPerMultiprocessor``
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class Extension:
 def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...]:
     """What ``gemmprof_kernels_<name>`` of a loaded library reports; BuildError with the CUDA runtime's message."""
     query = library[f"gemmprof_kernels_{name}"]
-    # It fills what room there is and returns how many there are.
-    reports = (_KernelReport * max(query(None, 0), 0))()
+    reports = (_KernelReport * max(query(None, 0), 0))()  # filled as far as they go; how many there are
     count = query(reports, len(reports))
     if count < 0:
         found = error_string(library, -count)

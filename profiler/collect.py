@@ -83,9 +83,8 @@ class Collection:
         lock: int,
         site: Site = HERE,
     ) -> None:
-        self._machine = found
+        self._machine, self._site = found, site
         self._keeper = Keeper(settings, directory, progress, lock)
-        self._site = site
         self._profiling = site.profiler(self._keeper, found)
         self._skipped: Mapping[str, str] = {}
 
@@ -187,8 +186,7 @@ class Collection:
                 self._keeper.fail((stage.number, problem), "build", built.failures[stage.name])
 
 
-# Tools of whose versions the times of a kernel, and of cuBLAS, may depend.
-_DECIDE_TIMES = ("driver", "cuda", "torch", "nvcc")
+_DECIDE_TIMES = ("driver", "cuda", "torch", "nvcc")  # on their versions times may depend, of cuBLAS too
 
 
 def new_info(settings: Settings, gpu: Gpu, versions: Mapping[str, str]) -> RunInfo:

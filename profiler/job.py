@@ -76,8 +76,7 @@ class Job:
         record: dict[str, Any] = {"event": event, "clock": round(time.monotonic(), 4)}
         if task is not None:
             record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
-        # At once: one that is killed afterwards loses none.
-        with self.events.open("a", encoding="utf-8") as file:
+        with self.events.open("a", encoding="utf-8") as file:  # at once: who is killed later loses none
             file.write(json_text({**record, **facts}, 0) + "\n")
 
 
@@ -101,8 +100,7 @@ class Events:
     """Reads a file of events while a helper appends to it; one without its end waits for the next call."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
+        self._path, self._offset = path, 0
 
     def new(self) -> Iterator[Event]:
         """Those that were completed since the last call."""
@@ -188,8 +186,7 @@ def start_program(
     arguments: Sequence[str],
     *,
     output: Path,  # file for its standard output and error
-    # where its standard output goes in place of the file; its standard error then is this process's
-    shown: int | None = None,
+    shown: int | None = None,  # where its output goes instead of the file; its errors are this process's then
     keep_open: Sequence[int] = (),  # file handles that it inherits (a lock it holds as long as it lives)
     environment: Mapping[str, str] | None = None,  # variables beside those of this process
 ) -> Program:

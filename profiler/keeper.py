@@ -34,11 +34,8 @@ class Keeper:
     run: Run
 
     def __init__(self, settings: Settings, directory: Path, progress: Progress, lock: int) -> None:
-        self.settings = settings
-        self.directory = directory
-        self.progress = progress
-        # The handle of the run's: helper programs inherit it, so that it is held as long as one lives.
-        self.lock = lock
+        self.settings, self.directory, self.progress = settings, directory, progress
+        self.lock = lock  # the handle of the run's: helper programs inherit it, so that it is held as long as one lives
         self.stopping = threading.Event()  # set once Ctrl-C was heard: nothing new is begun
         self.leaving = threading.Event()  # set once it was heard again: what is begun is left
         self._changing = threading.RLock()

@@ -24,8 +24,7 @@ DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38  # bit numbers of the capabilities in ``CapEff`` (linux/capability.h)
 PERFMON_DRIVER = 565  # first driver branch that accepts CAP_PERFMON for performance counters
-# Oldest driver branch that runs programs of a CUDA release, whose minor versions are compatible (table of the CUDA
-# compatibility guide).
+# Oldest driver branch that runs programs of a CUDA release, any minor version (CUDA compatibility guide).
 OLDEST_DRIVERS = {11: 450, 12: 525, 13: 580}
 NEEDED_BYTES = 2 << 30
 

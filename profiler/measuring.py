@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 MODULE = "gemmprof.profiler.stage_worker"
 
-# What a child may take for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself.
-PART_SECONDS = 600.0
+PART_SECONDS = 600.0  # for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself
 
-# FLOP/s that the slowest kernel on the oldest GPU still reaches, generously: what takes longer hangs.
-SLOWEST_RATE = 1e10
+SLOWEST_RATE = 1e10  # FLOP/s that the slowest kernel on the oldest GPU still reaches; what is slower hangs
 POLL_SECONDS = 0.2
 
 

@@ -23,9 +23,7 @@ class Profiling:
     def __init__(
         self, keeper: Keeper, ncu: Tool | None, card: Card | None = None, *, pinned: bool = False
     ) -> None:
-        self._keeper = keeper
-        self._ncu = ncu
-        self._card = card
+        self._keeper, self._ncu, self._card = keeper, ncu, card
         self._environment = {VISIBLE: card.uuid} if card is not None and pinned else {}
         self._section_folder: Path | None = None
         self._program: tuple[Program, profile_pass.PassFiles] | None = None
@@ -89,8 +87,7 @@ class Profiling:
                         continue
                     self._keeper.fail(attributed.key, "profile", str(result.error))
                 elif not result.finished:
-                    # The launches of this pass cannot be told apart: find the one that fails one by one.
-                    one_by_one = True
+                    one_by_one = True  # launches cannot be told apart: find the one that fails
             tasks = missing()
 
     def _passes(self, error: NcuError, patience: profile_pass.Patience) -> bool:

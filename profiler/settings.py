@@ -32,8 +32,7 @@ class Settings:
     extra_sections: tuple[str, ...] = ()
     extra_metrics: tuple[str, ...] = ()
     timeline: bool = True  # sample counters over the launch
-    # compare with a float64 reference first; a stage that fails is neither timed nor profiled
-    verify: bool = True
+    verify: bool = True  # first compare with a float64 reference; a stage that fails is not timed or profiled
     bench: bool = True  # time against the yardstick
     profile: bool = True  # run Nsight Compute
     seed: int = 0  # seed of the random operands

@@ -60,8 +60,7 @@ class Request:
 
     record: Mapping[str, Any]
     seconds: float
-    # the library that it is about, if any; the child finds its path under ``library``
-    candidate: Candidate | None = None
+    candidate: Candidate | None = None  # whose library it is about; the child is told it as ``library``
 
     @property
     def local(self) -> dict[str, Any]:
@@ -85,10 +84,8 @@ class Machine:
 
     gpu: Gpu  # the one that is profiled; of a cluster the first
     ncu: Tool | None  # None where nothing is to be profiled
-    # programs are shown their GPU alone; else they take the one that CUDA uses first, which is `gpu`
-    pinned: bool = False
-    # of what decides the numbers (torch, cuda, nvcc, …), by name
-    versions: Mapping[str, str] = field(default_factory=dict)
+    pinned: bool = False  # programs see their GPU alone; else they take CUDA's first, which is `gpu`
+    versions: Mapping[str, str] = field(default_factory=dict)  # of what decides the numbers (torch, cuda, …)
 
 
 class Compilers:
@@ -299,8 +296,7 @@ class LocalPlaces:
         while True:
             child = self._taken(lost)
             record = child.ask(request.local, request.seconds)
-            # A new child shows whether the request was at fault, or the GPU.
-            sound = child.running or self._started(child)
+            sound = child.running or self._started(child)  # a new one shows whose fault it was
             with self._changed:
                 self._put_back(child, sound=sound)
                 others = len(self._alive.keys() - {child.card}) + self._starting

@@ -182,11 +182,9 @@ def remove_baseline(name: str, folder: str | None = None) -> Path:
 
 # --- The noise of one's own machine -----------------------------------------------------------------------------------
 # What is usual elsewhere (`usual_noise`) is scaled: by how much more or less the control's launches scatter within a
-# process, and its processes lie apart. How often the verdicts err with it is tried on the control itself, each kernel
-# judged by what the others teach.
+# process, and its processes lie apart. How often verdicts err with it is tried on the control, by the other kernels.
 
-# So many kernels that scatter as usual elsewhere are added to those of the control: a few kernels say little.
-LIKE_ELSEWHERE = 3.0
+LIKE_ELSEWHERE = 3.0  # as many kernels as usual elsewhere are added to those of the control: a few say little
 BETWEEN_FREEDOM = 8.0  # the same for how far processes lie apart, in degrees of freedom
 LARGEST_BYTES = 1 << 20
 LEAST_NOISE = 1e-9  # a nanosecond in a second: no clock tells less
@@ -239,8 +237,7 @@ def learn(side: Side) -> Control:
             found=f"{side.title} is {side.processes} process{'es' * (side.processes != 1)}",
         )
     elsewhere = usual_noise(timed)
-    # For each pair of processes of each kernel, whether it is called changed by what the other kernels teach.
-    trials = []
+    trials = []  # of each pair of processes of a kernel: does what other kernels teach call it changed?
     for at, kernel in enumerate(kernels):
         noise = _scaled(elsewhere, [*kernels[:at], *kernels[at + 1 :]]).of(kernel.nanoseconds, kernel.limit)
         for before, after in itertools.combinations(kernel.processes, 2):

@@ -30,8 +30,7 @@ from gemmprof.base.regex import Regex, regex
 
 # --- Waivers ----------------------------------------------------------------------------------------------------------
 
-# What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte.
-LARGEST_BYTES = 256 << 10
+LARGEST_BYTES = 256 << 10  # of a file of waivers; Python's TOML parser takes seconds for a megabyte
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,7 @@ EXACT = frozenset(
     [one.name for one in QUANTITIES if one.group == "instructions"]
     + ["theoretical_occupancy", "registers", "shared_memory", LOCAL]
 )
-# Others are worked out of the middle launch alone: a change of theirs within this is not decided.
-ONE_LAUNCH_WITHIN = 0.02
+ONE_LAUNCH_WITHIN = 0.02  # others are worked out of the middle launch alone, and not decided within this
 
 
 def figure(record: KernelRecord, name: str) -> Range | None:
@@ -134,8 +132,7 @@ class GateResult:
 
     conditions: tuple[str, ...]  # the conditions, as written
     broken: tuple[Break, ...]  # kernels that meet one, waived ones too
-    # (kernel, why) that could not be decided; they do not break the gate
-    undecided: tuple[tuple[Compared, str], ...]
+    undecided: tuple[tuple[Compared, str], ...]  # (kernel, why); the gate does not break at them
     expired: tuple[Waiver, ...]  # waivers whose day has passed
     checked: int  # how many kernels at least one condition could be checked on
 
@@ -149,8 +146,7 @@ def check(
     outcome: Outcome,
     conditions: Sequence[str],  # what must not hold, see `analysis.inputs.conditions`
     *,
-    # allow_new, allow_gone: let kernels pass that only one side has
-    allow_new: bool = False,
+    allow_new: bool = False,  # allow_new, allow_gone: let kernels pass that only one side has
     allow_gone: bool = False,
     fail_unclear: bool = False,  # CAN'T TELL breaks the gate, too
     waivers: Iterable[Waiver] = (),
@@ -175,8 +171,7 @@ def check(
         gate.hold(kernel)
         if kernel.verdict == "unclear" and fail_unclear:
             gate.breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
-    # Of kernels that are gone nothing can be asked.
-    if any(kernel.verdict != "gone" for kernel in outcome.kernels):
+    if any(kernel.verdict != "gone" for kernel in outcome.kernels):  # nothing can be asked of what is gone
         for text, condition in asked:
             for part in language.parts_of(condition):
                 if part not in gate.known:
@@ -260,7 +255,7 @@ NO_TIME = "no time on both sides"
 NOT_THERE = _Answer(None, "not collected", there=False)
 
 
-def _answer(part: language.Comparison | language.HasFinding | language.Match, kernel: Compared) -> _Answer:
+def _answer(part: language.Part, kernel: Compared) -> _Answer:
     """Whether a kernel meets one part of a condition, and the figures in words."""
     before, after = kernel.match.before, kernel.match.after
     assert after is not None
@@ -316,8 +311,7 @@ def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float,
         after = kernel.seconds[1]
         if after is None:
             return NOT_THERE
-        # Without a unit a gate's time is in microseconds.
-        limit = part.value * (1 if part.unit else 1000)
+        limit = part.value * (1 if part.unit else 1000)  # without a unit a gate's time is in microseconds
         return _Answer(compare(1e9 * after, limit), f"time is {1e6 * after:,.6g} µs")
     if judgement is None:
         # It must not pass because nobody took the time; a build has none by its nature.
@@ -336,9 +330,7 @@ def _time(part: language.Comparison, kernel: Compared, compare: Callable[[float,
     return _Answer(False, words)
 
 
-def _unknown(
-    outcome: Outcome, text: str, part: language.Comparison | language.HasFinding | language.Match
-) -> UsageError:
+def _unknown(outcome: Outcome, text: str, part: language.Part) -> UsageError:
     names = {one.name for one in QUANTITIES} | {language.TIME, *language.ALIASES}
     for kernel in outcome.kernels:
         names |= kernel.record.metrics.keys()

@@ -25,18 +25,14 @@ from gemmprof.base import amounts
 # --- What is usual ----------------------------------------------------------------------------------------------------
 
 REFERENCE_NS = 1e5  # duration at which `NoiseModel.middle` holds
-# Standard deviations up to this are held possible where there are repetitions; more where those say so.
-WIDEST = 0.15
-# Standard deviations that are held possible: the answers change by less than 0.1 % with more of them.
-POINTS = 25
-# Chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond.
-BACKGROUND = 0.03
+WIDEST = 0.15  # standard deviations up to this are held possible where there are repetitions; more where those say so
+POINTS = 25  # standard deviations held possible: with more of them, answers change by less than 0.1 %
+BACKGROUND = 0.03  # chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond
 
 # Launches of kernels below this scatter by what starting and ending one takes, which they mostly are: up to
 # half a microsecond, in a long tail (fills of 1.4 to 2.3 µs in two recordings).
 SHORT_NS = 5e3
-# By so much the largest spread held possible of a short kernel exceeds that of the others.
-LARGEST_OF_SHORT = 1.25
+LARGEST_OF_SHORT = 1.25  # by so much a short kernel's largest spread held possible exceeds the others'
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +41,8 @@ class Noise:
 
     name: str  # the kernels that it is usual for, for people: ``about 24 µs, limited by memory``
     middle: float  # standard deviation of launches within one process: as many kernels lie above it as below
-    # natural logarithm of how many times as much or as little it is in a typical kernel of this kind
-    factor: float
-    # the largest that any recorded kernel has; with one launch a side nothing larger is held possible
-    largest: float
+    factor: float  # natural logarithm of how many times as much or as little it is in a typical kernel of this kind
+    largest: float  # the largest that any recorded kernel has; with one launch a side nothing larger is held possible
     between_floor: float  # standard deviation of whole processes, however steady their launches are
     between_share: float  # standard deviation of whole processes as a part of that within them
 
@@ -106,8 +100,7 @@ class NoiseModel:
     middle: float  # see `Noise`, of a kernel of `REFERENCE_NS`
     power: float  # of the duration: short kernels scatter more
     limits: Mapping[str, float]  # factor for ``memory``, ``compute`` or ``latency``
-    # factor, largest, between_floor, between_share: see `Noise`; one figure for all kernels
-    factor: float
+    factor: float  # factor, largest, between_floor, between_share: see `Noise`; one figure for all kernels
     largest: float
     between_floor: float
     between_share: float
@@ -142,11 +135,9 @@ def limit_of(compute: float | None, memory: float | None) -> str:
 
 # --- Statistics -------------------------------------------------------------------------------------------------------
 
-# Residuals beyond this many robust standard deviations count as if they were there (Huber's way with
-# outliers).
+# Residuals beyond this many robust standard deviations count as if they were there (Huber's way with outliers).
 CLIP = 2.5
-# The same of three values, whose median distance is often small by chance: one of ten would be called an
-# outlier.
+# The same of three values, whose median distance is often small by chance: one of ten would be called an outlier.
 CLIP_OF_THREE = 6.0
 MAD_TO_SIGMA = 1.4826  # a normal distribution's standard deviation over its median absolute deviation
 
@@ -165,8 +156,7 @@ def location(values: Sequence[float]) -> float:
     return middle + math.fsum(min(max(value - middle, -limit), limit) for value in kept) / len(kept)
 
 
-# One of so many values, the largest, is left out of a location.
-UPPER_PART = 4
+UPPER_PART = 4  # one of so many values, the largest, is left out of a location
 
 
 def location_bias(count: int) -> float:
@@ -264,8 +254,7 @@ def two_levels(values: Sequence[float], apart: float, fewest: int = 2) -> tuple[
     return None
 
 
-# Of twelve normal values 995 of 1000 have no such split (by simulation); of two modes six noises apart most
-# do.
+# Of twelve normal values 995 of 1000 have no such split (by simulation); of two modes six noises apart most do.
 LEFT_OVER = 0.07
 
 
@@ -293,12 +282,10 @@ def rejected(probabilities: Sequence[float], rate: float) -> tuple[list[bool], f
 
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
-# Share of the reported changes that may be false; where nothing changed, the chance of reporting any.
-# Measured, with `SMALLEST_SHARE` and `USUAL_ERRORS`, it is 1 % of kernels judged alone at three launches
-# (tools/learn_noise.py).
+# Share of the reported changes that may be false; where nothing changed, the chance of reporting any. Measured, with
+# `SMALLEST_SHARE` and `USUAL_ERRORS`, it is 1 % of kernels judged alone at three launches (tools/learn_noise.py).
 FALSE_DISCOVERY_RATE = 0.035
-# The same for all kernels together that were launched once a side: their errors are not independent.
-FAMILY_WISE = 0.01
+FAMILY_WISE = 0.01  # for all kernels together launched once a side, whose errors are not independent
 # A change is at least so many standard errors of what is usual for such a kernel: launches that agree by
 # chance are not taken at their word. Chosen with the rate, by the tables of tools/learn_noise.py.
 USUAL_ERRORS = 3.2
@@ -306,22 +293,18 @@ EQUIVALENT_WITHIN = 0.01  # changes that are surely smaller than this are no cha
 # A change whose best estimate is below this share of `EQUIVALENT_WITHIN` is never called one: it would matter
 # to nobody, and half of the false alarms of steady kernels are so small.
 SMALLEST_SHARE = 0.7
-# Times that do not scatter beyond a tick of the clock must lie further apart than neighbouring ticks to
-# differ.
+# Times that do not scatter beyond a tick of the clock must lie further apart than neighbouring ticks to differ.
 TICKS = 1.5
-# Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15,
-# 1987).
+# Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
 EQUIVALENCE_LEVEL = 0.03
 POWER = 0.95  # `Judgement.detectable` is found with this probability
 # How many further reports would weigh as much as the class's word on how far whole reports lie apart.
 BETWEEN_PRIOR_FREEDOM = 8.0
-# Launches are compared occurrence by occurrence where that shrinks their spread by more than this factor.
-PAIRED_GAIN = 3.0
+PAIRED_GAIN = 3.0  # launches are compared one by one where that shrinks their spread by more than this
 FEWEST_IN_ORDER = 6  # launches of one process that the search for drift and modes needs
 # Neighbours are called alike from so many standard deviations of chance on: in 1 of 100 series without order.
 BEYOND_CHANCE = 2.1
-# Launches that drift say little of where another process lies: it may be at the drift's other end, which is
-# two of their standard deviations away.
+# Launches that drift say little of another process: it may be at the drift's end, two standard deviations away.
 SHARE_OF_DRIFT = 2.0
 
 
@@ -358,8 +341,7 @@ class Batch:
 class Estimate:
     """A change and how sure it is, before the number of kernels is taken into account."""
 
-    # before, after: natural logarithms of the two times that the change is of
-    before: float
+    before: float  # before, after: natural logarithms of the two times that the change is of
     after: float
     noise: Mixture  # how far the change may lie from the true one
     own_share: float  # share of what is known of the noise that these data gave: 0 without repetitions
@@ -384,12 +366,10 @@ class Judgement:
     """The verdict on one kernel. Changes are after/before - 1: 0.02 is 2 % slower."""
 
     verdict: Verdict  # ``same``, ``faster``, ``slower`` or ``unclear``
-    # before, after: the times that the change is of, in the unit of the batches: each side's location
-    before: float
+    before: float  # before, after: the times that the change is of, in the unit of the batches: each side's location
     after: float
     change: float  # the best estimate, after/before - 1
-    # low, high: its interval, corrected for the number of kernels
-    low: float
+    low: float  # low, high: its interval, corrected for the number of kernels
     high: float
     detectable: float  # the smallest slowdown that data like these show with a probability of 95 %
     estimate: Estimate  # what it rests on, of this kernel alone
@@ -501,8 +481,7 @@ class _Side:
     """One side of a change, its processes weighted by how sure they are."""
 
     centre: float  # its location
-    # launches, processes: factors of the variances within and between processes
-    launches: float
+    launches: float  # launches, processes: factors of the variances within and between processes
     processes: float
     rounding: float  # variance that a coarse clock adds
     distance: float  # squared distances of the processes from the centre over what is expected

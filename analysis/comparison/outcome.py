@@ -32,10 +32,8 @@ from gemmprof.model import FamilyKey, Timing
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 RANK: tuple[Verdict, ...] = ("slower", "gone", "faster", "new", "unclear", "same")  # what a reader sees first
 
-# From so many kernels with the same code and counters on, what they did tells how much the machine changed.
-CONTROLS = 5
-# Two kernels whose multiply-adds differ by more than this did not compute the same product.
-WORK_WITHIN = 0.02
+CONTROLS = 5  # so many kernels with the same code and counters tell how much the machine changed
+WORK_WITHIN = 0.02  # kernels whose multiply-adds differ by more did not compute the same product
 TOLD = 5  # so many of the kernels that changed most are explained on both sides, which takes a second each
 ACROSS = ("card", "clocks", "set")  # what may be compared although it differs, where the user asks for it
 
@@ -46,11 +44,9 @@ class Compared:
 
     match: Match  # the two sides of it
     verdict: Verdict  # of the four, or ``new`` or ``gone``
-    # the statistics behind it; None without times on both sides
-    judgement: statistics.Judgement | None = None
+    judgement: statistics.Judgement | None = None  # the statistics behind it; None without times of both
     reasons: tuple[Reason, ...] = ()  # what differs
-    # what the change was in the words of findings, and what became of their predictions; '' if nothing
-    said: str = ""
+    said: str = ""  # what the change was in the words of findings, and what became of their predictions; '' if nothing
     note: str = ""  # what else a reader has to know about the verdict, '' if nothing
     timed: bool = False  # True if the times are those without the profiler
     noise: str = ""  # name of the class that the verdict leans on
@@ -149,8 +145,7 @@ def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
 class Outcome(Shown):
     """All kernels of a comparison."""
 
-    # before, after: titles of the sides
-    before: str
+    before: str  # before, after: titles of the sides
     after: str
     kernels: tuple[Compared, ...]  # the worst first (`worst_first`); a ladder in its own order
     # what holds for all of them: what was compared although it differs, what the unchanged kernels did
@@ -185,8 +180,7 @@ def compare(before: Side, after: Side, *, across: Collection[str] = ()) -> Outco
 def compare_matches(
     matches: Sequence[Match],
     *,
-    # before, after: titles of the sides
-    before: str = "",
+    before: str = "",  # before, after: titles of the sides
     after: str = "",
     margin: float = statistics.EQUIVALENT_WITHIN,
     across: Collection[str] = (),  # which of `ACROSS` may differ
@@ -326,8 +320,7 @@ def _with_verdict(one: Compared, judgement: statistics.Judgement, margin: float)
             moved, stayed = signed_percent(100 * clock), signed_percent(100 * cycles)
             notes.append(f"the time moved with the SM clock ({moved}), the cycles did not ({stayed})")
     if verdict in ("slower", "faster") and not one.reasons:
-        # Nothing is known that differs.
-        missing = [] if one.counters_same is not None else ["the counters"]
+        missing = [] if one.counters_same is not None else ["the counters"]  # nothing is known that differs
         missing += [] if one.code_same is not None else ["the machine code"]
         if missing:
             which = " and ".join(missing)

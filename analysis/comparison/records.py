@@ -36,11 +36,9 @@ class Change:
 
     name: str  # identifier, for example ``ffma_per_shared_load``
     title: str  # name for people
-    # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
-    group: str
+    group: str  # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
     unit: str  # unit of both values: ``s``, ``ns``, ``byte``, ``%``, ``cycle``, ``inst`` or ''
-    # before, after: None where one side did not collect it
-    before: float | None
+    before: float | None  # before, after: None where one side did not collect it
     after: float | None
     better: str  # ``lower``, ``higher`` or ``neither`` (the value explains, but is no goal in itself)
     # what the quantity is a part of, in its unit: 100 for per cent, all wavefronts for conflicts, the whole latency
@@ -104,36 +102,32 @@ def measures(analysis: KernelAnalysis) -> Measures:
     stalled = {one.reason: one.cycles_per_issue for one in states if one.reason.group != ISSUING}
     cycles = {reason: found for reason, found in stalled.items() if found is not None}
     stalls, titles = {one.key: found for one, found in cycles.items()}, {one.key: one.title for one in cycles}
-    return Measures(
-        figures(analysis), stalls, titles, bool(analysis.field(BankConflicts, "uses_shared_memory"))
-    )
+    shared = bool(analysis.field(BankConflicts, "uses_shared_memory"))
+    return Measures(figures(analysis), stalls, titles, shared)
 
 
 def changes_between(before: Measures, after: Measures) -> tuple[Change, ...]:
     """Every quantity that at least one side has, in reading order."""
-    changes = [Change("time", "Median time", "time", "s", before.seconds, after.seconds, LESS_IS_BETTER)]
+    found = [Change("time", "Median time", "time", "s", before.seconds, after.seconds, LESS_IS_BETTER)]
     # To use shared memory or not is a choice; only how well it is used can be judged.
     judge_shared = before.uses_shared_memory and after.uses_shared_memory
     values = {one.name: (before.values.get(one.name), after.values.get(one.name)) for one in QUANTITIES}
     for one in QUANTITIES:
-        # Where neither side has any (no shared memory, no spills) there is nothing to say.
-        if any(values[one.name]):
+        if any(values[one.name]):  # of what neither side has any, nothing is to be said
             judged = judge_shared or not (one.group == "shared memory" or one.name == "shared_loads")
             better = one.better if judged else NOT_JUDGED
             # What it is a part of, on the side where that is larger.
             parts = [values[part] for part in WHOLES.get(one.name, ())]
             whole = 100.0 if one.unit == "%" else max(sum(side[at] or 0.0 for side in parts) for at in (0, 1))
-            changes.append(Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole))
+            found.append(Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole))
     # Cycles that a warp spends in each state per instruction it issues, as parts of the whole latency.
     sides = (before.stalls, after.stalls)
     latency = max(sum(side.values()) for side in sides)
     for key, title in {**before.stall_titles, **after.stall_titles}.items():
         was, now = (side.get(key, 0.0 if side else None) for side in sides)
         if was or now:
-            changes.append(
-                Change(f"stall_{key}", title, "stalls", "cycle", was, now, LESS_IS_BETTER, latency)
-            )
-    return tuple(change for change in changes if change.before is not None or change.after is not None)
+            found.append(Change(f"stall_{key}", title, "stalls", "cycle", was, now, LESS_IS_BETTER, latency))
+    return tuple(change for change in found if change.before is not None or change.after is not None)
 
 
 # --- Code -------------------------------------------------------------------------------------------------------------
@@ -236,8 +230,7 @@ class Range:
     """One metric over all launches of a kernel."""
 
     middle: float  # the median
-    # low, high: the extremes
-    low: float
+    low: float  # low, high: the extremes
     high: float
 
     @classmethod
@@ -269,8 +262,7 @@ class KernelRecord:
 
     name: str  # full demangled name; of a stage of a run that was only timed its title
     label: str  # the one spelling of its name; of a stage or build what to call it
-    # grid, block: of its launches; () where it was only timed
-    grid: tuple[int, ...]
+    grid: tuple[int, ...]  # grid, block: of its launches; () where it was only timed
     block: tuple[int, ...]
     # what it is paired by: a `FamilyKey`, or ``stage`` or ``build`` and what tells those apart
     key: tuple[str, ...]

@@ -30,8 +30,7 @@ from gemmprof.runs.directory import Run
 # Severities of Nsight Compute's advice that count as findings.
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
 
-# What `gemmprof profile` calls the report of its first run, in which it only counts.
-COUNT_REPORT = "count.ncu-rep"
+COUNT_REPORT = "count.ncu-rep"  # `gemmprof profile`'s report of its first run, in which it only counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,8 @@ def load_side(
     paths: Iterable[str | os.PathLike[str]],
     selection: Selection = EVERYTHING,
     *,
-    # make every launch a kernel of its own, paired by the order of launches of one family
-    each_launch: bool = False,
-    # of reports only the launch at this position; in a run a number is a stage, and all are read
-    launch: int | None = None,
+    each_launch: bool = False,  # make every launch a kernel of its own, paired by the order of launches of one family
+    launch: int | None = None,  # of reports only the launch at this position; a run is read whole
 ) -> Side:
     """Read reports and runs as one side; UsageError if they are none or nothing matches, else the first failure."""
     found = expand(paths)
@@ -89,8 +86,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[rec
                 continue
             key: tuple[str, ...] = profile.family
             if each_launch:
-                # Counted from 0, as launches are everywhere.
-                seen[key] = seen.get(key, -1) + 1
+                seen[key] = seen.get(key, -1) + 1  # counted from 0, as launches are everywhere
                 key = (*key, f"repetition {seen[key]}")
             groups.setdefault(key, []).append(profile)
         middles = {key: middle_launch(launches) for key, launches in groups.items()}
@@ -241,8 +237,7 @@ def _instructions(place: tuple[str, int] | None) -> tuple[Instruction, ...]:
 
 How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
 ALIKE = 0.75  # kernels of other names whose code is alike by at least this are taken for one that was renamed
-# The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by
-# 0.8).
+# The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by 0.8).
 ALIKE_ELSEWHERE = 0.9
 MOST_PAIRS = 2500  # codes are not held against each other beyond this: it takes a disassembly a kernel
 
@@ -251,11 +246,9 @@ MOST_PAIRS = 2500  # codes are not held against each other beyond this: it takes
 class Match:
     """Two kernels that belong together, or one that has no counterpart."""
 
-    # before, after: None where there is none
-    before: KernelRecord | None
+    before: KernelRecord | None  # before, after: None where there is none
     after: KernelRecord | None
-    # by name; of one name launched otherwise; renamed (by code); the only kernel of each side; chosen by the user;
-    # rungs of a ladder
+    # by name; of one name launched otherwise; renamed (by code); the only ones; chosen by the user; rungs of a ladder
     how: How = "name"
     likeness: float = 1.0  # of the code of a renamed kernel, 0 to 1
 
@@ -384,9 +377,7 @@ def rungs(side: Side) -> tuple[Match, ...]:
     found = (_FUNCTION.search(record.name) for record in side.kernels)
     functions = ["" if one is None else one[1].lstrip("_") for one in found]
     # Triton's and C's names often begin with an underscore, which says nothing of what they have in common.
-    named_alike = (
-        all("_" in name for name in functions) and len({n.partition("_")[0] for n in functions}) == 1
-    )
+    named_alike = all("_" in n for n in functions) and len({n.partition("_")[0] for n in functions}) == 1
     single = len(side.kernels) > 1 and all(record.launches == 1 for record in side.kernels)
     if not side.stages and not (single and named_alike):
         return ()
@@ -400,12 +391,11 @@ _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
 
 def chosen(side: Side, selector: str) -> KernelRecord:
     """The one kernel that a selector names, as `one_kernel` reads it (a number is a launch); UsageError otherwise."""
-    candidates = []
+    choices = []
     for record in side.kernels:
         number = int(record.key[1]) if record.key[0] == "stage" else None
         problem = Problem.parse(problem_of(record)) if number is not None else None
         positions = tuple(position for times in record.times for position in times.positions)
-        candidates.append(
-            Choice(record.title, record.name, positions, number, problem=problem, family=record.family)
-        )
-    return side.kernels[one_kernel(selector, candidates, side.title)]
+        found = Choice(record.title, record.name, positions, number, problem=problem, family=record.family)
+        choices.append(found)
+    return side.kernels[one_kernel(selector, choices, side.title)]

@@ -70,12 +70,10 @@ def unit_of(name: str) -> str | None:
 class Comparison:
     """``name operator value``."""
 
-    # name, operator: as written
-    name: str
+    name: str  # name, operator: as written
     operator: str
     value: float  # in base units
-    # of the later side against the earlier, not the figure itself: ``registers > +0``, ``time > +3%``
-    change: bool = False
+    change: bool = False  # of the later side against the earlier: ``registers > +0``, ``time > +3%``
     unit: str = field(default="", compare=False)  # as written
 
 
@@ -117,7 +115,8 @@ class Either:
     parts: tuple[Condition, ...]
 
 
-Condition = Comparison | HasFinding | Match | Not | Both | Either
+Part = Comparison | HasFinding | Match
+Condition = Part | Not | Both | Either
 
 
 class _Token(NamedTuple):
@@ -155,7 +154,7 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     return found
 
 
-def parts_of(condition: Condition) -> tuple[Comparison | HasFinding | Match, ...]:
+def parts_of(condition: Condition) -> tuple[Part, ...]:
     """What a condition is made of, in the order of its text."""
     if isinstance(condition, (Comparison, HasFinding, Match)):
         return (condition,)
@@ -178,8 +177,7 @@ def names_in(condition: Condition) -> tuple[str, ...]:
 
 def parse_number(text: str, unit: str = "") -> float:
     """A number with a unit in base units (nanoseconds, bytes, per cent, ones); UsageError if the unit is not known."""
-    # A capital M is mega; units of bytes are written in every case.
-    scale = _SCALE.get(unit.lower())
+    scale = _SCALE.get(unit.lower())  # a capital M is mega; units of bytes are written in every case
     if scale is None:
         raise UsageError(f"'{unit}' is no unit", "use ns us ms s, B KB MB GB KiB MiB GiB, %, or k M G")
     return float(re.sub(r"[,_\s]", "", text)) * scale

@@ -21,8 +21,7 @@ from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile, Sourc
 
 Place = tuple[str, int]  # a launch: path of its report, position in it
 
-# Share of the time of all launches below which a gain is not worth a line.
-LEAST = 0.01
+LEAST = 0.01  # share of the time of all launches below which a gain is not worth a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,7 @@ class Family:
     total_ns: float | None = None  # the members' time in all; None where no duration was collected
     # of the time of all launches that were opened, 0 to 1; None where that is not known
     share: float | None = None
-    # shortest_ns, median_ns, longest_ns: of one launch
-    shortest_ns: float | None = None
+    shortest_ns: float | None = None  # shortest_ns, median_ns, longest_ns: of one launch
     median_ns: float | None = None
     longest_ns: float | None = None
     # what saves most in the representative, None where nothing is worth its work

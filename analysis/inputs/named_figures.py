@@ -36,11 +36,9 @@ Getter = Callable[[Any], "float | None"]
 class Quantity:
     """A figure that a comparison looks at."""
 
-    # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
-    group: str
+    group: str  # ``time``, ``limits``, ``instructions``, ``memory``, ``shared memory``, ``occupancy`` or ``stalls``
     name: str  # what a user writes
-    # title, unit: for people
-    title: str
+    title: str  # title, unit: for people
     unit: str
     better: str  # ``lower``, ``higher`` or ``neither``
     analysis: type[Any]  # whose result it is read from
@@ -79,8 +77,7 @@ def _count(*opcodes: str) -> Getter:
     return lambda mix: mix.count(*opcodes)
 
 
-# Unit of a quantity whose figure is shown in another way.
-_UNITS = {"share": "%", "occupancy": "%", "size": "byte"}
+_UNITS = {"share": "%", "occupancy": "%", "size": "byte"}  # of quantities shown in another way
 
 
 def _figure(group: str, name: str, better: str, kind: type[Any], place: str) -> Quantity:

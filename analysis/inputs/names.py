@@ -18,8 +18,7 @@ from gemmprof.base.spread import grouped
 from gemmprof.model import KernelProfile
 
 ELISION = "…"
-# Characters up to which the arguments of a name that nothing needs to be told apart from are shown.
-ROOM = 110
+ROOM = 110  # characters of arguments that are shown where nothing needs to be told apart by them
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _BRACKET = re.compile(
     r"operator(?: ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|<=|>=|<|>))?|<unnamed>|->|([][<>(){}])"
@@ -154,9 +153,7 @@ def _told_apart(names: Sequence[_Name]) -> list[str]:
     """Each name with what it shares with the others left out, where it stands in a bracketed list."""
     if len(names) == 1:
         return [_within(names[0], ROOM)]
-    shapes = {
-        tuple(p if isinstance(p, str) else p.opening + str(len(p.items)) for p in name) for name in names
-    }
+    shapes = {tuple(p if isinstance(p, str) else p.opening + str(len(p.items)) for p in one) for one in names}
     if len(shapes) > 1:  # only names of one shape are compared piece by piece
         shown = [_within(name, ROOM) for name in names]
         for depth in range(1, 13):  # what two would share is shown as deep as tells them apart
@@ -195,8 +192,7 @@ def _groups_apart(groups: Sequence[_Group]) -> list[str]:
 # Whose code a kernel is: known by its name and from what its line information names.
 #
 # What to do about a slow kernel depends on who can change it: own code is rewritten, a library is called another way.
-# Names of libraries were collected from public profiles (``tests/data/kernel_names.csv``), on which a test judges the
-# rules.
+# A test judges the rules on names of libraries from public profiles (``tests/data/kernel_names.csv``).
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +201,7 @@ class Owner:
 
     key: str  # the word for conditions, options and documents: ``cublas``
     title: str  # what people read
-    # whether the reader can change the kernel's code; of others only how they are called
-    editable: bool = False
+    editable: bool = False  # whether the reader can change its code; of others only how they are called
 
     def __str__(self) -> str:
         """What a selection and a condition look at: ``triton own Triton``."""

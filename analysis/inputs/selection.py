@@ -32,19 +32,14 @@ _LAUNCHES = re.compile(r"^(?P<first>\d+)?(?P<dash>-)?(?P<last>\d+)?$")
 class Selection:
     """What to look at; the parts that are given must all hold."""
 
-    # searched in the full demangled name, and in the stage's name and title where there is one
-    kernel: Regex | None = None
+    kernel: Regex | None = None  # searched in the full demangled name, and in a stage's name and title
     # positions in the report, counted from 0 (``range`` objects; an open end is a very large one)
     launches: tuple[range, ...] = ()
-    # searched in the NVTX ranges around the launch, joined by ``/``, outermost first
-    nvtx: Regex | None = None
-    # keep the launches of the so many kernels (full names) that took the most time in all
-    top: int | None = None
-    # searched in the word and the title of whose code the kernel is (`analysis.inputs.names`)
-    owner: Regex | None = None
+    nvtx: Regex | None = None  # searched in the launch's NVTX ranges, joined by ``/``, outermost first
+    top: int | None = None  # keep the launches of the so many kernels (full names) that took most time
+    owner: Regex | None = None  # searched in the word and title of whose code it is (`analysis.inputs.names`)
     families: tuple[int, ...] = ()  # numbers of families (`analysis.families`): ``#3`` is 3
-    # the selection that this one is a part of: its ``top``, too, is decided first
-    within: Selection | None = None
+    within: Selection | None = None  # the selection that this is a part of: its ``top`` is decided first
 
     def __bool__(self) -> bool:
         """False where everything is selected."""
@@ -85,14 +80,12 @@ def _span(positions: range) -> str:
 
 
 def selection(
-    # a regular expression; case makes no difference. ``#3`` is the family of that id
-    kernel: str | None = None,
+    kernel: str | None = None,  # a regular expression, in any case. ``#3`` is the family of that id
     # ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too
     launches: int | str | Iterable[int | str] | None = None,
     nvtx: str | None = None,  # a regular expression; case makes no difference
     top: int | None = None,  # 1 or more
-    # a regular expression, searched in ``triton own Triton``; case makes no difference
-    owner: str | None = None,
+    owner: str | None = None,  # a regular expression, in any case, searched in ``triton own Triton``
 ) -> Selection:
     """A selection from texts as a user writes them; UsageError if a text is not what it should be."""
     texts = _texts(launches)
@@ -219,8 +212,7 @@ def some(names: Iterable[str], limit: int = 8) -> str:
     return "; ".join(found[:limit]) + (f"; and {more:,} more" if more > 0 else "")
 
 
-# How the name of a report ends; before 2020.2 the last of these.
-KINDS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")
+KINDS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")  # of names of reports; the last before 2020.2
 SUFFIXES = tuple(kind + packed for kind in KINDS for packed in ("", *COMPRESSIONS))
 
 
@@ -245,8 +237,7 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     for item in inputs:
         path = Path(item)
         if url := url_of(path):
-            # The object itself, or the reports right inside a folder.
-            objects = below(url, deep=False)
+            objects = below(url, deep=False)  # the object itself, or the reports right inside a folder
             kept = sorted(objects if list(objects) == [url] else filter(is_report_name, objects), key=natural)
             if not kept:
                 fixes = "check the name", "`gemmprof find` looks at all depths"
@@ -303,8 +294,7 @@ class Choice:
     label: str  # its name for people
     name: str = ""  # its full name
     positions: tuple[int, ...] = ()  # of its launches in the report
-    # number, stage, ladder, problem: what it is in a run, as far as that is known
-    number: int | None = None
+    number: int | None = None  # number, stage, ladder, problem: what it is in a run, as far as that is known
     stage: str = ""
     ladder: str = ""
     problem: Problem | None = None

@@ -121,8 +121,7 @@ def open_unpacked(path: Path) -> BinaryIO:
                 kept.keep(current, known, latest=kept is _of_process)
             return known
     try:
-        # Without waiting: a pipe or a device could block for ever or never end.
-        file = foreign_files.open_file(path)
+        file = foreign_files.open_file(path)  # never waits, as for a pipe or a device
     except FileNotFoundError:
         raise no_such_file(path) from None
     except foreign_files.RefusedFileError as error:
@@ -169,8 +168,7 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
         return ReportError(f"{path} is empty {where}".rstrip(), again)
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
-        # Who may read reports alone is not told what stands in other files.
-        seen = f"it starts with {head[:16]!r}"
+        seen = f"it starts with {head[:16]!r}"  # who may read reports alone is not told what stands in other files
         kind = "nothing that is known here" if foreign_files.is_confined() else seen
     fix = "name a .ncu-rep or .ncu-repz file, which ncu writes with --export"
     return ReportError(f"{path} is not an Nsight Compute report {where}".rstrip(), fix, found=kind)
@@ -234,8 +232,7 @@ class Frame:
     version: int = 0  # version of the file format
     strings: list[str] = field(default_factory=list)  # the string table, names of metrics
     items: list[ncu_frame.Item] = field(default_factory=list)  # every source and result, in file order
-    # the session message of each process, by process id
-    sessions: dict[int, bytes] = field(default_factory=dict)
+    sessions: dict[int, bytes] = field(default_factory=dict)  # its message of each process, by process id
 
     @property
     def workloads(self) -> list[ncu_frame.Item]:
@@ -249,8 +246,7 @@ class Frame:
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes ``start`` to ``end`` of the uncompressed report; ReportError if they are not there any more."""
-        # Not seek and read: several threads may read at once.
-        data = system.read_at(self.file, start, end - start)
+        data = system.read_at(self.file, start, end - start)  # no seek: several threads may read at once
         while len(data) < end - start:
             more = system.read_at(self.file, start + len(data), end - start - len(data))
             if not more:
@@ -322,8 +318,7 @@ def _walk(frame: Frame) -> None:
 
 # --- Sources ----------------------------------------------------------------------------------------------------------
 
-# Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows.
-INSTRUCTION_BYTES = 16
+INSTRUCTION_BYTES = 16  # of SASS since Volta, the oldest architecture that Nsight Compute knows
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
 _LINE_TABLE, _PYTHON_FILE = b".debug_line\0", b".py\0"

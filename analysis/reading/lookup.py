@@ -44,8 +44,7 @@ T = TypeVar("T")
 FOLDER = "disassembly"
 MAX_ENTRIES = 2000  # when the cache holds more entries than this, the older half is deleted
 
-# Bytes that an entry may unpack to; the largest kernels of the corpus have 20 MiB of disassembly.
-LARGEST_ENTRY = 128 << 20
+LARGEST_ENTRY = 128 << 20  # that an entry may unpack to; the corpus's largest have 20 MiB of disassembly
 _FORMAT = 3
 
 

@@ -39,10 +39,8 @@ class Result:
     profile: KernelProfile  # the launch without its source
     source_reference: int  # the cubin that the source is in (0: none)
     thread: int = 0  # the host thread that launched it
-    # number of the call that launched it, which rises within a thread; None where the report has none
-    call: int | None = None
-    # when it was profiled, in seconds since 1970; None where the report does not say
-    created: int | None = None
+    call: int | None = None  # number of the call that launched it, rising within a thread; None if not said
+    created: int | None = None  # when it was profiled, in seconds since 1970; None if not said
 
 
 class ResultDecoder:
@@ -403,8 +401,7 @@ def _device_attributes(devices: Sequence[messages.SessionDevice]) -> dict[str, M
     return {}
 
 
-# What ncu does without ``--clock-control``: it fixes the base clock (ncu --help).
-DEFAULT_CLOCK_CONTROL = "base"
+DEFAULT_CLOCK_CONTROL = "base"  # what ncu does by itself: it fixes the base clock (ncu --help)
 DEFAULT_SET = "basic"  # the set that it collects where no set, section or metric is named
 # Options of ncu without a value: what follows one of them may be the program.
 _FLAGS = frozenset((

@@ -46,17 +46,14 @@ from gemmprof.ncurep.ncu_frame import WORKLOADS, Item, WireError, decode
 # hold in every recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen;
 # docs/reading.md says what that is.
 
-# Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they
-# hold.
+# Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they hold.
 SESSION_FACTS = {
     "created": "when it began", "machine": "its machine", "devices": "its GPUs", "command_line": "ncu's command line",
 }  # fmt: skip
 _KNOWN_FORMAT = 7
-# Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22
-# versions).
+# Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22 versions).
 _COMPLETE_SINCE = (2022, 2)
-# Providers whose version every session of that format tells.
-VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
+VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")  # whose versions such sessions tell
 ROLL_UPS = (".min", ".avg", ".max", ".sum")
 _NOISE = 1e-9  # relative difference of sums that adding in another order makes
 NAMED = 3  # so many contradictions of one kind are named; then only counted
@@ -83,8 +80,7 @@ class Order:
 
     def follow(self, process: int, thread: int, call: int | None, created: int | None) -> Iterator[str]:
         """Go on to the next launch, of which no more than this is known; what is wrong with its place."""
-        # Each process counts its calls, and two may be profiled at a time.
-        last = self._calls.get((process, thread))
+        last = self._calls.get((process, thread))  # processes count calls for themselves, two at a time
         if call is not None:
             self._calls[process, thread] = max(call, last or 0)
             if last is not None and call <= last:
@@ -109,9 +105,7 @@ class Order:
             if self.frame.version == _KNOWN_FORMAT and complete:
                 # One process of several tells what holds for all of them; its GPUs each tells for itself.
                 kept = {at: decode(messages.Session, data) for at, data in self.frame.sessions.items()}
-                told = {
-                    process: {field.name for field, _ in one.ListFields()} for process, one in kept.items()
-                }
+                told = {at: {field.name for field, _ in one.ListFields()} for at, one in kept.items()}
                 own, all_told = told.get(item.process, set()), set().union(*told.values())
                 lost = [
                     text
@@ -215,8 +209,7 @@ NO_UNITS = (
     "no unit of a metric is known: what the report says of its GPU is damaged, or newer than ncu_report"
 )
 
-# Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle.
-AHEAD = 2
+AHEAD = 2  # launches that are decoded ahead of the one that is handed out, so that the native reader is never idle
 
 
 def read_report(

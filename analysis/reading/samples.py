@@ -33,12 +33,10 @@ class Series:
 
     metric: str  # the metric as ncu names it
     in_pass: int | None  # number of the pass that sampled it, None where the report does not say
-    # GPU time stamp of each sample's beginning in nanoseconds; 0 of one taken before there was one
-    stamps: Times
+    stamps: Times  # GPU time of each sample's beginning in nanoseconds; 0 of one taken before there was one
     values: npt.NDArray[np.float64]  # the samples, NaN where the sampler lost one
     kept: npt.NDArray[np.bool_]  # which samples NVIDIA's timeline has
-    # time stamp of the beginning of the launch in this pass, None in reports up to ncu 2023.3
-    began: int | None
+    began: int | None  # time stamp of the launch's beginning in this pass, None in reports up to ncu 2023.3
     ended: int | None  # of its end
 
     @property

@@ -18,13 +18,11 @@ from gemmprof.ncurep.ncu_frame import WireError, check_types, decode
 # each launch of a kernel, and texts, which say what metrics are made of, in all.
 _REPEATED_BYTES, _KNOWN_BYTES, _KNOWN_OVERHEAD = 8 << 10, 4 << 20, 512
 
-# Lists of names that are remembered: a report has a few, one for each kind of workload and its code.
-_LAYOUTS = 32
+_LAYOUTS = 32  # lists of names remembered: a report has a few, one a kind of workload and its code
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.
 _Decoded = tuple[int, MetricValue | None, _Elements | None, bool]
-# From so many metrics on, numpy saves the time that it takes to load: a tenth of a second.
-MANY = 40_000
+MANY = 40_000  # from so many metrics on, numpy saves the time that it takes to load: a tenth of a second
 _BY_TIME = 1  # `Metric.keyed_by` of what was sampled over time
 _parse_metric = messages.Metric.FromString
 
@@ -193,8 +191,7 @@ class MetricDecoder:
         return found
 
 
-# Tags as they stand in the file: a field's number times 8 and its wire type.
-_NAME, _VALUE, _LAST = 0x08, 0x12, 0x20
+_NAME, _VALUE, _LAST = 0x08, 0x12, 0x20  # tags in the file: a field's number times 8 and its wire type
 _TEXT, _SINGLE, _REAL, _SMALL, _WHOLE = 0x0A, 0x15, 0x19, 0x20, 0x28
 _MOST = 128  # bytes of a value whose length is one byte
 _DIGITS = 9  # of a varint below 2^63; the longest one has bits to spare, which its decoder drops
@@ -231,13 +228,11 @@ def _plain_metrics(found: Sequence[bytes]) -> tuple[list[int], list[Any], list[b
         reals = np.flatnonzero(shaped & (kind == tag) & (size == 1 + read.itemsize))
         values[reals] = wire[start[reals, None] + np.arange(read.itemsize)].view(read)[:, 0]
         known[reals] = True
-    wholes = np.flatnonzero(
-        shaped & ((kind == _WHOLE) | (kind == _SMALL)) & (size > 1) & (size <= 1 + _DIGITS)
-    )
-    places, count = np.arange(_DIGITS), size[wholes] - 1
-    digits = wire[start[wholes, None] + places].astype(np.int64)
-    known[wholes] = (digits < 128).argmax(axis=1) == count - 1
-    values[wholes] = ((digits & 127) * (count[:, None] > places) << 7 * places).sum(axis=1)
+    ints = np.flatnonzero(shaped & ((kind == _WHOLE) | (kind == _SMALL)) & (size > 1) & (size <= 1 + _DIGITS))
+    places, count = np.arange(_DIGITS), size[ints] - 1
+    digits = wire[start[ints, None] + places].astype(np.int64)
+    known[ints] = (digits < 128).argmax(axis=1) == count - 1
+    values[ints] = ((digits & 127) * (count[:, None] > places) << 7 * places).sum(axis=1)
     for place in np.flatnonzero(shaped & (kind == _TEXT) & (wire[start] == size - 2)).tolist():
         with suppress(UnicodeDecodeError):
             values[place] = wire[start[place] + 1 : stop[place]].tobytes().decode()

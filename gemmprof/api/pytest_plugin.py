@@ -62,9 +62,7 @@ class Profiler:
     """What the fixture ``ncu`` is."""
 
     def __init__(self, config: pytest.Config, folder: Path) -> None:
-        self._config = config
-        self._folder = folder
-        self._count = 0
+        self._config, self._folder, self._count = config, folder, 0
 
     def profile(
         self,
@@ -182,8 +180,7 @@ class Profile:
     """What was profiled: its kernels, and the checks on all of them."""
 
     def __init__(self, side: Side, config: pytest.Config | None = None) -> None:
-        self.side = side
-        self._config = config
+        self.side, self._config = side, config
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -30,8 +30,7 @@ Result = TypeVar("Result")
 
 # Set in the child: which region, counted from 1 in the order in which regions are entered, to profile.
 REGION_VARIABLE = "GEMMPROF_REGION"
-# Set in the child: JSON of the reports of the regions before, by their number, which the script may look at
-# again.
+# Set in the child: JSON of the reports of the regions before, by their number, which the script may look at again.
 REPORTS_VARIABLE = "GEMMPROF_REGION_REPORTS"
 _entered = 0
 _reports: dict[str, str] = {}  # of the regions profiled so far, by number: paths
@@ -45,9 +44,7 @@ class Region:
     """
 
     def __init__(self, options: dict[str, Any], output: str | os.PathLike[str] | None, pages: bool) -> None:
-        self._options = options
-        self._pages = pages
-        self._number = 0
+        self._options, self._pages, self._number = options, pages, 0
         self.folder = None if output is None else Path(output)
         self._report: Report | None = None
 
@@ -240,8 +237,7 @@ def _again(scratch: Path | None = None) -> tuple[str, ...]:
             return ()
         # What was run so far, this cell included; magics are already translated into calls of get_ipython() here.
         cells = [cell for cell in shell.history_manager.input_hist_parsed if cell.strip()]
-        # Each cell from a file of its own, so that its source is found.
-        files = []
+        files = []  # each cell from a file of its own, so that its source is found
         for number, cell in enumerate(cells, 1):
             file = scratch / f"cell_{number}.py"
             file.write_text(cell, encoding="utf-8")

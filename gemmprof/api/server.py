@@ -46,8 +46,7 @@ SECONDS = 10.0  # how long an answer may take: longer and clients give up
 # How much of them the whole answer may take; the rest is for listing what there is, which needs no explaining.
 WHOLE_SECONDS = 7.0
 WORKERS = 2  # requests that are answered at a time; one that takes its whole time must not hold up the next
-# How long what was asked is still answered after the client has closed its end: it may still listen.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0  # how long it answers what was asked before the client closed its end: it may listen on
 MODULE = "gemmprof.api.server"
 
 

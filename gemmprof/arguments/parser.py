@@ -216,8 +216,7 @@ READ_INTO_DATASET = values(READ_THERE, processes=2)
 
 EXIT_ERROR = 2
 
-# A line of help that is no prose: what to type, or a row of a list.
-_EXAMPLE = re.compile(r"\s|(\w+: +)?gemmprof \w")
+_EXAMPLE = re.compile(r"\s|(\w+: +)?gemmprof \w")  # help that is no prose: what to type, or a row of a list
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

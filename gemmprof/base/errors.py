@@ -18,9 +18,7 @@ class GemmprofError(Exception):
 
     def __init__(self, message: str, *remedies: str, found: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.remedies = remedies
-        self.found = found
+        self.message, self.remedies, self.found = message, remedies, found
 
     def __str__(self) -> str:
         # Messages quote names of files and kernels: only what a tool said may have lines of its own.

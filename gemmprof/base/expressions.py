@@ -129,8 +129,7 @@ class Access:
     operation: Literal["load", "store"]  # ``load`` or ``store``
     matrix: Literal["A", "B", "C"]  # which one it touches, A, B or C
     code: str  # the access as the source writes it, for people
-    # row, column: coordinates of the first element that thread ``t`` touches, in the matrix or its tile
-    row: str
+    row: str  # row, column: coordinates of the first element that thread ``t`` touches, in the matrix or its tile
     column: str
     # for shared memory, where the tile keeps that element, counted in elements; it may use ``row`` and
     # ``column``. Global memory is row-major.
@@ -173,8 +172,7 @@ class Addresses:
 
     tile: tuple[str, str, str]  # rows and columns of C that a block computes, and its step along K
     threads: str  # threads of a block
-    # accesses, copies: in the order of the source
-    accesses: tuple[Access, ...]
+    accesses: tuple[Access, ...]  # accesses, copies: in the order of the source
     copies: tuple[Copy, ...] = ()
     # shorthands that the other texts use, in an order in which each may use those before it
     names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

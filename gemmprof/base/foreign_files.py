@@ -27,8 +27,7 @@ GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xf
 LARGEST_DICTIONARY = 256 * MIB
 _CHUNK = MIB
 _ZSTD_CHUNK = 1 << 10  # few bytes of zstd at a time: each three may stand for 128 KiB
-# A `Path` of a URL has lost one of its slashes.
-_URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")
+_URL = re.compile(r"(s3|gs|gcs|abfs|abfss):/{1,2}(?=[^/])")  # a `Path` of a URL has lost one of its slashes
 
 
 class RefusedFileError(OSError):
@@ -57,8 +56,7 @@ def open_file(
     path: str | os.PathLike[str],
     largest: int | None = None,  # bytes that it may have; any number without
     *,
-    # it must be no link, and belong to this user (or root): caches and locks, which only we write
-    private: bool = False,
+    private: bool = False,  # it must be no link, and this user's (or root's): caches and locks of ours
     write: bool = False,  # open it to be locked or appended to as well, and make it where it is missing
     # whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is
     links: bool = True,

@@ -193,10 +193,8 @@ class GuardedStream(io.TextIOBase):
     """
 
     def __init__(self, stream: TextIO, *, styled: bool = False) -> None:
-        self._stream = stream
-        self._keeps_escapes = styled
-        self._line = ""
-        self._gone = False
+        self._stream, self._keeps_escapes = stream, styled
+        self._line, self._gone = "", False
 
     @property
     def styled(self) -> GuardedStream:

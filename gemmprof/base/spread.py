@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from gemmprof.base.errors import DeviceError
 
@@ -18,16 +18,7 @@ Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
-class Doers(Protocol):
-    """Who does jobs elsewhere."""
-
-    def do(
-        self, job: Callable[..., Any], inputs: Iterable[tuple[Any, ...]], common: tuple[Any, ...]
-    ) -> Iterator[Callable[[], Any]]:
-        """As `each`."""
-
-
-_elsewhere: list[Doers] = []
+_elsewhere: list[Callable[..., Iterator[Callable[[], Any]]]] = []
 _for_others = False
 
 
@@ -43,7 +34,7 @@ def each(
         common: its first arguments, the same for all, which may be large.
     """
     if _elsewhere:
-        return _elsewhere[-1].do(job, inputs, common)
+        return _elsewhere[-1](job, inputs, common)
     return (partial(job, *common, *arguments) for arguments in inputs)
 
 
@@ -85,9 +76,9 @@ def is_elsewhere() -> bool:
 
 
 @contextmanager
-def elsewhere(doers: Doers) -> Iterator[None]:
-    """Have jobs done by others, as long as the context."""
-    _elsewhere.append(doers)
+def elsewhere(each_there: Callable[..., Iterator[Callable[[], Any]]]) -> Iterator[None]:
+    """Have jobs done by others, as long as the context: what `each` is asked for, this is."""
+    _elsewhere.append(each_there)
     try:
         yield
     finally:

@@ -25,8 +25,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Whether this is a system of the Unix kind: children are forked, folders opened.
-POSIX = hasattr(os, "fork")
+POSIX = hasattr(os, "fork")  # whether this is a system of the Unix kind: children are forked, folders opened
 # Whether a file can live in memory and still have a path.
 MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 LOCKS = fcntl is not None

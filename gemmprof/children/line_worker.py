@@ -51,8 +51,7 @@ class WorkerError(Exception):
 
     def __init__(self, message: str, *, ending: str = "", words: str = "") -> None:
         super().__init__(message)
-        self.ending = ending
-        self.words = words
+        self.ending, self.words = ending, words
 
 
 class LineWorker:
@@ -68,11 +67,8 @@ class LineWorker:
         keep_open: Sequence[int] = (),  # file handles that it inherits (a lock it holds as long as it lives)
         own_group: bool = False,  # Ctrl-C in the terminal does not reach it
     ) -> None:
-        self._command = list(command)
-        self._name = name
-        self._environment = dict(environment or {})
-        self._keep_open = tuple(keep_open)
-        self._own_group = own_group
+        self._command, self._name, self._own_group = list(command), name, own_group
+        self._environment, self._keep_open = dict(environment or {}), tuple(keep_open)
         self.process: subprocess.Popen[bytes] | None = None  # None before the start and after the end
         self._buffer = bytearray()
         self._messages: Any = None

@@ -6,8 +6,7 @@ A module's docstring is its help text. Modules import heavy packages only inside
 
 from __future__ import annotations
 
-# Name and one-line summary of each command, in the groups and the order of the help; ``name`` lives in
-# ``commands/<name>.py``.
+# Each command (``commands/<name>.py``) and its one-line summary, in the groups and the order of the help.
 GROUPS: dict[str, dict[str, str]] = {
     "your kernel": {
         "explain": "what to change first in a kernel, where, and what it brings",
@@ -40,8 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
 # The same without the groups.
 COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-# The command whose module also answers `gemmprof REPORT`: ``FRONT_ARGUMENTS`` and ``front``.
-FRONT = "show"
+FRONT = "show"  # the command whose module also answers `gemmprof REPORT`: ``FRONT_ARGUMENTS`` and ``front``
 
 # Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``.
 TAKE_A_PROGRAM = frozenset({"profile", "watch"})

@@ -86,8 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.learn_noise:
         return _learn_noise(options)
-    # A way to say it that cannot be is refused before anything is read.
-    kind = "json" if options.json else options.format
+    kind = "json" if options.json else options.format  # what cannot be is refused before anything is read
     if kind == "html" and (options.build or not options.output):
         raise UsageError(
             "a build has no samples to show" if options.build else "a page needs a file",

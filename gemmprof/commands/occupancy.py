@@ -101,8 +101,7 @@ def _targets(options: argparse.Namespace, default: Sequence[Product] = ()) -> li
 
 def _present() -> list[Product]:
     """The GPUs of this machine, one of each kind; empty if there are none."""
-    # As `shutil.which` says it, which takes its time to load.
-    smi = "nvidia-smi" + (".exe" if os.name == "nt" else "")
+    smi = "nvidia-smi" + (".exe" if os.name == "nt" else "")  # as `shutil.which` says it, which loads slowly
     if not any(os.access(os.path.join(folder, smi), os.X_OK) for folder in os.get_exec_path()):  # noqa: PTH118
         return []
     from gemmprof.gpu.devices import list_gpus, visible_gpus

@@ -105,9 +105,7 @@ def _target(options: argparse.Namespace) -> Path:
         return common.new_output(target, force=options.force)
     if not options.single_file and target.is_file():
         raise UsageError(f"{target} is a file", "name a folder", "add --single-file to write one file")
-    occupied = target.exists() and (
-        options.single_file or any(not is_leftover(entry) for entry in target.iterdir())
-    )
-    if not occupied or options.force:
+    taken = target.exists() and (options.single_file or any(not is_leftover(one) for one in target.iterdir()))
+    if not taken or options.force:
         return target
     raise common.exists_already(target)

@@ -43,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
             *(["leave out --shape to see them all"] if shape else []),
         )
     if target is not None:
-        # One picture holds those on one problem: the first, which is the largest.
-        problem = pages[0].problem
+        problem = pages[0].problem  # one picture holds those on one problem: the first, which is the largest
         drawn = [page for page in pages if page.problem == problem]
         if len(drawn) < len(pages) and problem is not None:
             print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)

@@ -16,7 +16,7 @@ import os
 import sys
 
 from gemmprof.arguments import ladder_options
-from gemmprof.arguments.common import announce, console, print_json
+from gemmprof.arguments.common import announce, answer, console, print_json
 from gemmprof.arguments.ladder_options import DEFAULT_SHAPE, asked_problems, chosen_ladder, on_site
 from gemmprof.arguments.parser import JSON, values, whole
 from gemmprof.base.errors import UsageError
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(none, "`gemmprof stages` lists the parameters")
     variant = stage_variants(stages[0])[0]
     if options.constraints:
-        return _list_constraints(variant, as_json=options.json)
+        return _list_constraints(options, variant)
     if options.reset:
         from gemmprof.base.system import cache_directory
         from gemmprof.kernels.tuned import forget_tuned
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.kept is not None else 1
 
 
-def _list_constraints(variant: Variant, *, as_json: bool) -> int:
+def _list_constraints(options: argparse.Namespace, variant: Variant) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
     from gemmprof.model.answers import TuneConstraintsDocument
@@ -92,11 +92,8 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)
-    if as_json:
-        print_json(TuneConstraintsDocument(variant.name, tuple(sentences), len(space)))
-        return 0
-    out = console()
-    for sentence in sentences:
-        out.print(f"- {sentence}")
-    out.print(f"{len(space)} parameter sets satisfy them.")
+    lines = [*(f"- {sentence}" for sentence in sentences), f"{len(space)} parameter sets satisfy them."]
+    answer(
+        options, lambda: TuneConstraintsDocument(variant.name, tuple(sentences), len(space)), lambda _: lines
+    )
     return 0

@@ -34,8 +34,7 @@ class Product:
 
 def _numbers(text: str) -> dict[str, float]:
     """Numbers by name, from ``fp16=8192/3 int8=…``."""
-    # Plain dicts: results hold their chip's limits, and must travel to other processes.
-    found = {}
+    found = {}  # plain dicts: results hold their chip's limits, and must travel to other processes
     for name, number in (word.split("=") for word in text.split()):
         whole, _, part = number.partition("/")
         found[name] = float(whole) / float(part or 1)
@@ -61,10 +60,8 @@ def _practices(text: str) -> Iterator[Practice]:
 
 def _limits(row: Sequence[str]) -> ArchLimits:
     """A chip's row of the table, with what changed once and for all."""
-    capability, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor, *_ = (
-        row
-    )
-    pair = _pair(capability)
+    number, chip, warps, blocks, barriers, shared, nvcc, l1, built, counters, tensor, fast_tensor, *_ = row
+    pair = _pair(number)
     ampere_on, hopper_on = pair >= (8, 0), pair >= (9, 0)
     # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
     configs = tuple(int(size) * 1024 for size in shared.split())
@@ -159,8 +156,7 @@ def tensor_rate(name: str, limits: ArchLimits, source: str, sums: str = "fp32") 
     return limits.tensor.get(source, 0.0) * (0.5 if half else 1.0)
 
 
-# Blocks in a cluster after opting in to non-portable sizes
-# (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
+# Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
 MAX_CLUSTER_SIZE = 16
 MAX_BARRIERS_PER_BLOCK = 16  # named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)
 _WRITTEN = r"(?:sm|compute|lto)?_?(\d{1,2})\.?(\d)[af]?"
@@ -215,8 +211,7 @@ def find_product(name: str) -> Product:
     for candidate in (_words(exact.replace("nvidia", " ")), plain, f"rtx {plain}", f"jetson {plain}"):
         product = by_name.get(candidate) or joined.get(candidate.replace(" ", ""))
         if product is not None:
-            # Laptop chips carry a desktop name with fewer SMs.
-            mobile = re.search(r"\b(laptop|max q)\b", exact)
+            mobile = re.search(r"\b(laptop|max q)\b", exact)  # they carry a desktop's name with fewer SMs
             return dataclasses.replace(product, sm_count=None) if mobile else product
     import difflib  # for a name that nobody knows, alone
 

@@ -26,8 +26,7 @@ def every_section(cubin: bytes) -> list[tuple[str, int, int]]:
     if entry_size != _SECTION_HEADER.size or table + _SECTION_HEADER.size > len(cubin):
         return []
     first = _SECTION_HEADER.unpack_from(cubin, table)
-    # From 65,280 sections on, the true counts stand in the first section header.
-    count = count or first[5]
+    count = count or first[5]  # from 65,280 sections on, the true counts stand in the first section header
     names_index = first[6] if names_index == 0xFFFF else names_index
     if table + count * entry_size > len(cubin) or names_index >= count:
         return []

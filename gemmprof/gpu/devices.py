@@ -144,8 +144,7 @@ def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
 # --- Where NVIDIA's tools lie, and which versions they are ------------------------------------------------------------
 # Nothing here runs a GPU program or imports a package of NVIDIA's; versions come from asking the tool once.
 
-# Environment variable that names the ncu executable to use instead of the one on PATH.
-NCU_VARIABLE = "GEMMPROF_NCU"
+NCU_VARIABLE = "GEMMPROF_NCU"  # the environment variable that names the ncu to use instead of PATH's
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})")
 _ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
 _ASK_SECONDS = 30.0
@@ -309,9 +308,7 @@ def find_torch() -> TorchInstallation | None:
         return None
     version = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", text)
     cuda = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
-    return TorchInstallation(
-        root, version.group(1) if version else "unknown", cuda.group(1) if cuda else None, text
-    )
+    return TorchInstallation(root, version[1] if version else "unknown", cuda[1] if cuda else None, text)
 
 
 # --- What ptxas says --------------------------------------------------------------------------------------------------
@@ -374,8 +371,7 @@ def parse_ptxas(text: str) -> tuple[KernelResources, ...]:
             entry = (match["name"], match["arch"])
             described, stack, stores, loads = match["name"], 0, 0, 0
         elif match := _PROPERTIES.search(line):
-            # Device functions that were not inlined have properties of their own.
-            described = match["name"]
+            described = match["name"]  # device functions that were not inlined have properties of their own
         elif (match := _SPILLS.search(line)) and entry is not None and described == entry[0]:
             stack, stores, loads = int(match["stack"]), int(match["stores"]), int(match["loads"])
         elif (match := _USED.search(line)) and entry is not None:

@@ -19,8 +19,7 @@ class ElementType:
     poison_bits: int  # a quiet NaN whose payload no arithmetic produces, as an integer of the element's size
     # names of the types that C may have where this is the operands', the one that goes without saying first
     c_types: tuple[str, ...]
-    # tensor cores read it with K along the rows of both operands only, so B comes stored transposed
-    k_major: bool = False
+    k_major: bool = False  # tensor cores read it along K only, of both operands: B comes transposed
 
 
 FLOAT32 = ElementType("float32", "float", 0, 4, 2.0**-24, 0x7FC05AFE, ("float32",))

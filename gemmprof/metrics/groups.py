@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from gemmprof.model import NotCollected
 
-# Names whose words are kept: a full report has some two thousand, the same in every launch.
-KNOWN_NAMES = 1 << 12
+KNOWN_NAMES = 1 << 12  # whose words are kept: a full report has some two thousand, the same a launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +19,7 @@ class MetricGroup:
     sections: tuple[str, ...]  # ncu section identifiers that collect the group
     required: tuple[str, ...] = ()  # without all of these the analysis has no result
     requested: tuple[str, ...] = ()  # metrics that no section lists, to be asked for by name
-    # exist on every architecture; without one of these a part of the result is absent
-    expected: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()  # exist everywhere; without one of these a part of the result is absent
     # what it reads besides of ncu's tables, which the lean set asks for by name, a few of their hundreds
     of_tables: tuple[str, ...] = ()
     # which section collects which of the required and expected metrics, so that a remedy can be short
@@ -49,8 +47,7 @@ class MetricGroup:
 
     def not_collected(self, present: Iterable[str]) -> NotCollected:
         """What stands in place of a result, naming the absent required metrics, else the expected ones."""
-        # NotCollected is false, so `or` would drop it.
-        missing = self.missing(present)
+        missing = self.missing(present)  # NotCollected is false, so `or` would drop it
         if missing is None:
             missing = self.incomplete(present)
         return NotCollected((*self.required, *self.expected), self.remedy) if missing is None else missing

@@ -13,8 +13,7 @@ from gemmprof.metrics.groups import KNOWN_NAMES
 
 # --- Per instruction -------------------------------------------------------------------------------------------------
 
-# How counts begin that are the sum of their values by instruction or opcode, in every launch of every report
-# seen.
+# How counts begin that are the sum of their values by instruction or opcode, in every launch of every report seen.
 SUMS_OF_INSTANCES = (
     "inst_executed", "thread_inst_executed", "memory_l1_tag_requests_global", "memory_l1_wavefronts_shared",
     "memory_l2_theoretical_sectors_", "smsp__pcsamp_", "sass__inst_executed_per_opcode",
@@ -36,8 +35,7 @@ NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
 # --- Sampling ---------------------------------------------------------------------------------------------------------
 # Metrics sampled over time (sections PmSampling and PmSampling_WarpStates), and what the sampler says of itself.
 
-# How the names begin of what ncu says of its own work.
-OF_THE_PROFILER = "profiler__"
+OF_THE_PROFILER = "profiler__"  # how the names begin of what ncu says of its own work
 # By the number of the pass. The first: when the GPU switched to the profiled context (1) and away from it (0).
 CONTEXT_SWITCHES = "profiler__pmsampler_ctxsw_{}"
 WORKLOAD_BEGAN = "profiler__timestamp_workload_start_{}"
@@ -96,8 +94,7 @@ def stall_cycles(present: Iterable[str]) -> dict[str, str]:
     return {match[1]: match[0] for match in filter(None, map(_STALL_CYCLES.fullmatch, names))}
 
 
-# In a formula: the sum over the stall reasons.
-SAMPLES_NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_*_not_issued"
+SAMPLES_NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_*_not_issued"  # in a formula: their sum over reasons
 
 
 def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[str, str]:
@@ -176,8 +173,7 @@ GLOBAL_REQUESTS_OF, GLOBAL_SECTORS_OF, LOCAL_REQUESTS_OF, LOCAL_SECTORS_OF = (
     for names in (m.SPACE_REQUESTS, m.SPACE_SECTORS)
 )
 
-# Behind the name of a count: its per cent of peak, and its rate.
-PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
+PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"  # behind a count: its per cent of peak, and its rate
 PER_SECOND_SUFFIX = ".per_second"
 
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
@@ -200,8 +196,7 @@ def hardware_unit(name: str) -> str:
 
 # --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
 
-# Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle, and the most that all SMs
-# together can execute.
+# Predicated-on thread instructions of an operation (``ffma``, ``dadd`` …) a cycle, and the most that all SMs can do.
 executed_per_cycle = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed".format
 peak_per_cycle = "sm__sass_thread_inst_executed_op_{}_pred_on.sum.peak_sustained".format
 _TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
@@ -243,9 +238,8 @@ stalled_per_issue = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio
 # --- The lean set -----------------------------------------------------------------------------------------------------
 
 _TABLES = "MemoryWorkloadAnalysis_Tables"
-# What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
-# own, and tables for which ncu collects hundreds of metrics where the analyses read a few (which the
-# lean set names).
+# What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their own, and
+# tables for which ncu collects hundreds of metrics where the analyses read a few (which the lean set names).
 LEAN_WITHOUT = (
     "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
     "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
@@ -265,8 +259,7 @@ def collection_options(
     *,
     tensor: bool = True,  # of the lean one also what is read of kernels that use tensor cores
     timeline: bool = True,  # of the lean one also samples over time
-    # sections, names: more sections and metrics
-    sections: Iterable[str] = (),
+    sections: Iterable[str] = (),  # sections, names: more sections and metrics
     names: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """ncu's options for a set, each section and metric once; the lean one is to be read without `LEAN_WITHOUT`."""

@@ -76,9 +76,8 @@ class Outcome:
     """What became of one candidate."""
 
     parameters: Parameters  # by tile letter (BM, BN, BK …)
-    # ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
-    # ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU
-    # too)
+    # ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``, ``failed`` (an
+    # error of its launch), ``crashed`` (it took its process along or hung, on a second GPU too)
     status: str
     # its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed
     score: float | None = None

@@ -11,13 +11,11 @@ class Practice:
     """What micro-benchmarks (`tests/cuda/pairs`) measured on one chip; `gemmprof explain` predicts with it."""
 
     card: str  # the card that it was measured on, as it is called in sentences
-    # by resource, the share of its peak over elapsed cycles that a kernel reaches in practice;
-    # ``l2_atomics_meeting``, ``l2_atomics_meeting_fp64``: what the atomic units of L2 reach with
-    # floating-point sums of one word, and with those of doubles; ``dram_copying``, ``dram_writing``: DRAM
-    # where half of what moves is written, and all of it
+    # by resource, the share of its peak over elapsed cycles that a kernel reaches in practice; ``l2_atomics_meeting``,
+    # ``l2_atomics_meeting_fp64``: what the atomic units of L2 reach with floating-point sums of one word, and with
+    # those of doubles; ``dram_copying``, ``dram_writing``: DRAM where half of what moves is written, and all of it
     ceilings: Mapping[str, float]
-    # from a shared load to its consumer, no bank conflict; conversions and special functions take about as
-    # long
+    # from a shared load to its consumer, no bank conflict; conversions and special functions take about as long
     shared_cycles: float
     # l1_cycles, l2_cycles, dram_cycles: from a global load to its consumer, by where its line is found
     l1_cycles: float
@@ -28,8 +26,7 @@ class Practice:
     fence_cycles: float  # a fence, once nothing is under way before it
     tag_cycles: float  # more for each further 128-byte line that a request touches
     wavefront_cycles: float  # more for each further wavefront of a shared access
-    # barrier_cycles, barrier_warp_cycles: a barrier that all warps of a block reach at once, and more for
-    # each warp of the block beyond the first
+    # barrier_cycles, barrier_warp_cycles: of a barrier that all warps reach at once, and more for each beyond the first
     barrier_cycles: float
     barrier_warp_cycles: float
 
@@ -66,18 +63,15 @@ class ArchLimits:
     # in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121)
     cubin_counts_reserve: bool = False
     warp_size: int = 32
-    # of an SM, which L1 and shared memory divide between them (CUDA C++ Programming Guide)
-    l1_bytes: int | None = None
-    # dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of
-    # the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two, on the cards that have the chip's
-    # full rate (`arch.tensor_rate` knows which have not). Source: NVIDIA's architecture
-    # whitepapers, for 9.0 and 12.0 the peaks that Nsight Compute's counters state. A report's own peaks go
-    # before. Types that no source gives are not there.
+    l1_bytes: int | None = None  # of an SM, divided between L1 and shared memory (CUDA programming guide)
+    # dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of the
+    # operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two, on the cards that have the chip's full rate
+    # (`arch.tensor_rate` knows which have not). Source: NVIDIA's architecture whitepapers, for 9.0 and 12.0 the peaks
+    # that Nsight Compute's counters state. A report's own peaks go before. Types that no source gives are not there.
     tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
     # the same by the fastest instructions (wgmma on 9.0, tcgen05 from 10.0 to 11.0), where there are
     fast_tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
-    # what was measured on this chip, None if nothing was
-    practice: Practice | None = field(default=None, hash=False)
+    practice: Practice | None = field(default=None, hash=False)  # what was measured on it, None for nothing
 
     @property
     def label(self) -> str:

@@ -13,8 +13,7 @@ from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.base.printable import one_line
 
 Named = TypeVar("Named")
-# One scalar as the report stores it: counters are float or int, names and lists are str.
-MetricValue = int | float | str
+MetricValue = int | float | str  # as the report stores it: counters are numbers, names and lists texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +147,7 @@ class RuleResult:
     title: str
     message: str
     severity: str  # ``none``, ``ok``, ``optimization``, ``warning`` or ``error``
-    # per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)
-    estimated_speedup: float | None = None
+    estimated_speedup: float | None = None  # per cent of the runtime (``global``) or of its part (``local``)
     speedup_scope: str | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
 
@@ -172,8 +170,7 @@ class SessionDetails:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     # attributes of the first GPU, without ``device__attribute_``
     device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
-    # id of the process that launched, None if the report does not say; torchrun starts one a GPU
-    process: int | None = None
+    process: int | None = None  # that launched, None if the report does not say; torchrun starts one a GPU
     processes: int = 1  # how many processes the report holds launches of
 
     @property
@@ -204,8 +201,7 @@ class KernelProfile:
     launch: LaunchStatistics
     # every scalar metric in base units. A metric that was not collected is absent, never 0.
     metrics: Mapping[str, MetricValue] = field(repr=False)
-    # unit of each metric as ncu names it ('' if none)
-    units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)  # by metric, as ncu names it
     # instance values of the metrics that have them
     instances: Mapping[str, Instances] = field(default_factory=dict, repr=False)
     # names of the metrics that ncu sampled over time (sections PmSampling and PmSampling_WarpStates): they
@@ -215,15 +211,11 @@ class KernelProfile:
     rules: tuple[RuleResult, ...] = field(default=(), repr=False)  # Nsight Compute's advice
     # SASS and CUDA source, empty where the report has none or it was not asked for
     source: Source = field(default_factory=Source, repr=False)
-    # ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own
-    workload: str = "kernel"
-    # the ncu run that wrote the report
-    session: SessionDetails = field(default_factory=SessionDetails, repr=False)
+    workload: str = "kernel"  # or ``range``, ``command list`` or ``graph``, which have no launch of their own
+    session: SessionDetails = field(default_factory=SessionDetails, repr=False)  # the ncu run that wrote it
     # sentences on what in the report contradicts itself at this launch: reasons not to trust its values
     doubts: tuple[str, ...] = ()
-    # False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown (0
-    # × 0 × 0)
-    profiled: bool = True
+    profiled: bool = True  # False where ncu could not: every counter is NaN, and the grid may be 0 × 0 × 0
     # values of metrics that the report holds under an older name, by the name of today
     renamed: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
     # ``python`` or ``c`` where the line table of its code names files of that language, '' without line
@@ -389,8 +381,7 @@ class Explanation:
     findings: tuple[Finding, ...]  # most saved first; behind each the other ways to the same
     # predicted share of the time that is saved with all losses, each in one way; None for fewer than two
     together: float | None = None
-    # the resource that bounds the launch as it is, with its share, known or None
-    limit: AtLimit | None = None
+    limit: AtLimit | None = None  # what bounds the launch as it is, with its share, known or None
     # the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
     # that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
     traffic: AtLimit | None = None

@@ -32,8 +32,7 @@ from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 M = TypeVar("M", bound=Message)
 SMALL_BYTES = 4 << 20  # messages up to this size cost little whatever is in them
-# No launch is larger: 9 MB is the largest recorded, of a kernel of fifteen thousand instructions.
-MAX_BYTES = 128 << 20
+MAX_BYTES = 128 << 20  # no launch is larger: the largest recorded, of fifteen thousand instructions, has 9 MB
 MAX_FIELDS = 500_000  # no large message has more fields: a launch has some thousand metrics
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -115,8 +114,7 @@ MAGIC = b"NVR\0"
 MAX_BLOCKS = 250_000
 MAX_ITEMS = 500_000
 MAX_STRINGS = 100_000
-# More than these are refused: ncu writes a block a launch, and a table of a few thousand names.
-MAX_HEADER_BYTES = 16 << 20
+MAX_HEADER_BYTES = 16 << 20  # more are refused: ncu writes a block a launch, and some thousand names
 WORKLOADS = ("kernel", "range", "command list", "graph")
 Read = Callable[[int, int], bytes]  # the bytes of the report from the first to before the second position
 _U32 = struct.Struct("<I")

@@ -337,8 +337,7 @@ def newest_run_directory() -> Path | None:
 # --- Integrity --------------------------------------------------------------------------------------------------------
 # Whether a run's reports are still those that were collected (`gemmprof.analysis.reading.frame.check`).
 #
-# ``run.json`` keeps the SHA-256 of each report's uncompressed bytes, so that it may be compressed later, and the number
-# of its launches.
+# ``run.json`` keeps how many launches each has, and the SHA-256 of its uncompressed bytes: it may be compressed later.
 
 _CHUNK = 1 << 20
 

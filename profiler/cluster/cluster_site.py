@@ -84,8 +84,7 @@ class GpuWorkers(Workers):
     """Those that declare a GPU."""
 
     errand: Errand  # what every task brings along
-    # future of the extension (`remote.Extension`), once it is built; tasks bring it along, too
-    extension: Any = None
+    extension: Any = None  # future of it (`remote.Extension`), once it is built; tasks bring it along, too
 
     def end(self) -> None:
         """Have the workers begin nothing more of this command; what was begun goes on."""
@@ -161,9 +160,7 @@ class ClusterSite:
 
     def _mine(self) -> dict[str, remote.WorkerFacts]:
         """The workers that have the model of GPU that is worked on, by address."""
-        return {
-            at: one for at, one in self._facts.items() if any(gpu.name == self._model for gpu in one.gpus)
-        }
+        return {at: it for at, it in self._facts.items() if any(gpu.name == self._model for gpu in it.gpus)}
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
         """Have one worker build the extension, which the others fetch by its content; errors as `kernels.build`."""
@@ -281,8 +278,7 @@ class ClusterPlaces:
 
 # --- Profiling on a cluster -------------------------------------------------------------------------------------------
 
-# Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
-SHARES_PER_HOST = 2
+SHARES_PER_HOST = 2  # passes a machine: more even out their lengths, fewer start ncu and torch less often
 LONGEST_TEXT = 256 << 10  # bytes of a log that come along
 
 
@@ -360,8 +356,7 @@ class ClusterProfiling(Profiling):
 class Delivery:
     """What came of a pass."""
 
-    # as at home; its report and launches are named as in the worker's folder
-    outcome: profile_pass.PassOutcome
+    outcome: profile_pass.PassOutcome  # as at home; files are named as in the worker's folder
     card: Card
     report: Content | None  # None where nothing was profiled
     texts: Mapping[str, str]  # ncu's log and the program's output, by the end of the file's name

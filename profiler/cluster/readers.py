@@ -71,7 +71,7 @@ def reading_on(where: str | connection.Jobs, *, wait: float, progress: Progress)
     readers = Readers(where, wait, progress)
     try:
         readers.connect()
-        with elsewhere(readers):
+        with elsewhere(readers.do):
             yield
     finally:
         readers.close()

@@ -41,8 +41,7 @@ try:
 except ImportError:  # which `connection.connected` says
     WorkerPlugin = object
 
-# A report of a pass; Dask sends what is large in pieces, and keeps it in memory meanwhile.
-LARGEST = 2048 * MIB
+LARGEST = 2048 * MIB  # a report of a pass; Dask sends it in pieces, and keeps it in memory meanwhile
 
 # What decides what a worker does: modules and their tables, templates, kernels.
 _CODE = frozenset((".py", ".csv", ".toml", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
@@ -101,8 +100,7 @@ class Content:
 
 IDLE_SECONDS = 60.0  # how long a child stays that nobody asks anything: it holds memory of its GPU
 
-# Files that children need, by the environment variable that tells them the path.
-Carried = Mapping[str, Content]
+Carried = Mapping[str, Content]  # files that children need, by the variable that tells them the path
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +128,7 @@ class GpuGone(Exception):
         return str(self.args[0])
 
 
-# A request that was not begun, because its command was ended.
-NOT_BEGUN = "not begun"
+NOT_BEGUN = "not begun"  # a request that was not begun, because its command was ended
 _ended: set[str] = set()  # commands of which nothing more is begun here
 _stop_files: dict[Path, str] = {}  # of the passes that are at work here, with their command
 _beginning = threading.Lock()

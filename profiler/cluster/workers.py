@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 
-# How often a task goes on to another worker because a GPU is gone before it is given up.
-MAXIMUM_MOVES = 10
+MAXIMUM_MOVES = 10  # how often a task goes on to another worker because a GPU is gone before it is given up
 MOST_AT_ONCE = 256  # tasks that are on their way; each has a thread that waits
 FETCH_SECONDS = 5.0  # in which the result of a task that has ended arrives, at first
 # How long it may take in the end: a small one, and a report of hundreds of megabytes.
@@ -138,8 +137,7 @@ class Workers:
 
     def _ends(self, task: Any, allowed: frozenset[str], leaving: Callable[[], bool]) -> bool:
         """Wait until a task has ended; False if only workers may do it that are gone: Dask would wait for ever."""
-        # dask/distributed#7346; its allow_other_workers would pass over the resource, too (#4792).
-        done = threading.Event()
+        done = threading.Event()  # dask/distributed#7346; allow_other_workers ignores the resource (#4792)
         task.add_done_callback(lambda _: done.set())
         while not done.wait(POLL_SECONDS):
             if self._closed.is_set() or leaving() or (self._error and self.ending):
@@ -158,8 +156,7 @@ class Workers:
         Dask does a task again by itself whose worker took the result along, but now and then waits for ever for it
         (dask/distributed#3196). ResultLost if it does not come, or there is no worker left that could do it again.
         """
-        # Fetching begins anew with each turn: twice as long, so that large results come, too.
-        seconds = FETCH_SECONDS
+        seconds = FETCH_SECONDS  # fetching begins anew with each turn: twice as long, so that large results come, too
         while True:
             try:
                 return task.result(timeout=seconds)

@@ -13,8 +13,7 @@ from typing import Any
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32, ElementType
 from gemmprof.model import Problem, Stage
 
-# Elements in a guard band; a multiple of 128, so that the matrix keeps the alignment of its allocation.
-GUARD_ELEMENTS = 8192
+GUARD_ELEMENTS = 8192  # in a guard band; a multiple of 128, so that the matrix stays aligned
 
 
 @dataclass(frozen=True, slots=True)

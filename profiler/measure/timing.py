@@ -141,8 +141,7 @@ def sm_clock_mhz(device: Any) -> float | None:
     try:
         return float(torch.cuda.clock_rate(device))
     except Exception:
-        # No nvidia-ml-py, no NVML in this container, no permission: a different error class for each.
-        return None
+        return None  # no nvidia-ml-py, no NVML in this container, no permission: each an error of its own
 
 
 def _seconds(events: tuple[Any, Any]) -> float:

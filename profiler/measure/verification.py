@@ -26,8 +26,7 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage, Verification
 from gemmprof.profiler.measure.operands import GuardedMatrix, Operands, generator_seed, random_operands
 
-# Elements of the float64 reference that are held at once (512 MiB): larger results are compared in blocks of
-# rows.
+# Elements of the float64 reference that are held at once (512 MiB): larger results are compared in blocks of rows.
 REFERENCE_ELEMENTS = 1 << 26
 
 # ``kernel(a, b, out, alpha, beta)`` writes out = alpha * a @ b + beta * out.
@@ -36,8 +35,7 @@ Kernel = Callable[[Any, Any, Any, float, float], object]
 # Scalars of the second comparison: neither 0, 1 nor equal, so that a kernel cannot confuse them.
 SCALED_ALPHA, SCALED_BETA = 0.75, -1.5
 
-# Largest relative error of sums of 8-bit products that are promoted to float32 every 128 of K.
-PROMOTED_CUTS = 2.0**-11
+PROMOTED_CUTS = 2.0**-11  # largest relative error of sums of 8-bit products promoted every 128 of K
 
 
 def tolerance(problem: Problem) -> float:

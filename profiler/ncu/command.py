@@ -17,8 +17,7 @@ from gemmprof.gpu.devices import NCU_VARIABLE, Tool, find_ncu, ncu_installation
 from gemmprof.metrics import LEAN
 from gemmprof.metrics.patterns import PM_SAMPLING
 
-# The first release that knows every option and section that gemmprof asks for on an H100.
-OLDEST_NCU = (2023, 1)
+OLDEST_NCU = (2023, 1)  # the first release with every option and section that we ask for on an H100
 SAMPLES_SINCE = (2023, 3)  # the first ncu that samples counters over time
 
 
@@ -48,14 +47,12 @@ class NcuCommand:
     source_folders: Sequence[Path] = ()  # where ncu looks for sources whose recorded path does not exist
     section_folder: Path | None = None  # where ncu finds its sections, instead of in its own installation
     filters: Sequence[str] = ()  # options that choose the launches to profile
-    # profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself
-    marked_only: bool = True
+    marked_only: bool = True  # only between cudaProfilerStart and cudaProfilerStop, which the program calls
     children: bool = False  # also profile the processes that the program starts
     # for counting: without the CUDA sources in the report, and without emptying the GPU's caches before each pass, so
     # that a launch may profit from the one before
     quick: bool = False
-    # an NVTX range also holds what other threads launch meanwhile, as autograd's do
-    ranges_of_all_threads: bool = False
+    ranges_of_all_threads: bool = False  # NVTX ranges hold other threads' launches, too, as autograd's
 
     def __post_init__(self) -> None:
         if self.report.suffix != ".ncu-rep":
@@ -128,8 +125,7 @@ def require_ncu(*remedies: str) -> Tool:
 
 # A metric, or a table of the memory tables, whose metrics ncu knows by itself.
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')
-# A section says of itself which sets it belongs to.
-_SETS = re.compile(r"\bSets\s*\{[^{}]*\}")
+_SETS = re.compile(r"\bSets\s*\{[^{}]*\}")  # a section says of itself which sets it belongs to
 
 
 @contextmanager
@@ -148,8 +144,7 @@ def section_folder(ncu: Tool, metric_set: str, *, timeline: bool = True) -> Iter
             without = metrics.LEAN_WITHOUT if metric_set == LEAN else ()
             lean = write_lean_sections(installation / "sections", folder, without)
         except OSError:
-            # No room for temporary files. ncu's own sections take longer, and do as well.
-            lean = False
+            lean = False  # No room for temporary files. ncu's own sections take longer, and do as well.
         yield folder if lean else None
 
 

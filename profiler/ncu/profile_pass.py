@@ -138,8 +138,7 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
         fixes = "`gemmprof collect --resume` profiles what is missing", f"the whole log is in {files.log}"
         error = NcuError("Nsight Compute left no complete report", *fixes)
     if len(finished) == len(tasks) and unfinished is None:
-        # Everything asked for is in the report; what ncu complained about (a missing rule, say) stays in its log.
-        error = None
+        error = None  # all is in the report; what ncu complained about (a missing rule) stays in its log
     return PassOutcome(finished, unfinished, error, ending.interrupted)
 
 

@@ -18,10 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# Kernels that wait for another GPU's: ncu would run one alone and wait for ever.
-COMMUNICATION = r"nccl|nvshmem"
-# A launch that took this share of its kernel's longest stands for the kernel as well as the longest.
-NEAR_LONGEST = 0.5
+COMMUNICATION = r"nccl|nvshmem"  # kernels that wait for other GPUs', for ever if ncu runs one alone
+NEAR_LONGEST = 0.5  # a launch of this share of its kernel's longest stands for it as well as the longest
 MINOR = 0.01  # of a kernel with less than this share of the time any launch will do
 LONGEST_FILTER = 100_000  # characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)
 
@@ -102,8 +100,7 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
     wanted = {key: many for key, many in numbered.items() if any(one.wanted for _, one in many)}
     total = {key: sum(one.duration for _, one in many if one.wanted) for key, many in wanted.items()}
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
-    # As many of the first as fit into one argument of a command line.
-    kept, listed, length = [], set(), 0
+    kept, listed, length = [], set(), 0  # as many of the first as fit into one argument of a command line
     for key in ranked[:limit]:
         if key[0] not in listed:
             listed.add(key[0])
@@ -112,8 +109,7 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
             break
         kept.append(key)
     everything = sum(total.values())
-    # The invocations that stand for a kernel: wanted, and of one that matters nearly as long as the longest.
-    suitable = {}
+    suitable = {}  # the launches that stand for a kernel: wanted, and of one that matters not short
     for key in kept:
         near = 0.0 if every or total[key] < MINOR * everything else NEAR_LONGEST
         meant = [(number, launch.duration) for number, launch in wanted[key] if launch.wanted]

@@ -40,8 +40,7 @@ from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 
 COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
-# What ncu is asked for to count: the duration of each launch.
-COUNTED = ("--metrics", ",".join(metrics.COUNT))
+COUNTED = ("--metrics", ",".join(metrics.COUNT))  # what ncu is asked to count: the duration of each launch
 COUNTED_LAUNCHES = ("--kernel-name", ALL_KERNELS, "--launch-count", str(COUNT_LIMIT))
 POLL_SECONDS = 0.2
 NVTX_SCOPES = (2025, 3)  # from this release on ncu can give a range to all threads
@@ -105,8 +104,7 @@ class Collected:
     seconds: float  # wall clock of the run
     exit_code: int  # of ncu, which passes on the program's
     interrupted: bool = False  # Ctrl-C ended it; what was profiled before is in the report
-    # rank by process, where a launcher gave them ranks
-    ranks: Mapping[int, int] = field(default_factory=dict)
+    ranks: Mapping[int, int] = field(default_factory=dict)  # by process, where a launcher gave them ranks
 
     def __str__(self) -> str:
         return f"{counted(self.launches, 'launch')} in {self.seconds:.1f} s, {self.passes} passes at most"
@@ -119,8 +117,7 @@ class ProgramProfiler:
     program: tuple[str, ...]  # the command with its arguments
     folder: Path  # where everything is written; it exists
     metric_set: str = LEAN  # ``lean`` or one of ncu's own
-    # sections, extra_metrics: collected besides
-    sections: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()  # sections, extra_metrics: collected besides
     extra_metrics: tuple[str, ...] = ()
     timeline: bool = True  # sample counters over each launch
     clock_control: str = "none"  # ncu's ``--clock-control``
