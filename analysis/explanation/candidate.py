@@ -25,6 +25,7 @@ class Variant:
     known: tuple[float, float, float] | None = None
     up_to: bool = False  # the change may bring less, down to nothing: the interval begins at 0
     most: float = 1.0  # share of the time that has no reason to stay: the warps' time in what it touches
+    bound: float = 1.0  # share of the time beyond which it saves nothing, whatever the model says
     # the sentence says what Triton's programmers change, too, with ``[block|program]`` for what they call it
     plain: bool = False
     of_threads: bool = False  # it deals out work to other threads, which Triton does by itself

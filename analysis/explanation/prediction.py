@@ -153,7 +153,8 @@ class Predictor:
         """What one way of fixing saves: as measured elsewhere, else as the model says."""
         if variant.known is not None:
             return Prediction(*variant.known)
-        saves, stays = self.model.saves(variant.fix), min(1.0, self.model.factor("issue", variant.fix))
+        saves = min(self.model.saves(variant.fix), variant.bound)
+        stays = min(1.0, self.model.factor("issue", variant.fix))
         found = _prediction(variant, calibration().around(saves, saves, stays, self.model.misfit), stays)
         if self.model.unloaded is not None:
             return found

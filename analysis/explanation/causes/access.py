@@ -17,12 +17,13 @@ from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
     LINE,
     LOOK_UP,
+    UNIFORM,
     UNKNOWN,
     Form,
     aligned,
     checked_forms,
     constant,
-    leaves_gaps,
+    one_behind_another,
     record,
     touched,
     warps_of,
@@ -515,10 +516,14 @@ def _left(now: Array, before: Array, rows: Mask) -> float:
 
 
 def gathers(work: Work, rows: Mask) -> Mask:
-    """Accesses whose places loaded values decide, another for each lane: look-ups, and searches from place to place."""
+    """Accesses whose places loaded values decide, another for each lane: look-ups, and searches from place to place.
+    Lanes that no sum tells apart, and that yet lie apart, have come there by the ways that they took.
+    """
     found = rows & work.code.chased
     for index, one in checked_forms(work).items():
-        found[index] |= rows[index] and one.form.kind == LOOK_UP and not _in_rows_apart(one.form)
+        by_ways = one.form.kind == UNIFORM and not one.confirmed
+        looked_up = one.form.kind == LOOK_UP and not _in_rows_apart(one.form)
+        found[index] |= rows[index] and (by_ways or looked_up)
     return found
 
 
@@ -915,7 +920,7 @@ def _not_aligned(work: Work) -> Mask:
         # Every second word takes as many sectors. Known by where lanes go; else by there being one more each time:
         # of words that begin anywhere, every 32 bytes ÷ width-th begins at a border.
         now_and_then = more[at] < (1.0 - 0.5 * work.sass[at].access_bytes / SECTOR) * executed[at]
-        found[at] = not leaves_gaps(forms[at]) if at in forms else now_and_then
+        found[at] = one_behind_another(forms[at]) if at in forms else now_and_then
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
     if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0:
         return np.full(len(found), True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -36,6 +37,9 @@ MOST_BLOCKS = 256  # along an axis, of which is asked which go to the same place
 # Resources through which all goes that is no atomic, and that stays: but for blocks, which may be fewer then.
 BESIDE = tuple(key for key in BY_KEY if key not in ("block_launch", *ESTIMATED))
 ADDITIONS = frozenset({"FADD", "DADD", "IADD3", "IADD", "HADD2"})  # what atomicAdd does, too
+# A sum, too, where the compiler takes another pipe for it; and what takes a half from its word and puts it back.
+_TIMES_ONE = re.compile(r"(?:HFMA2|IMAD)\S* .*, (?:0x1|1, 1), ")
+PACKS = ("PRMT", "LOP3", "SHF", "SEL", "F2F", "F2FP", "MOV", "IMAD.MOV")
 HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
@@ -194,14 +198,24 @@ def _sums_by_swaps(work: Work) -> dict[int, Loop]:
     again where another thread was first.
     """
     code, sass, found = work.code, work.sass, dict[int, Loop]()
+    adds = work.where(lambda line: line.opcode in ADDITIONS or _TIMES_ONE.match(line.text) is not None)
+    packs = work.where(lambda line: line.full.startswith((*PACKS, "ISETP")))
     for at in np.flatnonzero(work.ran & work.where(_swaps)).tolist():
-        line, loop = sass[at], code.loop_of(at)
-        if line.space != "global" or loop is None:
+        if sass[at].space != "global":
             continue
-        # A value of two registers has two sums: what stands in the loop and computes is all that it is made of.
-        made = code.producers(at, line.operands[-1])
-        if made and all(one in loop and sass[one].opcode in ADDITIONS for one in made):
-            found[at] = loop
+        # A swap of 16 bits is a loop of its own around that of its word.
+        for loop in code.loops_around[at]:
+
+            def packed(one: int, loop: Loop = loop) -> Iterable[int]:
+                return code.sources(one) if packs[one] and one in loop else ()
+
+            # All that a round makes of what it read, the neighbour in a half's word aside, are sums.
+            made = code.producers(at, sass[at].operands[-1])
+            parts = reached(made, packed)
+            sums = [one for one in parts if one in loop and not packs[one] and not sass[one].space]
+            if sums and adds[sums].all() and all(one in loop for one in made):
+                found[at] = loop
+                break
     return found
 
 

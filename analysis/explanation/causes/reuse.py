@@ -333,6 +333,14 @@ def _of_larger_tiles(work: Work, known: Sequence[footprint.Reuse], flows: Traffi
 
 def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, missed: float) -> float:
     """Sectors read from DRAM when L1 fetches so many: of what it delivers again, as much as of what L1 does."""
+    once = _by_all_blocks(work, known, flows)
+    return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
+
+
+def _by_all_blocks(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> float:
+    """Sectors that all blocks fetch together, each once, and all that others than these loads fetch; as many as DRAM
+    delivers at most.
+    """
     once = 0.0
     for one in known:
         all_blocks = one.sectors
@@ -344,8 +352,7 @@ def _from_memory(work: Work, known: Sequence[footprint.Reuse], flows: Traffic, m
     loads = work.global_loads
     rows = [row for one in known for row in one.rows]
     unknown = 1.0 - share(work.global_sectors[rows].sum(), work.global_sectors[loads].sum())
-    once = min(flows.dram_read, once + unknown * flows.missed)
-    return once + (flows.dram_read - once) * min(1.0, max(0.0, share(missed - once, flows.missed - once)))
+    return min(flows.dram_read, once + unknown * flows.missed)
 
 
 def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) -> Iterator[Variant]:
@@ -542,10 +549,10 @@ def _side_by_side(work: Work, one: footprint.Reuse) -> float:
 def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
-    Known where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
-    read again; fixed, DRAM reads what is allocated, L2 takes in no more and serves the rest. And where the same
-    looked-up index is used in several arrays: fixed, one record holds all that is wanted, and its sector is fetched in
-    place of one an array.
+    Known where it cannot be otherwise: more was read from DRAM than the program has allocated, or than all blocks load
+    at places that are known, so that some of it was read again; fixed, DRAM reads that much, L2 takes in no more and
+    serves the rest. And where the same looked-up index is used in several arrays: fixed, one record holds all that is
+    wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
     records = as_records(work)
@@ -556,8 +563,11 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     loads = work.global_loads
     wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
     in_order = _in_order(work, flows)
-    if allocated and flows.dram_read > AGAIN * allocated * wasted and 2.0 * in_order >= flows.missed:
-        found = _read_again(work, flows, allocated)
+    loaded = _by_all_blocks(work, footprint.arrays(work), flows)
+    there = min(allocated or np.inf, loaded or np.inf)
+    if flows.dram_read > AGAIN * there * wasted and 2.0 * in_order >= flows.missed:
+        named = "all allocated memory" if there == allocated else "what all blocks load"
+        found = _read_again(work, flows, there, named)
     elif flows.dram_read and in_order >= SHARED_SECTORS * flows.dram_read:
         keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
         if any(work.loads[key].share >= FULL_L2 for key in keys):
@@ -600,28 +610,28 @@ def _by_copies(flows: Traffic) -> bool:
     return flows.copied > 0.5 * flows.missed
 
 
-def _read_again(work: Work, flows: Traffic, allocated: float) -> Candidate:
-    """More was read from DRAM than there is: what is allocated suffices."""
-    again = flows.dram_read / allocated
+def _read_again(work: Work, flows: Traffic, there: float, named: str) -> Candidate:
+    """More was read from DRAM than there is to read: that much suffices."""
+    again = flows.dram_read / there
     loads, sectors = work.global_loads, work.global_sectors
     # Threads that load the same words again explain most of what is read so many times over.
     arrays = footprint.arrays(work)
     own = sum(float(sectors[list(one.rows)].sum()) * (1.0 - one.thread / one.asked) for one in arrays)
     most = 2.0 * own > (1.0 - 1.0 / again) * float(sectors[loads].sum())
     # What DRAM delivers L2 takes in, beside what L1 asks of it.
-    factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + allocated, flows.l2 + flows.dram_read))
-    factors["dram"] = share(allocated + flows.dram_written, flows.dram_read + flows.dram_written)
+    factors = dict.fromkeys(("l2", "l2_tags"), share(flows.l2 + there, flows.l2 + flows.dram_read))
+    factors["dram"] = share(there + flows.dram_written, flows.dram_read + flows.dram_written)
     waits = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
     return Candidate(
         cause="cache_locality",
         variants=(Variant("an order of work that stays in L2", Fix(resources=factors, latency=waits)),),
         change=(
-            f"Read it once: {again:.1f} times all allocated memory was read from DRAM, each block's part by that block "
+            f"Read it once: {again:.1f} times {named} was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
             "it a smaller part at a time."
             if most or _blocks_share_nothing(work)
-            else f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
-            "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
+            else f"Work on what lies in L2 before moving on: {again:.1f} times {named} was read from DRAM. "
+            "Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
         evidence=work.evidence(metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
         attributed=_fetches(work, flows),

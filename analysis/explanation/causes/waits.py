@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.code import flow, latency
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
-from gemmprof.analysis.explanation.demands.traffic import SECTOR
+from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share
 from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTER_UNIT, REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
@@ -124,11 +124,12 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: loads of later rounds under way before the first is used.
 
-    Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads under
-    way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds, and as it
-    takes until the rest of its work keeps a warp as busy. Where a block fills a tile, meets, uses it and meets again,
-    several tiles take turns: no unit idles because all warps copy. Where they wait for the link to the host's memory:
-    loads wait no longer than for the GPU's own.
+    Fixed: of the waits for global, local and texture loads (atomics excluded) as much stays as there are loads
+    under way now for each one then: as many as registers hold without costing the SM a warp, as there are rounds,
+    and as it takes until the rest of its work keeps a warp as busy; no more of the time than the memory does not
+    deliver in. Where a block fills a tile, meets, uses it and meets again, several tiles take turns: no unit
+    idles because all warps copy. Where they wait for the link to the host's memory: loads wait no longer than for
+    the GPU's own.
     """
     waits = work.attributed.get(flow.LONG)
     if waits is None:
@@ -149,12 +150,15 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     under_way = share((now * waits)[loads].sum(), part) or 1.0
     # As many as registers hold, and no more than it takes until the rest of its work keeps a warp as busy.
     then = np.minimum(now + _ahead(work, loads), now * (1.0 + share(part, _busy(work, loads))))
-    in_flight = share((then * waits)[loads].sum(), part) or 1.0
+    # Waits end with what the memory delivers meanwhile: no more loads are of use than come in that time.
+    delivering = _delivering(work)
+    of_use = max(1.0, share(part, delivering)) if delivering else np.inf
+    in_flight = share((np.minimum(then, of_use * now) * waits)[loads].sum(), part) or 1.0
     fix = Fix(latency=np.where(loads, now / then, 1.0), resources=dict.fromkeys(work.loads, 1.0))
     each = share(part * (work.warp_cycles or 0.0), work.executed[loads].sum())
     yield Candidate(
         cause="memory_latency",
-        variants=(Variant(f"{in_flight:.0f} loads in flight", fix),),
+        variants=(Variant(f"{in_flight:.0f} loads in flight", fix, bound=max(0.0, part - delivering)),),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. {_more_at_once(work, np.where(loads, waits, 0.0))}"
@@ -170,6 +174,16 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
+
+
+def _delivering(work: Work) -> float:
+    """Share of the time for which DRAM or L2 is busy with what loads fetch."""
+    moved = traffic(work)
+    parts = {
+        "dram": share(moved.dram_read, moved.dram_read + moved.dram_written),
+        "l2": share(moved.missed, moved.l2),
+    }
+    return max(part * work.loads[key].share for key, part in parts.items() if key in work.loads)
 
 
 def _more_at_once(work: Work, waits: Array) -> str:

@@ -191,12 +191,12 @@ def touched(form: Form, size: int) -> Touched | None:
     return _touched(rows.tobytes(), rows.shape[1], begin, granule, max(1, form.width), size)
 
 
-def leaves_gaps(form: Form) -> bool:
-    """Whether the lanes of a warp are known to leave bytes out between them."""
+def one_behind_another(form: Form) -> bool:
+    """Whether the lanes of a warp leave no bytes out between them that is known of, and share none."""
     if form.offsets is None or form.kind == UNIFORM:
-        return False
+        return True
     rows = np.sort(warps_of(form.offsets), axis=1)
-    return bool((np.diff(rows, axis=1) > form.width).any())
+    return bool((np.diff(rows, axis=1) == form.width).all())
 
 
 @lru_cache(maxsize=4096)

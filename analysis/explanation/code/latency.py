@@ -152,16 +152,25 @@ def lines_under_way(work: Work) -> float | None:
 
 
 def under_way(work: Work, loads: Mask) -> Array:
-    """Loads that a warp has issued before it needs each of them, itself included; 1 for what is no load."""
+    """Loads that a warp has issued before it needs each of them, itself included; 1 for what is no load. What the next
+    round needs of this one is under way until this one ends.
+    """
     code = work.code
     places = np.flatnonzero(loads & (work.executed > 0))
-    needed = np.array([min(code.consumers(int(at)), default=at) for at in places], dtype=np.intp)
+    needed = np.array([_needed(code, int(at)) for at in places], dtype=np.intp)
     several = np.ones(len(loads))
     # Of all before the one that needs it (its own number where none does), those that were needed by then are gone.
     until = np.searchsorted(places, np.maximum(needed, places + 1))
     gone = np.searchsorted(np.sort(needed), places, side="right") - (needed == places)
     several[places] = until - gone
     return several
+
+
+def _needed(code: flow.Program, at: int) -> int:
+    """Where the result of a load is read first; the end of its loop where the next round does, itself if nowhere."""
+    uses, loop = code.readers[at], code.loop_of(at)
+    behind = next((use for use in uses if use > at), None)
+    return behind or (loop.last if loop and any(use in loop for use in uses) else at)
 
 
 def l1_bytes(work: Work, shared: float | None = None) -> float | None:

@@ -201,6 +201,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
         if code.sass[at].opcode in COPIES or (code.sass[at].space == "shared" and not code.sass[at].is_load)
     ]
     turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
+    leaving = [[at for at in turns if at in loop and _leaves(code, loop, at)] for loop in code.loops]
+    counted: dict[int, list[tuple[int, int]]] = {}
     for at in executed:
         own = _begins(work, at, classes)
         if own is None:
@@ -219,9 +221,12 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
                 inputs[at].update(_deciding(code, several, at, turns))
             for one in several:
                 found[at].loops |= _handed_on(work, one, at, name)
+                if behind := code.loop_bits[one] & ~code.loop_bits[at]:
+                    counted.setdefault(at, []).append((one, behind))
     asking: dict[int, list[int]] = {}
     for at, sources in inputs.items():
-        for one in sources:
+        ends = (leaving[number] for _, bits in counted.get(at, ()) for number in _ones(bits))
+        for one in sources.union(*ends):
             asking.setdefault(one, []).append(at)
     # A store behind a load, and in no loop with it, comes too late.
     from_shared = {
@@ -238,7 +243,14 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
         for at in (at for at in inputs if at in stale):
             mine = found[at]
             before = mine.classes, mine.axes, mine.loops
-            for one in inputs[at]:
+            # What a loop made that threads leave in different rounds differs by the round.
+            rounds_of = (
+                end
+                for one, bits in counted.get(at, ())
+                for number in _ones(bits & found[one].loops)
+                for end in leaving[number]
+            )
+            for one in (*inputs[at], *rounds_of):
                 other = found[one]
                 if mine.classes != other.classes:
                     mine.classes = classes.join(mine.classes, other.classes)
@@ -253,6 +265,16 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             if before != (mine.classes, mine.axes, mine.loops):
                 stale.update((at, *asking.get(at, ())))
     return found, classes
+
+
+def _ones(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    return (number for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+def _leaves(code: Program, loop: Loop, turn: int) -> bool:
+    """Whether a branch of a loop tells when it ends."""
+    return (to := code.target(turn)) is None or to not in loop or turn == loop.last
 
 
 def _deciding(code: Program, several: Sequence[int], at: int, turns: Sequence[int]) -> Iterator[int]:
@@ -469,8 +491,7 @@ def _told_by_leaving(work: Work) -> Mask:
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
         turns = [at for at in inside if code.sass[at].is_branch and code.sass[at].guard]
-        leaving = (at for at in turns if (to := code.target(at)) is None or to not in loop or at == loop.last)
-        ends = {(differs[at].classes, differs[at].axes) for at in leaving}
+        ends = {(differs[at].classes, differs[at].axes) for at in turns if _leaves(code, loop, at)}
         for at in inside if ends else ():
             mine, uses = differs[at], code.readers[at]
             if not found[at] and uses and (uses[0] < loop.first or uses[-1] > loop.last):

@@ -236,6 +236,12 @@ def found(name: str, cause: str) -> Finding:
         ("option_lattice_levels_in_global", "redundant_loads", "shared"),
         # Sums of two floats by compare-and-swap: three attempts each, and all wait.
         ("visibilities_added_by_compare_and_swap", "global_atomics", "paired"),
+        # Planes of a volume, each read by three layers of blocks that L2 has forgotten by then.
+        ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
+        # More loads in flight save no more of the waits than DRAM leaves while it delivers.
+        ("careful_dot_one_chain_a_thread", "memory_latency", "more_blocks"),
+        # Which node a thread has come to only its own way tells: no table that all walk along.
+        ("tree_index_keys_of_a_node_one_by_one", "branch_divergence", "counted"),
         # All programs pass the same points through shared memory, for one result each.
         ("triton_nearest_points_a_point_a_program", "redundant_loads", "tile"),
     ],
@@ -470,6 +476,35 @@ def test_keys_that_claim_a_place_are_nothing_to_add_up() -> None:
     assert table.change.startswith("Keep the table")
 
 
+# What nvcc 13.0 makes of a sum of halves by compare-and-swap: of a pair on the FMA pipe, of one in its word.
+_SWAPS = """
+LDG.E R8, desc[UR4][R4.64]
+{made}
+ATOMG.E.CAS.STRONG.GPU PT, R9, [R4], R8, R9
+ISETP.NE.AND P0, PT, R8, R9, PT
+IMAD.MOV.U32 R8, RZ, RZ, R9
+@P0 BRA 0x000010
+EXIT
+"""
+_PAIR = "HFMA2.MMA R9, R8, 1, 1, R7"
+_IN_A_WORD = """PRMT R2, R8, R5, RZ
+HADD2 R2, R2.H0_H0, R0.H0_H0
+LOP3.LUT R2, R2, 0xffff, RZ, 0xc0, !PT
+PRMT R9, R8, R3, R2"""
+_MOVING_AVERAGE = "FFMA R9, R8, 0.9, R7"
+_BYTE = """LOP3.LUT R2, R8, R5, RZ, 0xc0, !PT
+LOP3.LUT R9, R2, R6, RZ, 0xfc, !PT"""
+
+
+@pytest.mark.parametrize(
+    "value, adds", [(_PAIR, True), (_IN_A_WORD, True), (_MOVING_AVERAGE, False), (_BYTE, False)]
+)
+def test_sums_of_halves_are_sums(value: str, adds: bool) -> None:
+    code = [f"{line} ;" for line in _SWAPS.format(made=value).split("\n") if line]
+    found = global_atomics(made(*code, executed=[100, *[300] * (len(code) - 2), 100]))
+    assert ("added by the memory" in [way.name for one in found for way in one.variants]) == adds
+
+
 def test_columns_that_a_program_adds_up_are_no_row() -> None:
     """Eight lanes of a warp or more each store the sum of a column of their own: no warp takes all of the block's."""
     found = detect(work(study("triton_channel_moments_of_32_rows")[0]))
@@ -517,11 +552,21 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         # Tables in shared memory: a nibble of the data chooses the word.
         ("ghash_bit_by_bit", "nibbles", "shared_memory_bandwidth"),
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
+        # Thirty loads of a warp are under way, read 200 instructions on: DRAM delivers no faster.
+        ("sinking_dust_a_layer_at_a_time", "eight", "memory_latency"),
+        # Its blocks follow one another through the planes.
+        ("volume_smoothed_plane_after_plane", "columns", "cache_locality"),
     ],
 )
 def test_what_is_done_already_is_not_promised_again(name: str, side: str, cause: str) -> None:
     profile, _ = study(name, side)
     assert sum(one.saves for one in explain(profile).findings if one.cause == cause) < 0.05
+
+
+def test_bytes_that_lanes_share_begin_nowhere() -> None:
+    """Six bits a result, in bytes that neighbours read, too: results of two bytes are stored one by one."""
+    (first, *_) = explain(study("lattice_noise_bit_by_bit")[0]).findings
+    assert first.cause == "narrow_access" and "8 elements" in first.change
 
 
 def test_pieces_that_a_thread_takes_one_by_one_are_told_as_a_vector() -> None:
