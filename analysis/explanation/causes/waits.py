@@ -183,7 +183,9 @@ def _delivering(work: Work) -> float:
         "dram": share(moved.dram_read, moved.dram_read + moved.dram_written),
         "l2": share(moved.missed, moved.l2),
     }
-    return max(part * work.loads[key].share for key, part in parts.items() if key in work.loads)
+    return max(
+        (part * work.loads[key].share for key, part in parts.items() if key in work.loads), default=0.0
+    )
 
 
 def _more_at_once(work: Work, waits: Array) -> str:
