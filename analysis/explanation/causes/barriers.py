@@ -280,6 +280,8 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
             return
     elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
         return  # most threads read in every step: a sort, or a scan
+    if _scans(work, steps & ran, lanes):
+        return
     loads = work.global_loads & ran & evaluations(work).by_thread
     if not loads.any():
         return
@@ -318,6 +320,24 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
             f"Give the row that a block of {warps} warps works on to one warp: it reduces through shuffles, meets "
             f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
         ),
+    )
+
+
+def _scans(work: Work, steps: Mask, lanes: Array) -> bool:
+    """Whether each thread takes a result of its own from a block's steps: lanes shuffle upwards, or all read behind the
+    steps where they have stored in them.
+    """
+    code, sass = work.code, work.sass
+
+    def places(at: int) -> set[int]:
+        return {one for name in sass[at].places for one in code.producers(at, name)}
+
+    stored = set[int]().union(*map(places, np.flatnonzero(steps & work.where(_writes_shared)).tolist()))
+    last = int(np.flatnonzero(steps).max(initial=0))
+    behind = work.where(_reads_shared) & work.ran & (lanes > SUMS_OF_A_WARP * work.executed)
+    own = (places(at) for at in np.flatnonzero(behind).tolist() if at > last)
+    return any(each and each <= stored for each in own) or bool(
+        (steps & work.where(lambda line: line.full.startswith("SHFL.UP"))).any()
     )
 
 

@@ -564,9 +564,12 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
     in_order = _in_order(work, flows)
     there = allocated or np.inf
-    # Blocks that share what they load find some of it in L2, whatever their order: else nobody had it.
-    if flows.dram_read <= LOADED_AGAIN * flows.missed:
-        there = min(there, _by_all_blocks(work, footprint.arrays(work), flows) or np.inf)
+    # Blocks that share what they load find some of it in L2, whatever their order: else nobody had it. What a thread
+    # loads again itself is no order of blocks.
+    known = footprint.arrays(work)
+    shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
+    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed:
+        there = min(there, _by_all_blocks(work, known, flows) or np.inf)
     if flows.dram_read > AGAIN * there * wasted and 2.0 * in_order >= flows.missed:
         named = "all allocated memory" if there == allocated else "what all blocks load"
         found = _read_again(work, flows, there, named)

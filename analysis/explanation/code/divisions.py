@@ -138,8 +138,8 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
 
     Yields:
         What computes the reciprocal, of the divisor alone; what computes quotients and remainders with it, and is for
-        nothing else; how many dividends there are; whether any was loaded; and whether the divisor is the same in all
-        threads, or stays in the loop around.
+        nothing else; how many dividends there are; whether any was loaded, or is what another division left; and
+        whether the divisor is the same in all threads, or stays in the loop around.
     """
     code = work.code
     for start, line in enumerate(code.sass):
@@ -183,6 +183,8 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
             uses = (use for use in code.readers[at] if work.executed[use])
             if "ISETP" in code.sass[at].opcode and not members.issuperset(uses):
                 members.discard(at)
+        # What a quotient leaves is divided again (digits): nothing counts it along, as nothing counts what is loaded.
+        of_data |= not members.isdisjoint(code.made_of(set().union(*dividends)))
         if dividends:
             served = serving(work, members)
             # What is divided, counted along, need not be computed; loaded, it is.

@@ -240,6 +240,11 @@ def found(name: str, cause: str) -> Finding:
         ("volume_smoothed_plane_after_plane", "cache_locality", "columns"),
         # More loads in flight save no more of the waits than DRAM leaves while it delivers.
         ("careful_dot_one_chain_a_thread", "memory_latency", "more_blocks"),
+        # Digits of a number, each of what the last one left: a product with the reciprocal stays of each quotient.
+        ("halton_digits_by_a_base_from_a_table", "integer_arithmetic", "known_bases"),
+        # A scan: each thread takes a sum of its own from the steps, which no warp does for all at once.
+        ("time_stamps_summed_between_barriers", "barriers", "shuffled"),
+        ("viewshed_maxima_two_barriers_a_step", "barriers", "shuffles"),
         # Which node a thread has come to only its own way tells: no table that all walk along.
         ("tree_index_keys_of_a_node_one_by_one", "branch_divergence", "counted"),
         # All programs pass the same points through shared memory, for one result each.
@@ -554,6 +559,8 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("motif_constant_lookup", "shared", "shared_memory_bandwidth"),
         # Thirty loads of a warp are under way, read 200 instructions on: DRAM delivers no faster.
         ("sinking_dust_a_layer_at_a_time", "eight", "memory_latency"),
+        # Its lanes scan by shuffles already.
+        ("time_stamps_summed_between_barriers", "shuffled", "barriers"),
         # Its blocks follow one another through the planes.
         ("volume_smoothed_plane_after_plane", "columns", "cache_locality"),
     ],
@@ -1032,7 +1039,7 @@ def test_a_name_that_stands_for_itself_is_a_loss_that_others_are_ways_to() -> No
     """
     told = explain(study("relation_turned_again_for_each_tail", "once")[0])
     assert [one.cause for one, *_ in told.losses] == ["narrow_access"]
-    assert {"memory_latency", "cache_locality"} <= {one.cause for one in told.losses[0][1:]}
+    assert "cache_locality" in {one.cause for one in told.losses[0][1:]}
 
 
 def test_choices_of_registers_are_no_debug_build() -> None:
