@@ -138,7 +138,7 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
 
     Yields:
         What computes the reciprocal, of the divisor alone; what computes quotients and remainders with it, and is for
-        nothing else; how many dividends there are; whether any was loaded, or is what another division left; and
+        nothing else; how many dividends there are; whether any was loaded, or is what the round before left; and
         whether the divisor is the same in all threads, or stays in the loop around.
     """
     code = work.code
@@ -149,6 +149,7 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
         members = {start}
         reciprocal = {start}
         dividends: set[frozenset[int]] = set()
+        products: dict[int, Iterable[int]] = {}
         of_data = False
         for at in range(start + 1, len(code.sass)):
             one = code.sass[at]
@@ -175,6 +176,7 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
             elif "HI" in one.modifiers and len(foreign) == 1:
                 # The reciprocal times what is divided.
                 dividends.add(frozenset(foreign[0]))
+                products[at] = foreign[0]
                 of_data |= _from_memory(work, at)
                 given |= _argument(work, foreign[0])
                 members.add(at)
@@ -183,8 +185,10 @@ def _narrow_divisions(work: Work, found: Mask) -> Iterator[tuple[list[int], list
             uses = (use for use in code.readers[at] if work.executed[use])
             if "ISETP" in code.sass[at].opcode and not members.issuperset(uses):
                 members.discard(at)
-        # What a quotient leaves is divided again (digits): nothing counts it along, as nothing counts what is loaded.
-        of_data |= not members.isdisjoint(code.made_of(set().union(*dividends)))
+        # What is divided again in the next round (digits) nothing counts along, as nothing counts what is loaded.
+        of_data |= any(
+            one > at for at, given_to in products.items() for one in members & code.made_of(given_to)
+        )
         if dividends:
             served = serving(work, members)
             # What is divided, counted along, need not be computed; loaded, it is.
