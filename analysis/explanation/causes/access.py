@@ -619,10 +619,11 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     adds up in each round, it takes several rounds at once. Where a thread itself reads what lies side by side, fields
     of a structure or a stretch of memory, one vector brings several: nothing else changes. Records that are looked up
     are padded until vectors fit. Bytes and halves that it walks along come with words of four bytes wherever they
-    begin, and are picked out of them.
+    begin, and are picked out of them. Those that neighbours take from shared memory one by one come as words there:
+    what is made of each stays.
     """
     narrow = _narrow(work)
-    variants = (*_more_elements(work, narrow), *_vectors(work, narrow))
+    variants = (*_more_elements(work, narrow), *_vectors(work, narrow), *_shared_words(work))
     if not variants:
         return
     keep = variants[0].fix.keep
@@ -767,6 +768,35 @@ def _vectors(work: Work, narrow: Mask) -> Iterator[Variant]:
             + (f" Records of {padded} bytes are no multiple of a vector: pad them." if padded else "")
             + (" What begins anywhere is shifted out of two (__funnelshift_r)." if picked.any() else "")
         ),
+    )
+
+
+def _shared_words(work: Work) -> Iterator[Variant]:
+    """Bytes and halves of shared memory that neighbouring lanes move one by one, as words: what a thread does beside
+    making each value is done once for as many as a word has.
+    """
+    rows, each = np.zeros(len(work.sass), dtype=bool), 0
+    for at, one in checked_forms(work).items():
+        form, line = one.form, work.sass[at]
+        if form.space != "shared" or not 0 < form.width < FULL_WORD or line.is_atomic or form.offsets is None:
+            continue
+        steps = np.diff(np.sort(warps_of(form.offsets), axis=1), axis=1)
+        rows[at] = work.executed[at] > 0 and 2 * int((steps == form.width).sum()) > steps.size
+        each = max(each, form.width) if rows[at] else each
+    passes = work.data_passes
+    if not each or 2.0 * float(passes[rows].sum()) < float(passes.sum()):
+        return
+    keep = np.where(work.code.by_data & ~work.barriers & ~rows, 1.0, each / FULL_WORD)
+    keep[work.where(lambda line: line.space in ("global", "local"))] = 1.0
+    yield Variant(
+        "words of shared memory",
+        Fix(keep=keep, resources=dict.fromkeys(BELOW_L1, 1.0), warps=1.0),
+        change=(
+            f"Let a thread take {FULL_WORD / each:.0f} elements at once, a word of shared memory: its loads and stores "
+            f"there move {each} byte{'s' if each > 1 else ''} each."
+        ),
+        of_threads=True,
+        counted=("issue", "alu"),
     )
 
 

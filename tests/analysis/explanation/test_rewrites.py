@@ -576,6 +576,14 @@ def test_bytes_that_lanes_share_begin_nowhere() -> None:
     assert first.cause == "narrow_access" and "8 elements" in first.change
 
 
+def test_bytes_of_shared_memory_are_told_as_words() -> None:
+    """Cells of a byte that neighbours read: what each cell takes beside its loads stays."""
+    (first, *_) = explain(study("automaton_a_barrier_of_32_warps_each_generation")[0]).findings
+    assert first.cause == "narrow_access" and "4 elements at once, a word of shared memory" in first.change
+    compared = explain(study("census_63_bytes_from_memory", "tile")[0])
+    assert all(one.saves < 0.15 for one in compared.findings)
+
+
 def test_pieces_that_a_thread_takes_one_by_one_are_told_as_a_vector() -> None:
     """Tiles of 4 x 4 at every second pixel: how far lanes lie apart, the sectors that they touch tell."""
     (first, *_) = explain(study("winograd_tiles_across_the_lanes", "turned")[0]).findings
