@@ -1,6 +1,7 @@
 // Small networks, adapters, joints, sensors, alarms, scores, formulas, variates, series and the sun.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <mma.h>
 
@@ -381,7 +382,7 @@ Study scores("scores_exchanged_with_a_barrier_each_phase", "recommenders", 65536
 
 // --- a formula that is known at run time, worked out for each row of a table ---
 
-constexpr int DEPTH = 8, STEPS = 63, COLUMNS = 4;
+constexpr int DEPTH = 20, COLUMNS = 4;
 
 // Below COLUMNS: push that column; from there on: what is done with the two on top.
 __device__ __forceinline__ float joined(int what, float a, float z) {
@@ -393,24 +394,24 @@ __device__ __forceinline__ float joined(int what, float a, float z) {
     default: return fmaxf(a, z);
     }
 }
-__global__ void __launch_bounds__(256) formulas(const float *__restrict__ table, const int *__restrict__ steps, float *__restrict__ out, int rows) {
+__global__ void __launch_bounds__(256) formulas(const float *__restrict__ table, const int *__restrict__ steps, int length, float *__restrict__ out, int rows) {
     const int row = blockIdx.x * 256 + threadIdx.x;
     if (row >= rows) return;
     float stack[DEPTH];
     int top = 0;
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 0; k < length; k++) {
         const int what = steps[k];
         if (what < COLUMNS) stack[top++] = table[static_cast<size_t>(what) * rows + row];
         else top--, stack[top - 1] = joined(what, stack[top - 1], stack[top]);
     }
     out[row] = stack[0];
 }
-__global__ void __launch_bounds__(256) formulas_shared(const float *__restrict__ table, const int *__restrict__ steps, float *__restrict__ out, int rows) {
+__global__ void __launch_bounds__(256) formulas_shared(const float *__restrict__ table, const int *__restrict__ steps, int length, float *__restrict__ out, int rows) {
     __shared__ float stack[DEPTH][256];
     const int t = threadIdx.x, row = blockIdx.x * 256 + t;
     if (row >= rows) return;
     int top = 0;
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 0; k < length; k++) {
         const int what = steps[k];
         if (what < COLUMNS) stack[top++][t] = table[static_cast<size_t>(what) * rows + row];
         else top--, stack[top - 1][t] = joined(what, stack[top - 1][t], stack[top][t]);
@@ -418,11 +419,11 @@ __global__ void __launch_bounds__(256) formulas_shared(const float *__restrict__
     out[row] = stack[0][t];
 }
 // The stack moves through registers: its top is always the first of them.
-__global__ void __launch_bounds__(256) formulas_registers(const float *__restrict__ table, const int *__restrict__ steps, float *__restrict__ out, int rows) {
+__global__ void __launch_bounds__(256) formulas_registers(const float *__restrict__ table, const int *__restrict__ steps, int length, float *__restrict__ out, int rows) {
     const int row = blockIdx.x * 256 + threadIdx.x;
     if (row >= rows) return;
     float stack[DEPTH] = {};
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 0; k < length; k++) {
         const int what = steps[k];
         if (what < COLUMNS) {
 #pragma unroll
@@ -443,7 +444,7 @@ Study formula("formula_with_its_stack_in_local", "databases", 1 << 22, "a formul
     [](Buffers &b, long n) -> Sides {
         std::vector<int> list;
         int depth = 0, left = 32;
-        for (unsigned k = 0; list.size() < STEPS; k++) {
+        for (unsigned k = 0; list.size() < 63; k++) {
             const bool push = depth < 2 ? left > 0 : left > 0 && depth < DEPTH && hash(k) % 5 < 3;
             if (push) list.push_back(static_cast<int>(hash(k + 100) % COLUMNS)), depth++, left--;
             else list.push_back(COLUMNS + static_cast<int>(hash(k + 200) % 5)), depth--;
@@ -451,7 +452,7 @@ Study formula("formula_with_its_stack_in_local", "databases", 1 << 22, "a formul
         const int *steps = b.copy(list);
         const float *table = b.random<float>(n * COLUMNS, 0.5, 1.5);
         float *out = b.output<float>(n);
-        const auto side = [=](auto kernel) { return launch(kernel, blocks(n, 256), 256, 0, table, steps, out, n); };
+        const auto side = [=](auto kernel) { return launch(kernel, blocks(n, 256), 256, 0, table, steps, 63, out, n); };
         return {{"flawed", side(formulas)}, {"shared", side(formulas_shared)}, {"registers", side(formulas_registers)}};
     });
 
@@ -514,20 +515,37 @@ Study variates("level_spacings_lanes_wait_for_the_unlucky", "physics", 1 << 20, 
 
 constexpr int TERMS = 2560;
 
-__host__ __device__ __forceinline__ float rate(int k) { return (hash(k * 3u) >> 16) * (0.5f / 65536.0f); }
-__host__ __device__ __forceinline__ float phase_of(int k) { return (hash(k * 3u + 1u) >> 16) * (6.0f / 65536.0f); }
-__host__ __device__ __forceinline__ float size_of(int k) { return (hash(k * 3u + 2u) >> 16) * (1.0f / 65536.0f); }
+__host__ __device__ constexpr unsigned drawn(unsigned x) {
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return (x ^ x >> 16) >> 16;
+}
+__host__ __device__ constexpr float rate(int k) { return static_cast<float>(drawn(k * 3u)) * (0.5f / 65536.0f); }
+__host__ __device__ constexpr float phase_of(int k) { return static_cast<float>(drawn(k * 3u + 1u)) * (6.0f / 65536.0f); }
+__host__ __device__ constexpr float size_of(int k) { return static_cast<float>(drawn(k * 3u + 2u)) * (1.0f / 65536.0f); }
 
 __constant__ float4 SERIES[TERMS];
 
+template <int K>
+__device__ __forceinline__ float term(float t) {
+    constexpr float fast = rate(K), start = phase_of(K), size = size_of(K);
+    return size * __sinf(fast * t + start);
+}
+template <int FIRST, int... K>
+__device__ __forceinline__ float terms(float t, std::integer_sequence<int, K...>) {
+    float sum = 0.0f;
+    ((sum += term<FIRST + K>(t)), ...);
+    return sum;
+}
+template <int... PIECE>
+__device__ __forceinline__ float all_terms(float t, std::integer_sequence<int, PIECE...>) {
+    float sum = 0.0f;
+    ((sum += terms<PIECE * 128>(t, std::make_integer_sequence<int, 128>())), ...);
+    return sum;
+}
 __global__ void __launch_bounds__(128) moon(const float *__restrict__ times, float *__restrict__ out, int count) {
     const int i = blockIdx.x * 128 + threadIdx.x;
-    if (i >= count) return;
-    const float t = times[i];
-    float sum = 0.0f;
-#pragma unroll
-    for (int k = 0; k < TERMS; k++) sum += size_of(k) * __sinf(rate(k) * t + phase_of(k));
-    out[i] = sum;
+    if (i < count) out[i] = all_terms(times[i], std::make_integer_sequence<int, TERMS / 128>());
 }
 __global__ void __launch_bounds__(128) moon_table(const float *__restrict__ times, float *__restrict__ out, int count) {
     const int i = blockIdx.x * 128 + threadIdx.x;
