@@ -85,6 +85,7 @@ SETS = (
     DATA / "blind15" / "h100",
     DATA / "blind16" / "h100",
     DATA / "blind17" / "h100",
+    DATA / "blind18" / "h100",
 )
 
 

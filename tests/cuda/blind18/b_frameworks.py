@@ -63,9 +63,7 @@ def negatives(count: int = 8192, items_count: int = 65536) -> tuple[dict[str, Ru
 
 
 @triton.jit
-def categories_kernel(
-    codes, table, out, height: tl.constexpr, width: tl.constexpr, tall: tl.constexpr
-):
+def categories_kernel(codes, table, out, height: tl.constexpr, width: tl.constexpr, tall: tl.constexpr):
     """Rows of a small table for codes, as a product of ones and zeros with the table."""
     row = tl.program_id(0) * tall + tl.arange(0, tall)
     entry, column = tl.arange(0, height), tl.arange(0, width)
@@ -135,8 +133,8 @@ def product(rows: int = 3072, size: int = 1024) -> tuple[dict[str, Run], Check]:
         )
 
     return {
-        "flawed": tiles(256, 256, 4),
-        "warps": tiles(256, 256, 16),
+        "flawed": tiles(128, 256, 4),
+        "warps": tiles(128, 256, 8),
         "smaller": tiles(128, 128, 4),
     }, lambda: out
 
@@ -260,11 +258,11 @@ STUDIES = (
         domain="recommenders",
     ),
     Study(
-        "triton_product_tiles_of_256_in_four_warps",
+        "triton_product_tiles_of_128_by_256_in_four_warps",
         "a product of half matrices, 3072 x 1024 times 1024 x 3072, in Triton",
-        "a tile of 256 x 256 sums does not fit the registers of four warps",
+        "a tile of 128 x 256 sums does not fit the registers of four warps",
         (
-            ("warps", "sixteen warps a tile", ("local_memory",)),
+            ("warps", "eight warps a tile", ("local_memory",)),
             ("smaller", "tiles of 128 x 128", ("local_memory",)),
         ),
         product,
@@ -285,7 +283,11 @@ STUDIES = (
         "means of all steps so far, 32 sequences of 2048 steps and 256 channels, in Triton",
         "each program adds up the whole past of its 64 steps again",
         (
-            ("carried", "a program goes through all steps and carries the sum", ("redundant_loads", "workload_imbalance")),
+            (
+                "carried",
+                "a program goes through all steps and carries the sum",
+                ("redundant_loads", "workload_imbalance"),
+            ),
             ("narrow", "the same for eight channels a program", ("redundant_loads", "workload_imbalance")),
         ),
         past_means,
