@@ -513,7 +513,7 @@ Study variates("level_spacings_lanes_wait_for_the_unlucky", "physics", 1 << 20, 
 
 // --- a long series of the Moon's place ---
 
-constexpr int TERMS = 2560;
+constexpr int TERMS = 2048;
 
 __host__ __device__ constexpr unsigned drawn(unsigned x) {
     x = (x ^ x >> 16) * 0x7feb352du;
@@ -521,15 +521,21 @@ __host__ __device__ constexpr unsigned drawn(unsigned x) {
     return (x ^ x >> 16) >> 16;
 }
 __host__ __device__ constexpr float rate(int k) { return static_cast<float>(drawn(k * 3u)) * (0.5f / 65536.0f); }
-__host__ __device__ constexpr float phase_of(int k) { return static_cast<float>(drawn(k * 3u + 1u)) * (6.0f / 65536.0f); }
+__host__ __device__ constexpr float phase_of(int k) { return static_cast<float>(drawn(k * 3u + 1u)) * (1.0f / 65536.0f); }
 __host__ __device__ constexpr float size_of(int k) { return static_cast<float>(drawn(k * 3u + 2u)) * (1.0f / 65536.0f); }
+
+// A sine of so many turns, as two parabolas.
+__device__ __forceinline__ float wave(float turns) {
+    const float off = turns - ((turns + 12582912.0f) - 12582912.0f);  // the sum has no bits behind the point
+    return off * (8.0f - 16.0f * fabsf(off));
+}
 
 __constant__ float4 SERIES[TERMS];
 
 template <int K>
 __device__ __forceinline__ float term(float t) {
     constexpr float fast = rate(K), start = phase_of(K), size = size_of(K);
-    return size * __sinf(fast * t + start);
+    return size * wave(fast * t + start);
 }
 template <int FIRST, int... K>
 __device__ __forceinline__ float terms(float t, std::integer_sequence<int, K...>) {
@@ -553,7 +559,7 @@ __global__ void __launch_bounds__(128) moon_table(const float *__restrict__ time
     const float t = times[i];
     float sum = 0.0f;
 #pragma unroll 8
-    for (int k = 0; k < TERMS; k++) sum += SERIES[k].z * __sinf(SERIES[k].x * t + SERIES[k].y);
+    for (int k = 0; k < TERMS; k++) sum += SERIES[k].z * wave(SERIES[k].x * t + SERIES[k].y);
     out[i] = sum;
 }
 __global__ void __launch_bounds__(128) moon_shared(const float4 *__restrict__ series, const float *__restrict__ times, float *__restrict__ out, int count) {
@@ -565,13 +571,13 @@ __global__ void __launch_bounds__(128) moon_shared(const float4 *__restrict__ se
         for (int k = threadIdx.x; k < 512; k += 128) own[k] = series[first + k];
         __syncthreads();
 #pragma unroll 8
-        for (int k = 0; k < 512; k++) sum += own[k].z * __sinf(own[k].x * t + own[k].y);
+        for (int k = 0; k < 512; k++) sum += own[k].z * wave(own[k].x * t + own[k].y);
         __syncthreads();
     }
     if (i < count) out[i] = sum;
 }
 
-Study series("moon_series_written_out_by_a_generator", "astronomy", 1 << 18, "a series of 2560 terms at 262144 times",
+Study series("moon_series_written_out_by_a_generator", "astronomy", 1 << 19, "a series of 2048 terms at 524288 times",
     "each term is written out with its numbers: the code does not fit the instruction cache",
     {{"table", "a loop over a table in constant memory", {"instruction_cache"}}, {"shared", "a loop over pieces of the table in shared memory", {"instruction_cache"}}},
     [](Buffers &b, long n) -> Sides {
