@@ -29,7 +29,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
-from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along
+from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along, shared_by_neighbours
 from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
     arrays,
@@ -680,7 +680,7 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
         # Each thread exchanges one value, however many elements it has added to it before.
         keep[added_up(work)] = ratio
     # What neighbours compute or load alike, a thread does once for all of its elements.
-    alike = neighbours_alike(work)
+    alike = shared_by_neighbours(work)
     same = (alike > 1.0) & work.ran & work.where(lambda line: line.space in _FROM_MEMORY)
     same &= ~work.where(lambda line: line.is_store or line.is_atomic or line.is_branch)
     for first, last in work.code.functions:

@@ -268,7 +268,7 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
     if not stores.any() or work.barriers.any() or exchanges.any() or distinct.exchanged_in_rounds(work).any():
         return None
     widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    times = np.maximum(1.0, np.minimum(distinct.neighbours_alike(work), widest))
+    times = np.maximum(1.0, np.minimum(distinct.shared_by_neighbours(work), widest))
     loads = work.global_loads & ran & (times > 1.0) & ~code.chased
     # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
     values = work.where(lambda line: not line.space and pipe(line) != TENSOR) & footprint.computing(work)

@@ -179,12 +179,13 @@ def _mostly(work: Work, rows: Mask) -> bool:
 
 
 def handed_round(work: Work) -> bool:
-    """Whether threads mostly work on, round by round, with what others made of the round before, or with a state that
-    no scan joins: no piece of such a loop ends in what another one could begin with.
+    """Whether threads mostly work on, round by round, with what others made of the round before, with a state that no
+    scan joins, or where the last round's load sends them: no piece of such a loop ends in what another could begin with.
     """
     if work.program is None:
         return False
-    if _mostly(work, work.code.one_after_another):
+    chains = work.code.loops_of(np.flatnonzero(work.code.chased))
+    if _mostly(work, work.code.one_after_another | chains):
         return True
     code, sass, waits = work.code, work.sass, work.attributed_total
     in_order = not divisible(work)

@@ -40,6 +40,7 @@ from gemmprof.analysis.explanation.demands.work import (
     indexed_constants,
     once,
 )
+from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import WARP
 
 Labels = npt.NDArray[np.int64]
@@ -172,6 +173,27 @@ def neighbours_alike(work: Work) -> Array:
     differs, classes = _differs(work)
     lanes = [classes.alike(number) for number in range(len(classes.labels))]
     return np.array([lanes[one.classes] for one in differs])
+
+
+@once
+def shared_by_neighbours(work: Work) -> Array:
+    """The same, of what a thread that does the work of several neighbours does once: a loop that these leave when their
+    own data say so (a root that is near enough, the end of a list) it walks for each of them.
+    """
+    code, alike = work.code, neighbours_alike(work)
+    data = work.ran & work.where(lambda line: line.instruction_class in FLOATS or _loads(line))
+    turns = np.flatnonzero(work.ran & work.where(lambda line: line.is_branch and bool(line.guard))).tolist()
+    found = alike.copy()
+    for loop in code.loops:
+        leaving = [at for at in turns if at in loop and _leaves(code, loop, at)]
+        told = [at for at in code.made_of(leaving) if data[at]]
+        inside = slice(loop.first, loop.last + 1)
+        found[inside] = np.minimum(found[inside], alike[told].min(initial=WARP))
+    return found
+
+
+def _loads(line: Sass) -> bool:
+    return line.is_load and line.space != "constant"
 
 
 @once

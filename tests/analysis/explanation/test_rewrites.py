@@ -548,6 +548,14 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("token_pairs_counted_by_an_atomic_each", "common_in_shared", "global_atomics"),
         # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
         ("fractal_contiguous_rows", "small", "integer_arithmetic"),
+        # Nor does a thread of four pixels count their rounds once.
+        ("fractal_contiguous_rows", "small", "narrow_access"),
+        # A thread of four results leaves a quarter of the warps, where the grid is too small already.
+        ("legendre_sums_block_per_wave", "pieces", "redundant_loads"),
+        ("code_words_one_chain_of_4096_products", "four", "integer_arithmetic"),
+        # Where a round reads, the last one's load says: a decoder's state, the letter before.
+        ("entropy_symbols_found_by_walking", "table", "low_occupancy"),
+        ("inverse_transform_entered_every_512_letters", "packed", "low_occupancy"),
         ("photon_counts_wait_for_the_brightest", "", "integer_arithmetic"),
         # A parameter tells by how much is shifted: no place comes again.
         ("bit_reversal_scattered", "tiles", "redundant_loads"),
