@@ -78,16 +78,16 @@ def barriers(work: Work) -> Iterator[Candidate]:
     if found is None:
         return
     if found.each > LONG_WAIT:
-        # The meeting is not the cause, some warps have far more to do than the others; but those with roles of their
-        # own wait for one another's turn.
+        # The meeting is not the cause, the last warp has far more to do than the others, or waits longer for what it
+        # loads; but those with roles of their own wait for one another's turn.
         if not specialised(work):
             while_others_wait = np.maximum(work.attributed_total - work.samples[flow.BARRIER], 0.0)
             yield Candidate(
                 cause="workload_imbalance",
                 variants=(Variant("even warps", Fix(reasons={flow.BARRIER: found.leaving(0.05)})),),
                 change=(
-                    f"Share the work out among the warps of a block: the others wait {found.each:,.0f} cycles at each "
-                    "barrier for the one with the most to do."
+                    f"Warps wait {found.each:,.0f} cycles at each barrier for the last one of their block: share its "
+                    "work out among them, or let blocks of fewer warps do it, down to one that meets nobody."
                 ),
                 evidence=found.evidence,
                 attributed=np.where(found.bars, 0.0, while_others_wait),

@@ -180,7 +180,7 @@ def _mostly(work: Work, rows: Mask) -> bool:
 
 def handed_round(work: Work) -> bool:
     """Whether threads mostly work on, round by round, with what others made of the round before, with a state that no
-    scan joins, or where the last round's load sends them: no piece of such a loop ends in what another could begin with.
+    scan joins, or where the last round's load sends them: no piece of such a loop ends in what another begins with.
     """
     if work.program is None:
         return False

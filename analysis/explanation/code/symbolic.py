@@ -923,8 +923,8 @@ def _select(values: Values, at: int, code: _Code, sources: list[Value]) -> Value
     condition = values.condition(at, code.line.operands[-1])
     if sources[0].uniform and sources[1].uniform:
         told = values.compared(at, code.line.operands[-1])
-        if condition is None and any(one.lanes and one.looked_up for by in told for one in by.symbols):
-            # Each lane's own data tell which of two that all share it takes.
+        if condition is None and any(one.lanes for by in told for one in by.symbols):
+            # Each lane's own number tells which of two that all share it takes.
             return values.unknown("merged", ("select", at), sources[1], sources[0], *told)
         loops = frozenset(loop for by in told if by.uniform for one in by.symbols for loop in one.loops)
         if loops:

@@ -548,6 +548,8 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         ("token_pairs_counted_by_an_atomic_each", "common_in_shared", "global_atomics"),
         # Rounds are counted alike, but which of them was a thread's last only its own way through them tells.
         ("fractal_contiguous_rows", "small", "integer_arithmetic"),
+        # Which of two cities is next, each tour's own digits say, and where its distance lies.
+        ("tour_numbers_unranked_in_local", "chosen", "narrow_access"),
         # Nor does a thread of four pixels count their rounds once.
         ("fractal_contiguous_rows", "small", "narrow_access"),
         # A thread of four results leaves a quarter of the warps, where the grid is too small already.
