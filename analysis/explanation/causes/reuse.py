@@ -592,11 +592,16 @@ def _in_order(work: Work, flows: Traffic) -> float:
     loads = work.global_loads
     looked_up = work.code.chased & loads
     for at, one in address_forms.checked_forms(work).items():
-        if loads[at] and any(symbol.looked_up for symbol in one.form.address.symbols):
-            # A row that begins where a loaded value says is walked on in order, where it is walked.
+        told_by = [symbol for symbol in one.form.address.symbols if symbol.looked_up]
+        if loads[at] and told_by:
+            # A row that begins where a loaded value says is walked on in order, where it is walked; another row in each
+            # round is none.
             loop = work.code.loop_of(at)
             looked_up[at] |= (
-                loop is None or one.form.kind == address_forms.LOOK_UP or one.form.step(loop) == 0
+                loop is None
+                or one.form.kind == address_forms.LOOK_UP
+                or one.form.step(loop) == 0
+                or any(loop.first in symbol.loops for symbol in told_by)
             )
     sectors = work.global_sectors
     stays = 1.0 - share(sectors[looked_up].sum(), sectors[loads].sum())
