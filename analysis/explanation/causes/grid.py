@@ -11,6 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
+from gemmprof.analysis.explanation.demands.footprint import handed_on
 from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -184,7 +185,7 @@ def handed_round(work: Work) -> bool:
     """
     if work.program is None:
         return False
-    chains = work.code.loops_of(np.flatnonzero(work.code.chased))
+    chains = work.code.loops_of(np.flatnonzero(work.code.chased | handed_on(work)))
     if _mostly(work, work.code.one_after_another | chains):
         return True
     code, sass, waits = work.code, work.sass, work.attributed_total

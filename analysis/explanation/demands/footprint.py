@@ -531,6 +531,23 @@ def written(work: Work, form: Form, loop: Loop) -> bool:
 
 
 @once
+def handed_on(work: Work) -> Mask:
+    """Loads of what the block's threads made and stored in the round before, behind a barrier: no round has it before
+    the last one is done.
+    """
+    code, found, stores = work.code, np.zeros(len(work.sass), dtype=bool), _stores(work)
+    for loop in code.loops:
+        if not work.barriers[loop.first : loop.last + 1].any():
+            continue
+        after = code.readers_within(loop)
+        for at, one in checked_forms(work).items():
+            if at in loop and work.sass[at].is_load and written(work, one.form, loop):
+                made = reached([at], after.__getitem__)
+                found[at] |= any(not made.isdisjoint(stores.get(key, ())) for key in one.form.parameters)
+    return found
+
+
+@once
 def _stores(work: Work) -> dict[object, list[int]]:
     """The stores to what each parameter points at, ascending."""
     found: dict[object, list[int]] = {}

@@ -534,10 +534,13 @@ def test_columns_that_a_program_adds_up_are_no_row() -> None:
         # Each state takes its neighbours' of the step before: steps cut into pieces have no ends to join.
         ("ctc_alpha_through_global", "shared", "low_occupancy"),
         ("seam_costs_two_barriers_a_row", "ahead", "low_occupancy"),
+        ("ctc_alpha_through_global", "", "low_occupancy"),
         # Each row's quotient is divided by in the next: no scan joins pieces of that.
         ("eigenvalue_counts_chain_of_quotients", "", "low_occupancy"),
         # L1 has each sector already that lanes of other rows touch: what blocks read comes from DRAM once.
         ("triton_enlarged_and_skip_joined_flat", "rows", "uncoalesced_access"),
+        # Each round's row is looked up: no order of blocks decides what lies in the cache.
+        ("bags_of_four_bit_rows_a_value_a_thread", "warp", "cache_locality"),
         # A quotient's remainder, another one in each round, says which day is read.
         ("bootstrap_days_by_remainders_of_64_bits", "", "redundant_loads"),
         # Its rows are walked down: wider loads are those of fewer threads, of which there are too few already.
@@ -1058,7 +1061,7 @@ def test_a_name_that_stands_for_itself_is_a_loss_that_others_are_ways_to() -> No
     """
     told = explain(study("relation_turned_again_for_each_tail", "once")[0])
     assert [one.cause for one, *_ in told.losses] == ["narrow_access"]
-    assert "cache_locality" in {one.cause for one in told.losses[0][1:]}
+    assert "memory_latency" in {one.cause for one in told.losses[0][1:]}
 
 
 def test_choices_of_registers_are_no_debug_build() -> None:
