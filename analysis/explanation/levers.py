@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.causes.access import piece_by_piece
 from gemmprof.analysis.explanation.causes.barriers import exchanged
 from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.causes.threads import FILLED, filled_lanes
+from gemmprof.analysis.explanation.demands.resources import WARPS_A_CYCLE
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.explanation.trust import SHORT
 from gemmprof.analysis.inputs.names import Owner, owner_of
@@ -154,9 +155,12 @@ def of_the_kernel(work: Work, candidate: Candidate) -> bool:
 
 
 def _idle_sms(work: Work, named: str) -> str:
-    """How many SMs get no block; ``named``: what the launch's blocks are called."""
-    blocks, sms = work.profile.launch.blocks, work.sms
-    return f"{named} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work."
+    """How many SMs get no block, or schedulers no warp; ``named``: what the launch's blocks are called."""
+    have, there_are, places = work.profile.launch.blocks, work.sms, "SMs"
+    if have >= there_are:
+        have, there_are, places = work.launched_warps, WARPS_A_CYCLE["issue"] * there_are, "schedulers"
+        named = counted(have, "warp")
+    return f"{named} leave{'s' if have == 1 else ''} {there_are - have:.0f} of {there_are:.0f} {places} without work."
 
 
 def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:

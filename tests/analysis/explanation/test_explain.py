@@ -337,6 +337,10 @@ def test_no_statement_contradicts_its_report(recorded: ReadRecorded, report_name
             assert 0.0 <= one.saves_low <= one.saves <= one.saves_high <= 1.0
             lanes = re.findall(r"([\d.]+) (?:of 32 are active|addresses at once)", one.change)
             assert all(float(number) <= WARP for number in lanes), one.change
+            idle = re.findall(r"leaves? (-?[\d,]+) of ([\d,]+) (?:SMs|schedulers)", one.change)
+            assert all(0 < int(some.replace(",", "")) <= int(of.replace(",", "")) for some, of in idle), (
+                one.change
+            )
             warps = re.findall(r"where (\d+) would fit", one.change)
             assert limits is None or all(int(number) <= limits.max_warps_per_sm for number in warps), (
                 one.change
