@@ -281,15 +281,13 @@ def repeated(work: Work) -> tuple[str, Variant] | None:
         return None
     fewer = share(work.executed[keep < 1.0].sum(), (work.executed * keep)[keep < 1.0].sum())
     number = 1 << round(math.log2(fewer))
-    # Of as many results a thread there are as many fewer threads.
-    warps = work.launched_warps / number / work.sms
+    # Threads of several results leave places empty where the grid fills the GPU no more; what each result still loads
+    # for itself is under way together.
+    warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) / number)
+    waits = np.where(work.global_loads & (keep == 1.0), warps, 1.0)
     variant = Variant(
         f"once for {number} neighbouring results",
-        Fix(
-            keep=keep,
-            resources=dict.fromkeys(BELOW_L1, 1.0),
-            warps=min(1.0, warps / (work.resident_warps or warps)),
-        ),
+        Fix(keep=keep, latency=waits, resources=dict.fromkeys(BELOW_L1, 1.0), warps=warps),
         of_threads=True,
         change=(
             f"Compute it once for {number} results: as many neighbouring threads load and compute the same. Let a "
