@@ -433,12 +433,15 @@ def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> dict[str, flo
     each, least = np.where(loads, np.minimum(of_sectors * work.global_sectors, sectors), 0.0), 0.0
     for one in arrays(work):
         rows = list(one.rows)
-        once = one.sectors * work.profile.launch.blocks
+        there = one.block * one.width / SECTOR * work.profile.launch.blocks
+        # Where all of them are put side by side, a window that threads share is in as few sectors as it fills: not what
+        # a thread loads again in another pass, which L1 may have lost by then.
+        packed = bool((sectors[rows] < work.global_sectors[rows]).all()) and one.thread == one.asked
+        once = there if packed else one.sectors * work.profile.launch.blocks
         now = float(each[rows].sum())
         each[rows] *= min(1.0, share(once, now) or 1.0)
         # What no other block loads is fetched once at least, whatever L1 has of the rest.
         if _blocks_differ(work, one):
-            there = one.block * one.width / SECTOR * work.profile.launch.blocks
             least += max(0.0, there - float(each[rows].sum()))
     left = min(fetched, asked, (float(each.sum()) + least) or np.inf)
     factors = _below(work, sectors, tags, left + stays)

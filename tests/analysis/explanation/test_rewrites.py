@@ -226,6 +226,8 @@ def found(name: str, cause: str) -> Finding:
         ("lattice_polynomials_thread_each", "uncoalesced_access", "warp"),
         # Links as records: coalesced, each sector is fetched once, though threads share them.
         ("su3_links_as_records", "uncoalesced_access", "planes"),
+        # One word of each record, in a window: a plane of them holds what five loads ask for once.
+        ("closing_prices_out_of_whole_days", "uncoalesced_access", "plane"),
         # Look-ups at one index in several planes: a record brings all in one sector.
         ("mesh_cells_numbered_as_read", "uncoalesced_access", "records"),
         ("source_sets_in_planes", "uncoalesced_access", "rows"),
