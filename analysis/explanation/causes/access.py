@@ -84,13 +84,14 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     that time is gone, too. Where lanes look up the same index in several arrays or planes, one record holds all
     that is wanted there, and its sector is fetched in place of one an array. What a block stores at places that it
     finds in shared memory (where a bucket begins, a rank) is put in order there first: as many runs as there are
-    words at most. Lanes that each look up in a row of their own lie along one row instead. Where a thread looks up
-    several words in one place, as many lanes do as lie together: a request touches the sectors of fewer places.
+    words at most. Lanes that each look up in a row of their own, or walk along it by vectors, lie along one row
+    instead. Where a thread looks up several words in one place, as many lanes do as lie together: a request touches the
+    sectors of fewer places.
     """
     ways = as_records(work), in_runs(work), in_patches(work)
     wasteful, others = _wasteful(work), [one for one in ways if one is not None]
     if not wasteful.any():
-        yield from others
+        yield from others or _along_their_rows(work)
         return
     excess = work.global_sectors - work.global_ideal
     requests = np.maximum(work.executed, 1.0)[wasteful].sum()
@@ -132,12 +133,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
 @once
 def _wasteful(work: Work) -> Mask:
     """Loads and stores that touch more sectors than their bytes fill, look-ups excluded."""
-    none = np.zeros(len(work.instructions), dtype=bool)
-    if not work.global_sectors.any():
-        return none
-    excess = work.global_sectors - work.global_ideal
-    wasteful = excess / np.maximum(work.executed, 1.0) > MISALIGNED_SECTORS
-    wasteful &= (work.global_sectors >= APART * work.global_ideal) & ~work.where(lambda line: line.is_atomic)
+    wasteful = _beyond_their_bytes(work)
     for index, one in checked_forms(work).items():
         if not wasteful[index]:
             continue
@@ -153,7 +149,36 @@ def _wasteful(work: Work) -> Mask:
             filled = MISALIGNED_SECTORS * math.ceil(len(places) * form.width / SECTOR)
             off_a_border = there is not None and bool(places) and there.fewest <= filled
             wasteful[index] = not (off_a_border or _shares_its_sectors(work, form))
-    return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
+    return wasteful & ~gathers(work, wasteful) if wasteful.any() else wasteful
+
+
+def _beyond_their_bytes(work: Work) -> Mask:
+    """Loads and stores whose requests touch more sectors than their bytes fill."""
+    excess = work.global_sectors - work.global_ideal
+    found = excess / np.maximum(work.executed, 1.0) > MISALIGNED_SECTORS
+    found &= (work.global_sectors >= APART * work.global_ideal) & ~work.where(lambda line: line.is_atomic)
+    return np.asarray(found)
+
+
+def _along_their_rows(work: Work) -> Iterator[Candidate]:
+    """Lanes that walk along rows of their own by vectors: no sector is fetched in vain, but a request waits for as many
+    lines as lanes, and a row has one lane.
+    """
+    rows = _beyond_their_bytes(work)
+    for at in np.flatnonzero(rows).tolist():
+        one = checked_forms(work).get(at)
+        rows[at] = one is not None and _shares_its_sectors(work, one.form)
+    if ways := tuple(_turned(work, rows)):
+        lines, requests = float(work.global_tags[rows].sum()), float(work.executed[rows].sum())
+        yield Candidate(
+            cause="uncoalesced_access",
+            variants=ways,
+            evidence=(
+                derived("lines per request", lines / requests, "line"),
+                *work.evidence(metrics.L1_HIT_RATE),
+            ),
+            attributed=np.where(rows, work.global_tags, 0.0),
+        )
 
 
 def _shares_its_sectors(work: Work, form: Form) -> bool:

@@ -1539,6 +1539,19 @@ def test_blocks_whose_length_is_loaded_are_uneven_and_no_tail() -> None:
     assert equal[0].cause == "tail_effect"
 
 
+def test_lanes_that_walk_along_rows_by_vectors_share_them() -> None:
+    """Each takes 16 bytes of its own row a round: both halves of a sector are used, but a request touches 32 lines."""
+    first, *others = explain(study("triton_gate_eight_columns_at_a_time")[0]).losses
+    came = study("triton_gate_eight_columns_at_a_time")[1]
+    assert first[0].cause == "uncoalesced_access" and not others
+    assert first[0].saves == pytest.approx(came["wide"], abs=0.06)
+    wide = explain(study("triton_gate_eight_columns_at_a_time", "wide")[0]).findings
+    assert "uncoalesced_access" not in {one.cause for one in wide}
+    # A lane's row of two vectors is as wide as it is.
+    groups = explain(study("mxfp4_groups_of_32_a_thread_each", "vectors")[0]).findings
+    assert "uncoalesced_access" not in {one.cause for one in groups}
+
+
 def test_several_results_a_thread_leave_as_many_fewer_threads() -> None:
     """Chains of 8, 4 and 31 warps an SM were told 49, 60 and 70 points for what four neighbours load alike."""
 
