@@ -49,8 +49,9 @@ def collected_with(session: Session) -> dict[str, str]:
     clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
     if clocks:
         low, high = formatting.hertz(min(clocks)), formatting.hertz(max(clocks))
-        between = f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
-        known["SM clock under the profiler"] = low if low == high else between
+        known["SM clock under the profiler"] = (
+            low if low == high else f"{formatting.hertz(median(clocks))} in the middle, {low} to {high}"
+        )
     ncu = details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute", "")
     known["Nsight Compute"] = ncu.partition(" ")[0]
     known["CUDA"] = details.versions.get("CUDA Version", "")
@@ -132,8 +133,11 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
 
 
 VERSIONS = {
-    **{"driver": "Driver", "cuda": "CUDA", "torch": "PyTorch"},
-    **{"ncu": "Nsight Compute", "python": "Python"},
+    "driver": "Driver",
+    "cuda": "CUDA",
+    "torch": "PyTorch",
+    "ncu": "Nsight Compute",
+    "python": "Python",
 }
 
 

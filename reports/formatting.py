@@ -41,10 +41,19 @@ def moment(iso: str) -> str:
 
 
 _BY_UNIT: dict[str, Callable[[Any], str]] = {
-    **{"%": amounts.percent, "share": amounts.ratio, "×": amounts.times, "occupancy": amounts.occupancy},
-    **{"ns": amounts.nanoseconds, "hz": amounts.hertz, "byte": amounts.traffic, "size": amounts.capacity},
-    **{"byte/s": amounts.bandwidth, "flop/s": amounts.flops},
-    "flop/byte": lambda n: amounts.DASH if amounts.fixed(n) == amounts.DASH else amounts.significant(n),
+    "%": amounts.percent,
+    "share": amounts.ratio,
+    "occupancy": amounts.occupancy,
+    "ns": amounts.nanoseconds,
+    "hz": amounts.hertz,
+    "byte": amounts.traffic,
+    "size": amounts.capacity,
+    "byte/s": amounts.bandwidth,
+    "flop/s": amounts.flops,
+    "flop/byte": lambda value: (
+        amounts.DASH if amounts.fixed(value) == amounts.DASH else amounts.significant(value)
+    ),
+    "×": amounts.times,
 }
 
 

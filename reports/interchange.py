@@ -132,5 +132,7 @@ def github_annotations(
             text = f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}"
             lines.append(("notice", text, None))
         lines.append(("notice", sentences.gate_summary(gate, outcome), None))
-    places = (None if kernel is None else place_of(kernel, settings) for *_, kernel in lines)
-    return [(kind, TITLE, text, place) for (kind, text, _), place in zip(lines, places, strict=True)]
+    return [
+        (kind, TITLE, text, None if kernel is None else place_of(kernel, settings))
+        for kind, text, kernel in lines
+    ]

@@ -64,8 +64,9 @@ def launches(kernel: Compared) -> tuple[int, int]:
     counts = []
     for record in (kernel.match.before, kernel.match.after):
         found = () if record is None else record.times
-        counted = (one.repetitions if kernel.timed else len(one.nanoseconds) or one.count for one in found)
-        counts.append(sum(counted))
+        counts.append(
+            sum(item.repetitions if kernel.timed else len(item.nanoseconds) or item.count for item in found)
+        )
     return counts[0], counts[1]
 
 

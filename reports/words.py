@@ -189,8 +189,10 @@ def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, 
     """These families of a session with what to change in the launch that stands for each."""
     meant = tuple(families)
     differs = session.apart(meant)
-    words = {one.id: visible(" ".join(differs[one.id])) for one in meant}
-    return tuple(Explained(session.explanation(one.representative), one, words[one.id]) for one in meant)
+    return tuple(
+        Explained(session.explanation(one.representative), one, visible(" ".join(differs[one.id])))
+        for one in meant
+    )
 
 
 # --- For a terminal of 80 columns -------------------------------------------------------------------------------------
@@ -281,9 +283,10 @@ def _finding(number: int, finding: Finding, width: int, facts: int, places: int)
         yield from _wrapped(several, width, "     ", "     ")
     lines = [f"at {place_with_code(where)} ({100 * where.share:.0f} %)" for where in finding.places[:places]]
     lines += [fact(item) for item in finding.evidence[:facts]]
-    whole = places >= WHOLE
     for line in lines:
-        yield from _wrapped(line, width, "     ", "       ") if whole else [_cut(f"     {line}", width)]
+        yield from (
+            _wrapped(line, width, "     ", "       ") if places >= WHOLE else [_cut(f"     {line}", width)]
+        )
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:

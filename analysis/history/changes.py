@@ -372,8 +372,10 @@ def changes(points: Sequence[Point], steps: Sequence[Step] | None = None) -> tup
     names = sorted({name for point in points for name in point.counters})
     edges = [0, *(step.position for step in steps), len(points)]
     levels = [_level(points[start:stop], names) for start, stop in pairwise(edges)]
-    beside = zip(steps, pairwise(levels), strict=True)
-    return tuple(_classified(names, *sides, step, points[step.position]) for step, sides in beside)
+    return tuple(
+        _classified(names, before, after, step, points[step.position])
+        for step, (before, after) in zip(steps, pairwise(levels), strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

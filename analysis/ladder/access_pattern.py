@@ -53,8 +53,9 @@ class WarpAccess:
     @property
     def sectors_of_lanes(self) -> tuple[tuple[int, ...], ...]:
         """The sectors of each lane."""
-        last = self.bytes_per_thread - 1
-        spans = ((at // SECTOR_BYTES, (at + last) // SECTOR_BYTES) for at in self.addresses)
+        spans = (
+            (at // SECTOR_BYTES, (at + self.bytes_per_thread - 1) // SECTOR_BYTES) for at in self.addresses
+        )
         return tuple(tuple(range(first, last + 1)) for first, last in spans)
 
     @property

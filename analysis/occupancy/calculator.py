@@ -82,9 +82,11 @@ class Occupancy:
     @property
     def configuration(self) -> str:
         """What a block takes, in words."""
-        threads = counted(self.threads_per_block, "thread")
+        threads, registers = (
+            counted(self.threads_per_block, "thread"),
+            counted(self.registers_per_thread, "register"),
+        )
         shared = counted(self.shared_memory_per_block, "byte")
-        registers = counted(self.registers_per_thread, "register")
         return f"{threads} per block, {registers} per thread, {shared} of shared memory per block"
 
     @property
@@ -326,8 +328,11 @@ def parse_size(text: str) -> int:
 
 # Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
-    **{"registers": "registers", "shared_memory": "shared memory", "warps": "warp slots"},
-    **{"blocks": "block slots", "barriers": "barriers"},
+    "registers": "registers",
+    "shared_memory": "shared memory",
+    "warps": "warp slots",
+    "blocks": "block slots",
+    "barriers": "barriers",
 }
 
 
@@ -486,8 +491,8 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
             continue
         if resource == "registers":
             # The most with which the registers admit so many blocks.
-            lower = range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1)
-            answers = ((n, _changed(present, registers_per_thread=n)) for n in lower)
+            fewer = range(present.registers_per_thread - 1, MIN_USEFUL_REGISTERS - 1, -1)
+            answers = ((n, _changed(present, registers_per_thread=n)) for n in fewer)
             admitting = (n for n, after in answers if after and after.block_limits["registers"] >= blocks)
             registers = next(admitting, None)
             if registers is None:
@@ -506,8 +511,9 @@ def _reach(present: Occupancy, blocks: int) -> Suggestion | None:
             barriers = present.limits.max_barriers_per_sm // blocks
             words.append(f"≤ {barriers} barriers per block" if barriers > 1 else "one barrier per block")
         resources.append(resource)
-    fewer = {"registers_per_thread": registers, "shared_memory_per_block": shared, "block_barriers": barriers}
-    after = _changed(present, **fewer)
+    after = _changed(
+        present, registers_per_thread=registers, shared_memory_per_block=shared, block_barriers=barriers
+    )
     if after is None or not resources or after.theoretical_occupancy <= present.theoretical_occupancy:
         return None
     return Suggestion(tuple(resources), " and ".join(words), after)

@@ -199,19 +199,21 @@ def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
             yield ComputeRoof(key, label, peak, achieved, constants)
 
 
-def _only_constants(profile: KernelProfile, factors: dict[str, int], rate: float | None, peak: float) -> bool:
+def _only_constants(
+    profile: KernelProfile, factors: dict[str, int], achieved: float | None, peak: float
+) -> bool:
     """Whether FP16 counters saw nothing but registers being set.
 
     The source tells it exactly: all thread instructions of these kinds were such ones. Without it a rate below
     `MOVING_CONSTANTS` per cent of the peak is taken for them.
     """
-    if not rate:
+    if not achieved:
         return False
     constants = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
     counted = [profile.number(metrics.executed_per_cycle(operation)) for operation in factors]
     cycles = profile.number(metrics.ELAPSED_CYCLES)
     if constants is None or cycles is None:
-        return 100 * rate < MOVING_CONSTANTS * peak
+        return 100 * achieved < MOVING_CONSTANTS * peak
     # Rates were counted in another pass than the instructions, so the two agree within a little.
     return sum(count or 0.0 for count in counted) * cycles <= 1.05 * constants
 
@@ -266,8 +268,13 @@ def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
         achieved, before = rate * product.operations, per_second.get(product.path)
         peak = clock * sms * _tensor_rate(profile, limits, product)
         per_second[product.path] = achieved if before is None else before[0] + achieved, peak
-    used = ((path, *both) for path, both in sorted(per_second.items()) if all(both))
-    return [ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, ran) for path, ran, peak in used]
+    used = [
+        (path, peak, achieved) for path, (achieved, peak) in sorted(per_second.items()) if peak and achieved
+    ]
+    return [
+        ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, achieved)
+        for path, peak, achieved in used
+    ]
 
 
 def _tensor_rate(profile: KernelProfile, limits: ArchLimits, product: MatrixProduct) -> float:

@@ -232,8 +232,9 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
         states.append(StateShare(state, *counts, share, waits))
     states.sort(key=lambda state: (-state.share, state.reason.key))
     of = {key: tuple(state for state in states if state.reason.group == key) for key in GROUPS}
-    some = ((key, mine, sum(one.share for one in mine)) for key, mine in of.items() if mine)
-    groups = [GroupShare(key, GROUPS[key], share, mine) for key, mine, share in some]
+    groups = [
+        GroupShare(key, GROUPS[key], sum(one.share for one in mine), mine) for key, mine in of.items() if mine
+    ]
     return WarpStates(
         **collected(WarpStates, profile),
         states=tuple(states),

@@ -374,7 +374,9 @@ OF_EACH: Mapping[str, Rule] = {
 }
 
 
-def _in_common(known: Launches, explained: Iterable[Family], taken: Mapping[int, Gain]) -> Iterator[Proposal]:
+def _in_common(
+    known: Launches, explained: Iterable[Family], claimed: Mapping[int, Gain]
+) -> Iterator[Proposal]:
     """The first finding of each family, one a cause; without launches in which other advice saves as much."""
     found: dict[str, list[tuple[float, Finding, Family]]] = {}
     gains: dict[str, dict[int, Gain]] = {}
@@ -386,7 +388,7 @@ def _in_common(known: Launches, explained: Iterable[Family], taken: Mapping[int,
             at: Gain(worst.saves * time, worst.saves_low * time, worst.saves_high * time)
             for at in family.members
             if (time := known.sums.times[at])
-            and (at not in taken or taken[at].saves < 0.5 * worst.saves * time)
+            and (at not in claimed or claimed[at].saves < 0.5 * worst.saves * time)
         }
         if mine:
             gains.setdefault(worst.cause, {}).update(mine)

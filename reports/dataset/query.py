@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof.analysis.inputs import conditions
-from gemmprof.analysis.inputs.conditions import Condition
 from gemmprof.base.documents import Document, Part
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import RefusedFileError, shown
@@ -22,8 +21,12 @@ from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_c
 from gemmprof.reports.tables.parquet import ParquetReader
 
 _COMPARE = {
-    **{">": pc.greater, ">=": pc.greater_equal, "<": pc.less, "<=": pc.less_equal},
-    **{"==": pc.equal, "!=": pc.not_equal},
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    "==": pc.equal,
+    "!=": pc.not_equal,
 }
 MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
@@ -54,7 +57,9 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
     found: tuple[FoundLaunch, ...]  # the longest of them, at most --limit
 
 
-def search(folder: Path, condition: Condition, *, asked: str = "", limit: int | None = None) -> FindDocument:
+def search(
+    folder: Path, condition: conditions.Condition, *, asked: str = "", limit: int | None = None
+) -> FindDocument:
     """The launches of a data set that meet a condition, whose text was ``asked``; one that lacks a figure does not meet
     a condition on it. UsageError if the data set knows none of that name, DatasetError if it cannot be read.
     """
@@ -70,7 +75,7 @@ def search(folder: Path, condition: Condition, *, asked: str = "", limit: int | 
     raise AssertionError("the loop returns or raises")
 
 
-def _search(folder: Path, condition: Condition, asked: str, limit: int | None) -> FindDocument:
+def _search(folder: Path, condition: conditions.Condition, asked: str, limit: int | None) -> FindDocument:
     contents = load_contents(folder)
     live: dict[str, dict[str, int]] = {}
     for path, entry in contents.reports.items():
@@ -120,7 +125,9 @@ def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
-def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]) -> pa.ChunkedArray:
+def _meeting(
+    condition: conditions.Condition, launches: pa.Table, places: Mapping[str, str]
+) -> pa.ChunkedArray:
     """Which launches, with all that it looks at, meet a condition: true, false, or null where a figure is absent, as in
     SQL; ``places``: the column of each figure or metric by its name.
     """
@@ -192,8 +199,9 @@ def column(name: str, known: set[str]) -> str:
             return candidate
     if conditions.unit_of(name) is not None:
         findings = "findings need a data set made without --no-findings"
-        remedies = "collect more: ncu --set full", findings
-        raise UsageError(f"no report here holds what '{name}' needs", *remedies)
+        raise UsageError(
+            f"no report here holds what '{name}' needs", "collect more: ncu --set full", findings
+        )
     from difflib import get_close_matches
 
     from gemmprof.analysis.inputs.named_figures import UNITS

@@ -135,8 +135,9 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
         identity = known.of[profile.report, profile.index]
         row |= {"label": identity.label, "family": identity.number}
     names = list(dict.fromkeys(name for row in rows for name in row))
-    values = {name: [row.get(name) for row in rows] for name in names}
-    launches = pa.table({name: pa.array(column, column_type(name)) for name, column in values.items()})
+    launches = pa.table(
+        {name: pa.array([row.get(name) for row in rows], column_type(name)) for name in names}
+    )
     return launches, long_table(report, scalars).select(["metric", "launch", "value"]).drop_null()
 
 
@@ -160,9 +161,14 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
     from gemmprof.analysis.kernel_analysis import analyse
 
     row: dict[str, Any] = {
-        **{"report": report, "launch": profile.index},
-        **{"kernel": profile.name, "function": profile.function_name, "nvtx": "/".join(profile.nvtx)},
-        **{"device": profile.device.name, "owner": str(owner_of(profile)), "workload": profile.workload},
+        "report": report,
+        "launch": profile.index,
+        "kernel": profile.name,
+        "function": profile.function_name,
+        "nvtx": "/".join(profile.nvtx),
+        "device": profile.device.name,
+        "owner": str(owner_of(profile)),
+        "workload": profile.workload,
     }
     analysis = analyse(profile)
     row |= {f"{FIGURE}{name}": value for name, value in figures(analysis).items()}

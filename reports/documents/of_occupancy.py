@@ -148,13 +148,14 @@ def _on_gpu(target: Product, answer: Occupancy | OccupancyError) -> GpuAnswer | 
     if isinstance(answer, OccupancyError):
         return Refused(gpu, ".".join(map(str, target.compute_capability)), answer.message)
     sms = target.sm_count
-    clusters = answer.max_active_clusters(sms) if sms is not None and answer.cluster_size > 1 else None
     return GpuAnswer.of(
         answer,
         gpu=gpu,
         sm_count=sms,
         blocks_per_gpu=None if sms is None else answer.max_active_blocks(sms),
-        max_active_clusters_bound=clusters,
+        max_active_clusters_bound=(
+            answer.max_active_clusters(sms) if sms is not None and answer.cluster_size > 1 else None
+        ),
         reasoning=(step.text for step in explain(answer)),
         what_would_help=suggest(answer),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, cycle
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
@@ -36,8 +36,10 @@ def ladder(pages: Sequence[KernelPage]) -> figures.RooflinePicture | None:
     results = ((page, page.analysis.get(Roofline)) for page in pages)
     found = [(page, roofs) for page, roofs in results if isinstance(roofs, Roofline) and roofs.main_points]
     numbers = [at if page.record is None else page.record.stage.number for at, (page, _) in enumerate(found)]
-    numbered = zip(map(str, numbers), found, strict=True)
-    steps = [figures.Step(number, page.label, roofs, page.is_yardstick) for number, (page, roofs) in numbered]
+    steps = [
+        figures.Step(str(number), page.label, roofs, page.is_yardstick)
+        for number, (page, roofs) in zip(numbers, found, strict=True)
+    ]
     return figures.ladder_roofline(steps, path=all(page.record is not None for page, _ in found))
 
 
@@ -118,14 +120,18 @@ def timeline(result: Timeline) -> TimelineDrawing:
         LaneDrawing(lane.title, colour, _outline(top, bottom, together), f"{significant(lane.mean)} warps")
         for lane, colour, top, bottom in zip(stalls, _STACK_COLOURS, edges, bottoms, strict=False)
     ]
-    inner = zip(result.phases, cycle(("accent", "other")), strict=False)
-    phases = [(phase, _END_COLOURS.get(phase.name, colour)) for phase, colour in inner]
-    cells = (
-        (lane, [None if v != v else float(f"{v:.3e}") for v in lane.values]) for lane in (*lanes, *stalls)
-    )
+    phases = [
+        (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
+        for at, phase in enumerate(result.phases)
+    ]
     rows = [
-        {"title": lane.title, "unit": lane.unit, "counts": lane.key == "blocks", "values": values}
-        for lane, values in cells
+        {
+            "title": lane.title,
+            "unit": lane.unit,
+            "counts": lane.key == "blocks",
+            "values": [None if value != value else float(f"{value:.3e}") for value in lane.values],
+        }
+        for lane in (*lanes, *stalls)
     ]
     columns = len(result.lanes[0].values) if result.lanes else 1
     return TimelineDrawing(columns, drawn, stacked, phases, {"duration": result.duration_ns, "lanes": rows})

@@ -100,8 +100,10 @@ def diagram(chart: MemoryChart) -> Diagram:
     busy_units = {end for link in carrying for end in (link.source, link.target)}
     if "shared" in busy_units:
         busy_units.add("shared_memory")  # a share of its peak is all that is known of this link
-    there = [name for name in units if name not in OPTIONAL or name in busy_units]
-    shown = [[name for name in names if name in there] for names in COLUMNS]
+    shown = [
+        [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)]
+        for names in COLUMNS
+    ]
     column_of = {name: index for index, names in enumerate(shown) for name in names}
     known = (link for link in chart.links if {link.source, link.target} <= column_of.keys())
     links = [link for link in known if abs(column_of[link.source] - column_of[link.target]) == 1]

@@ -53,10 +53,14 @@ class RooflinePicture:
         width, height = (72.0 * size for size in self.figure.get_size_inches())
         box = {"left": place.x0 * width, "right": place.x1 * width}
         box |= {"top": (1 - place.y1) * height, "bottom": (1 - place.y0) * height}
-        points = [{"x": x, "y": y, "text": text} for x, y, text in self.points.values()]
-        roofs = [{"label": memory.label, "peak": memory.peak} for memory in self.memories]
-        within = {"box": box, "x": list(axes.get_xlim()), "y": list(axes.get_ylim())}
-        data = {**within, "points": points, "roofs": roofs, "peak": self.peak}
+        data = {
+            "box": box,
+            "x": list(axes.get_xlim()),
+            "y": list(axes.get_ylim()),
+            "points": [{"x": x, "y": y, "text": text} for x, y, text in self.points.values()],
+            "roofs": [{"label": memory.label, "peak": memory.peak} for memory in self.memories],
+            "peak": self.peak,
+        }
         told = [(gid, text) for gid, (*_, text) in self.points.items()]
         tips = {gid.replace("step", of): text for of in ("step", "near") for gid, text in told}
         return Drawn(page_svg(self.figure, identifier, title, description, tips), data)
@@ -82,8 +86,9 @@ def kernel_roofline(roofline: Roofline) -> RooflinePicture | None:
             axes.plot([point.intensity] * 2, up, color=colour, linewidth=1, linestyle=(0, (1, 2)))
             shape, gid = LEVEL_MARKERS.get(point.memory.level, "o"), f"point-{point.memory.level}"
             draw_point(axes, point, shape, colour, gid)
-            attainable = f"{point.percent:.1f} % of {flops(point.attainable)} attainable"
-            reached = f"{flops(point.achieved)}, {attainable}"
+            reached = (
+                f"{flops(point.achieved)}, {point.percent:.1f} % of {flops(point.attainable)} attainable"
+            )
             words = f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, {reached}"
             markers[gid] = (point.intensity, point.achieved, words)
         rightmost = ends[1]
@@ -285,7 +290,7 @@ MOST_NAMED = 22  # names that the list beside the roofline has room for
 BESIDE = (1.14, 0.0, 0.5, 1.0)  # where the crowd stands: left, bottom, width and height as shares of the axes
 
 
-def _inset(axes: Any, placed: list[Placed], crowd: list[Placed], *, path: bool) -> None:
+def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], *, path: bool) -> None:
     """The crowd again, larger."""
     from matplotlib.ticker import MaxNLocator
 
@@ -313,7 +318,9 @@ def _tera(value: float) -> str:
     return flops(value).removesuffix("FLOP/s").strip()
 
 
-def _steps(axes: Any, placed: list[Placed], *, named: list[Placed], path: bool, gid: str = "step") -> None:
+def _steps(
+    axes: Any, placed: Sequence[Placed], *, named: Sequence[Placed], path: bool, gid: str = "step"
+) -> None:
     """Points, arrows from step to step, and the marks of some of them."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     ladder = [(point.intensity, point.achieved) for step, point in placed if path and not step.yardstick]
@@ -380,8 +387,10 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
             f"end the name in {', '.join('.' + name for name in FORMATS)}",
         )
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
-    plain = {"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}
-    with matplotlib_defaults(plain), written(path) as temporary:
+    with (
+        matplotlib_defaults({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
+        written(path) as temporary,
+    ):
         figure(answers).savefig(temporary, dpi=150)
     return path
 

@@ -33,19 +33,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Colours of figures by name: the light values of ``--gp-<name>`` in the pages' style sheet, which they stand for.
-_CSS = Path(templates.__file__).with_name("style.css").read_text("utf-8")
-PALETTE: dict[str, str] = dict(re.findall(r"--gp-([\w-]+): light-dark\((#\w+),", _CSS))
+PALETTE: dict[str, str] = dict(
+    re.findall(
+        r"--gp-([\w-]+): light-dark\((#\w+),",
+        Path(templates.__file__).with_name("style.css").read_text("utf-8"),
+    )
+)
 
 _STYLE: Any = {
-    **{"svg.fonttype": "none", "svg.hashsalt": "gemmprof", "text.parse_math": False},
-    **{"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10},
-    **{"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True},
-    **{"grid.linewidth": 0.7, "grid.color": PALETTE["border"]},
-    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), PALETTE["faint"]),
-    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), PALETTE["muted"]),
-    **dict.fromkeys(("axes.titlecolor", "text.color"), PALETTE["fg"]),
-    **dict.fromkeys(("xtick.minor.visible", "ytick.minor.visible"), False),
-    **{"axes.facecolor": "none", "figure.facecolor": PALETTE["panel"], "savefig.facecolor": "auto"},
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gemmprof",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10,
+    "text.parse_math": False,
+    "axes.edgecolor": PALETTE["faint"],
+    "axes.labelcolor": PALETTE["muted"],
+    "axes.titlecolor": PALETTE["fg"],
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": PALETTE["border"],
+    "grid.linewidth": 0.7,
+    "xtick.color": PALETTE["faint"],
+    "ytick.color": PALETTE["faint"],
+    "xtick.labelcolor": PALETTE["muted"],
+    "ytick.labelcolor": PALETTE["muted"],
+    "xtick.minor.visible": False,
+    "ytick.minor.visible": False,
+    "text.color": PALETTE["fg"],
+    "figure.facecolor": PALETTE["panel"],
+    "savefig.facecolor": "auto",
 }
 _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 
@@ -135,8 +155,9 @@ def matplotlib_defaults(style: Mapping[str, Any]) -> Iterator[None]:
     _load()
     import matplotlib
 
-    shipped = matplotlib.rcParamsDefault.items()
-    defaults: dict[Any, Any] = {name: value for name, value in shipped if name != "backend"}
+    defaults: dict[Any, Any] = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"
+    }
     with matplotlib.rc_context(defaults | dict(style)):
         yield
 

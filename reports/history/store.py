@@ -40,7 +40,7 @@ from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import RefusedFileError, open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers, write_new
 from gemmprof.base.spread import grouped
-from gemmprof.reports.tables.parquet import Among, ParquetReader, fitted, new_parquet, write_parquet
+from gemmprof.reports.tables.parquet import ParquetReader, fitted, new_parquet, write_parquet
 
 Result = TypeVar("Result")
 
@@ -329,7 +329,9 @@ class PointsReader(ParquetReader):
             raise self.refused(f"is damaged: it replaces {min(strange)[:100]!r}")
         return names
 
-    def read(self, columns: Iterable[str] | None = None, among: Among | None = None) -> pa.Table:
+    def read(
+        self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None
+    ) -> pa.Table:
         """As `ParquetReader.read`; every row has what a point must have."""
         found = super().read(columns, among)
         for name in found.column_names:

@@ -144,11 +144,15 @@ def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]
             if is_users(path) and view.files.get(path):
                 found[path] = found.get(path, 0) + sum(one.counters.samples or 0 for one in code)
         samples.append(dict(sorted(found.items(), key=lambda pair: -pair[1])))
-    every = ((right, left) for right in samples[1] for left in samples[0])
-    candidates = [pair for pair in every if base_name(pair[0]) == base_name(pair[1])]
+    candidates = [
+        (_agree(left, right), left, right)
+        for right in samples[1]
+        for left in samples[0]
+        if base_name(left) == base_name(right)
+    ]
     pairs: dict[str, str] = {}
     # The longest common end first; of equals the hottest, which come first.
-    for right, left in sorted(candidates, key=lambda pair: -_agree(*pair)):
+    for _, left, right in sorted(candidates, key=lambda item: -item[0]):
         if right not in pairs and left not in pairs.values():
             pairs[right] = left
     if pairs or not all(samples):
@@ -184,11 +188,13 @@ def _sass(view: SourceView, time: float | None) -> _Side:
     ]
 
 
-def _cost(view: SourceView, place: str, samples: int | None, time: float | None, ran: int | None) -> Cost:
+def _cost(
+    view: SourceView, place: str, samples: int | None, time: float | None, executed: int | None
+) -> Cost:
     if samples is None or not view.totals.samples:
-        return Cost(place, executed=ran)
+        return Cost(place, executed=executed)
     share = samples / view.totals.samples
-    return Cost(place, 100 * share, None if time is None else share * time, ran)
+    return Cost(place, 100 * share, None if time is None else share * time, executed)
 
 
 def _part(title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]) -> DiffPart:

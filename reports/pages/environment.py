@@ -134,8 +134,12 @@ def lower_first(text: str) -> str:
 
 def options(text: str) -> Markup:
     """A sentence or command whose options stay whole: browsers break lines behind a hyphen, and so ``--section``."""
-    words, kept = text.split(" "), Markup('<span class="nowrap">{}</span>').format
-    return Markup(" ").join((kept if word.lstrip("(").startswith("-") else escape)(word) for word in words)
+    return Markup(" ").join(
+        Markup('<span class="nowrap">{}</span>').format(word)
+        if word.lstrip("(").startswith("-")
+        else escape(word)
+        for word in text.split(" ")
+    )
 
 
 # Every amount that can be written is a filter of its name.
@@ -145,8 +149,10 @@ _OF_FIGURES: tuple[Callable[..., str], ...] = tuple(
     if name[0] != "_" and getattr(one, "__module__", "") == amounts.__name__
 )
 _OF_OTHERS: dict[str, Callable[..., Any]] = {
-    **{one.__name__: one for one in (formatting.dimensions, formatting.extent, formatting.change_text)},
-    **{one.__name__: one for one in (formatting.moment, heat)},
+    **{
+        one.__name__: one
+        for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
+    },
     **{one.__name__: one for one in (in_words, lower_first, listed, formulas, code, marked, options)},
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,

@@ -100,8 +100,8 @@ def render(
     baseline: Session | str | None = None,
     every: bool = False,  # a page for each launch, also in a report of hundreds
     processes: int = 1,  # how many may render pages at the same time (see `ordered`)
-    # a comparison of the session with an earlier one, for the head of the index
-    outcome: Outcome | None = None,
+    outcome: Outcome
+    | None = None,  # a comparison of the session with an earlier one, for the head of the index
 ) -> Path:
     """Write the report of a session, in a folder or one file; returns the file to open; UsageError if ``baseline``
     names no kernel of the session.
@@ -123,8 +123,10 @@ def render(
         # The index takes as long as several kernel pages, so it comes first.
         files = [target / f"{key}.html" for key in (INDEX, *(page.key for page in pages.pages))]
         refuse_foreign([path for path in files if os.path.lexists(path) and not is_our_page(path)])
-        pages_of = closing(_texts(report, processes))
-        with new_folder(target, is_ours=is_our_page) as staging, pages_of as texts:
+        with (
+            new_folder(target, is_ours=is_our_page) as staging,
+            closing(_texts(report, processes)) as texts,
+        ):
             for path, text in zip(files, texts, strict=True):
                 (staging / path.name).write_text(text, encoding="utf-8")
         return files[0]
@@ -180,16 +182,24 @@ def index_article(report: Report) -> Markup:
     # Every kernel of a comparison, the worst first, whose texts are untrusted, and its page if it has one.
     compared = () if report.outcome is None else report.outcome.kernels
     verdicts = [(one, one.match.after and found.get(one.match.after.key)) for one in compared]
-    run, toc = report.session.run, [(prefix + name, title) for name, title in contents.items()]
-    here = {"p": prefix, "page_key": INDEX, "title": report.title, "toc": toc, "nowhere": lambda place: ""}
-    shown = {"view": view, "session": report.session, "plan": report.plan, "links": report}
-    told = {"outcome": report.outcome, "verdicts": verdicts, "chips": CHIPS, "sentences": sentences}
     return filled(
-        "run.html" if run is not None else "kernels.html",
-        **{**here, **shown, **told},
+        "run.html" if report.session.run is not None else "kernels.html",
+        view=view,
+        session=report.session,
+        plan=report.plan,
+        links=report,
         row_link=lambda row: report.to(row.page) if row.page else "",
+        nowhere=lambda place: "",
+        p=prefix,
+        page_key=INDEX,
+        title=report.title,
+        toc=[(prefix + name, title) for name, title in contents.items()],
         unexplained=lambda: unexplained(report.session.kernels),
-        run_facts=run_facts(run) if run is not None else [],
+        outcome=report.outcome,
+        verdicts=verdicts,
+        chips=CHIPS,
+        sentences=sentences,
+        run_facts=run_facts(report.session.run) if report.session.run is not None else [],
     )
 
 
@@ -212,14 +222,27 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
         anchor = anchors.get((place.file, place.line) if on_line else place.address)
         return f"{prefix}{anchor}" if anchor else ""
 
-    explanation, profile = page.analysis.explanation, page.analysis.profile
-    here = {"p": prefix, "page_key": page.key, "title": f"{page.label} – {report.title}", "links": report}
-    kernel = {"page": page, "profile": profile, "verdict": page.analysis.verdict, "explanation": explanation}
-    toc = [(f"{prefix}{section.name}", section.short) for section in shown]
-    parts = {"toc": toc, "sections": shown, "absent": absent, "tiles": tiles(page), "whose": whose(profile)}
-    beside = {"previous": previous, "following": following, "session": report.session}
-    markdown_text = markdown([Explained(explanation, page.family)])
-    return filled("kernel.html", **{**here, **kernel, **parts, **beside}, at=at, markdown=markdown_text)
+    return filled(
+        "kernel.html",
+        page=page,
+        title=f"{page.label} – {report.title}",
+        profile=page.analysis.profile,
+        verdict=page.analysis.verdict,
+        sections=shown,
+        absent=absent,
+        explanation=page.analysis.explanation,
+        at=at,
+        markdown=markdown([Explained(page.analysis.explanation, page.family)]),
+        toc=[(f"{prefix}{section.name}", section.short) for section in shown],
+        tiles=tiles(page),
+        whose=whose(page.analysis.profile),
+        previous=previous,
+        following=following,
+        session=report.session,
+        links=report,
+        p=prefix,
+        page_key=page.key,
+    )
 
 
 TOGETHER = 4  # most launches of one kernel that one process explains in a row

@@ -235,8 +235,10 @@ class SizeTable:
         )
         series = [(f"{number} {title}", points) for (number, title), points in sorted(found.items())]
         drawn = figures.performance_over_size(series, [self.label(group.problem) for group in timed])
-        curves = ((label, (f"{size} {n:.1f} TFLOP/s" for size, n in points)) for label, points in series)
-        words = "; ".join(f"{label}: {', '.join(points)}" for label, points in curves)
+        words = "; ".join(
+            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
+            for label, points in series
+        )
         identifier = f"{self.prefix}over-size-{self.ladder}-figure"
         return page_svg(drawn, identifier, "Performance over size", words)
 
@@ -342,8 +344,10 @@ class Overview:
         kernels, pages = self.session.kernels, self.plan.by_launch
         of = {member: family for family in self.session.by_time for member in family.members}
         longest = {at: one.representative for one in self.plan.families for at in one.members}
-        linked = ((at, pages.get(at) or pages.get(longest[at])) for at in sorted(longest))
-        return tuple(LaunchRow(kernels[at], page, of[at], at) for at, page in linked)
+        return tuple(
+            LaunchRow(kernels[at], pages.get(at) or pages.get(longest[at]), of[at], at)
+            for at in sorted(longest)
+        )
 
     @cached_property
     def families(self) -> tuple[FamilyRow, ...]:

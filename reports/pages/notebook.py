@@ -61,15 +61,19 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
-    kernel = {"page": page, "profile": analysis.profile, "verdict": analysis.verdict, "tiles": tiles(page)}
-    parts = {
-        "p": prefix,
-        "sections": shown,
-        "absent": absent,
-        "no_links": lambda place: "",
-        "style": _style(),
-    }
-    return filled("notebook_kernel.html", **kernel, **parts, explanation=explain(analysis.profile))
+    return filled(
+        "notebook_kernel.html",
+        page=page,
+        profile=analysis.profile,
+        verdict=analysis.verdict,
+        explanation=explain(analysis.profile),
+        no_links=lambda place: "",
+        tiles=tiles(page),
+        sections=shown,
+        absent=absent,
+        p=prefix,
+        style=_style(),
+    )
 
 
 FAMILIES = 25  # families that a report lists in a notebook
@@ -92,7 +96,10 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
     """Findings as a table, each with its family and the time that it saves there in nanoseconds."""
     rows = [
         {
-            **{"id": family.id, "kernel": family.label, "finding": title(finding), "saves": saved(finding)},
+            "id": family.id,
+            "kernel": family.label,
+            "finding": title(finding),
+            "saves": saved(finding),
             "of all launches": nanoseconds(saves_ns),
             "where": "; ".join(place(where) for where in finding.places[:2]),
             "what to change": finding.change,
@@ -106,12 +113,17 @@ def outcome_html(found: Outcome) -> str:
     """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = [
         {
-            **{"verdict": sentences.VERDICTS[kernel.verdict], "kernel": sentences.named(kernel)},
-            **{side: sentences.seconds(kernel, side) for side in ("before", "after")},
-            **{"time": sentences.change(kernel), "why": "; ".join(sentences.why(kernel))},
-            "what moved most": "; ".join(f"{one.title} {change_text(one)}" for one in moved[:3]),
+            "verdict": sentences.VERDICTS[kernel.verdict],
+            "kernel": sentences.named(kernel),
+            "before": sentences.seconds(kernel, "before"),
+            "after": sentences.seconds(kernel, "after"),
+            "time": sentences.change(kernel),
+            "why": "; ".join(sentences.why(kernel)),
+            "what moved most": "; ".join(
+                f"{one.title} {change_text(one)}" for one in sentences.moved(kernel)[:3]
+            ),
         }
-        for kernel, moved in ((kernel, sentences.moved(kernel)) for kernel in found.kernels)
+        for kernel in found.kernels
     ]
     return _table(rows, lead=f"{found.before} → {found.after}: {sentences.tally(found)}")
 
@@ -120,10 +132,14 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
     """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
     return pd.DataFrame(
         {
-            **{"kernel": kernel.record.name, "grid": kernel.record.grid_text, "verdict": kernel.verdict},
-            **{"before_s": kernel.seconds[0], "after_s": kernel.seconds[1]},
+            "kernel": kernel.record.name,
+            "grid": kernel.record.grid_text,
+            "verdict": kernel.verdict,
+            "before_s": kernel.seconds[0],
+            "after_s": kernel.seconds[1],
             **{name: getattr(kernel.judgement, name, None) for name in ("change", "low", "high")},
-            **{"changed": ", ".join(kernel.changed), "why": "; ".join(sentences.why(kernel))},
+            "changed": ", ".join(kernel.changed),
+            "why": "; ".join(sentences.why(kernel)),
         }
         for kernel in found
     )
@@ -133,10 +149,15 @@ def _family_rows(found: Sequence[Family]) -> list[dict[str, str]]:
     ranges = any(family.nvtx for family in found)
     return [
         {
-            **{"id": family.id, "kernel": family.label, **({"range": family.path} if ranges else {})},
-            **{"owner": family.owner.title, "launches": f"{family.count:,}"},
-            **{"time": nanoseconds(family.total_ns), "share": ratio(family.share)},
-            **{"spread": times(family.spread), "grid": extent(family.grid)},
+            "id": family.id,
+            "kernel": family.label,
+            **({"range": family.path} if ranges else {}),
+            "owner": family.owner.title,
+            "launches": f"{family.count:,}",
+            "time": nanoseconds(family.total_ns),
+            "share": ratio(family.share),
+            "spread": times(family.spread),
+            "grid": extent(family.grid),
             "to change first": title(family.worst) if family.worst is not None else "",
             "saves": ratio(family.worst.saves, 0) if family.worst is not None else "",
         }
@@ -203,8 +224,8 @@ def _occupancy(name: str) -> Column:
     return "float64", lambda one, _: one.field(LaunchOccupancy, f"{name}_percent")
 
 
-def _device_bandwidth(roofs: Sequence[MemoryRoof] | None) -> float | None:
-    return next((roof.achieved for roof in roofs or () if roof.level == "dram"), None)
+def _device_bandwidth(roofs: Sequence[MemoryRoof]) -> float | None:
+    return next((roof.achieved for roof in roofs if roof.level == "dram"), None)
 
 
 def _size(what: str, at: int) -> Column:
@@ -230,7 +251,10 @@ _COLUMNS: dict[str, Column] = {
     **{name: _of_light(name) for name in ("duration_ns", "sm_clock_hz", "sm_percent", "memory_percent")},
     **{name: _of_light(name) for name in ("l1_percent", "l2_percent", "dram_percent")},
     "flops": ("float64", lambda one, _: one.field(Roofline, "main", "achieved")),
-    "bytes_per_second": ("float64", lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs"))),
+    "bytes_per_second": (
+        "float64",
+        lambda one, _: _device_bandwidth(one.field(Roofline, "memory_roofs") or ()),
+    ),
     **{f"{name}_occupancy_percent": _occupancy(name) for name in ("theoretical", "achieved")},
     "main_stall": ("string", lambda one, _: one.field(WarpStates, "main_stall", "reason", "key")),
     "limited_by": ("string", lambda one, _: one.verdict.limited_by),

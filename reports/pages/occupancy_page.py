@@ -30,9 +30,13 @@ def _row(limits: ArchLimits) -> dict[str, Any]:
 def preset(answer: Occupancy, identifier: str = "calculator") -> dict[str, Any]:
     """What a calculator starts with: this configuration (sizes in bytes), and the limits of every architecture."""
     largest = answer.shared_memory_config == answer.limits.shared_memory_configs[0]
-    config = LARGEST if largest else str(answer.shared_memory_config)
-    limits, most = [_row(limits) for limits in LIMITS.values()], most_shared_memory_per_block(answer.limits)
-    return {"id": identifier, "answer": answer, "config": config, "most_shared": most, "limits": limits}
+    return {
+        "id": identifier,
+        "answer": answer,
+        "config": LARGEST if largest else str(answer.shared_memory_config),
+        "most_shared": most_shared_memory_per_block(answer.limits),
+        "limits": [_row(limits) for limits in LIMITS.values()],
+    }
 
 
 def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:

@@ -23,12 +23,25 @@ from gemmprof.reports.pages.source_listing import listing
 
 # Names of sections from top to bottom, with their titles in the table of contents where those are others.
 ORDER = {
-    **{"roofline": "", "source_view": "Source and SASS", "comparison": "What changed"},
-    **{"speed_of_light": "", "timeline": "Over time", "memory_chart": "", "warp_states": "", "scheduler": ""},
-    **{"instruction_mix": "", "coalescing": "Coalescing", "bank_conflicts": "Bank conflicts"},
-    **{"divergence": "", "spills": "Local memory", "occupancy": "", "rules": "Advice"},
-    **{"traffic": "Traffic model", "access_pattern": "Access patterns"},
-    **{"launch": "Launch and device", "raw_metrics": ""},
+    "roofline": "",
+    "source_view": "Source and SASS",
+    "comparison": "What changed",
+    "speed_of_light": "",
+    "timeline": "Over time",
+    "memory_chart": "",
+    "warp_states": "",
+    "scheduler": "",
+    "instruction_mix": "",
+    "coalescing": "Coalescing",
+    "bank_conflicts": "Bank conflicts",
+    "divergence": "",
+    "spills": "Local memory",
+    "occupancy": "",
+    "rules": "Advice",
+    "traffic": "Traffic model",
+    "access_pattern": "Access patterns",
+    "launch": "Launch and device",
+    "raw_metrics": "",
 }
 
 
@@ -67,7 +80,7 @@ def sections(
 ) -> tuple[list[Section], list[tuple[str, NotCollected]]]:
     """The sections (``only`` these) that a page shows, and titles of those without data, with what collects it."""
     shown, absent = [], []
-    for name, title, result in _results(page, before, elsewhere=other_report):
+    for name, title, result in _results(page, before, other_report=other_report):
         if only is not None and name not in only:
             continue
         if isinstance(result, NotCollected):
@@ -82,14 +95,16 @@ def sections(
     return shown, absent
 
 
-def _results(page: KernelPage, before: KernelPage | None, *, elsewhere: bool) -> list[tuple[str, str, Any]]:
+def _results(
+    page: KernelPage, before: KernelPage | None, *, other_report: bool
+) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in analyses()]
     if before is not None:
         from gemmprof.analysis.comparison.outcome import compare_launches
 
         stage = before.record and f"stage {before.record.stage.number}, {before.title}"
-        where = f"{stage or before.label}{' in the other report' if elsewhere else ''}"
+        where = f"{stage or before.label}{' in the other report' if other_report else ''}"
         change = compare_launches(*((one.label, one.analysis.traced, one.timing) for one in (before, page)))
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
@@ -106,5 +121,7 @@ def _results(page: KernelPage, before: KernelPage | None, *, elsewhere: bool) ->
 
 def _metric_rows(profile: KernelProfile) -> list[tuple[str, str, str, str]]:
     """Name, value, unit and the cell's style of every metric, by name."""
-    found = ((name, value, profile.units.get(name, "")) for name, value in sorted(profile.metrics.items()))
-    return [(name, raw_value(n), unit, "wrap" if isinstance(n, str) else "n") for name, n, unit in found]
+    return [
+        (name, raw_value(value), profile.units.get(name, ""), "wrap" if isinstance(value, str) else "n")
+        for name, value in sorted(profile.metrics.items())
+    ]

@@ -32,8 +32,13 @@ from gemmprof.reports.formatting import number, percent
 
 # Colour of each group of stall reasons, in the order of a bar.
 COLOURS = {
-    **{"memory": "dram", "shared": "shared", "execution": "sm", "synchronisation": "l2"},
-    **{"control": "l1", "other": "other", "issuing": "faint"},
+    "memory": "dram",
+    "shared": "shared",
+    "execution": "sm",
+    "synchronisation": "l2",
+    "control": "l1",
+    "other": "other",
+    "issuing": "faint",
 }
 NOT_HELD_BACK = ("selected", "not_selected")
 
@@ -247,16 +252,18 @@ def _hottest(view: SourceView, anchors: Mapping[tuple[str, int] | int, str]) -> 
         yield _row(one.label, code, sampled, one.counters, anchor=anchor, executed=executed)
 
 
-def _row(number: str, code: str, sampled: Sampled, sums: Counters, *, least: float = 0.0, **more: Any) -> Row:
+def _row(
+    number: str, code: str, sampled: Sampled, counters: Counters, *, least: float = 0.0, **more: Any
+) -> Row:
     """A row with code; from ``least`` per cent of the samples on it says why it waits."""
     share, inlined, stalls = sampled
     mix = mix_of(stalls) if (share or 0.0) >= least else None
     flags = []
-    if sums.shared_excess and sums.shared_ideal and sums.shared_wavefronts:
-        flags.append(f"{sums.shared_wavefronts / sums.shared_ideal:.1f}× wavefronts")
-    if sums.global_excess and sums.global_ideal and sums.global_sectors:
-        flags.append(f"{sums.global_sectors / sums.global_ideal:.1f}× sectors")
-    if sums.local_sectors:
+    if counters.shared_excess and counters.shared_ideal and counters.shared_wavefronts:
+        flags.append(f"{counters.shared_wavefronts / counters.shared_ideal:.1f}× wavefronts")
+    if counters.global_excess and counters.global_ideal and counters.global_sectors:
+        flags.append(f"{counters.global_sectors / counters.global_ideal:.1f}× sectors")
+    if counters.local_sectors:
         flags.append("local memory")
     return Row(number, code, share, inlined, mix=mix, flags=tuple(flags), **more)
 

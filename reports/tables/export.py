@@ -191,8 +191,12 @@ def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) ->
         for part in schema
         if part.type in kinds
     ]
-    creator = {"library": "gemmprof"}
-    document = {"index_columns": [], "column_indexes": [], "columns": columns, "creator": creator}
+    document = {
+        "index_columns": [],
+        "column_indexes": [],
+        "columns": columns,
+        "creator": {"library": "gemmprof"},
+    }
     schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": json.dumps(document).encode()})
     with parquet_writer(path, schema, checksums=True) as writer:
         for table in tables:

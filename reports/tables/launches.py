@@ -24,8 +24,13 @@ from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import KernelProfile, MetricValue
 
 CODE_COLUMNS: dict[str, type] = {
-    **{"report": str, "launch": int, "address": int, "offset": int},
-    **{"sass": str, "file": str, "line": int},
+    "report": str,
+    "launch": int,
+    "address": int,
+    "offset": int,
+    "sass": str,
+    "file": str,
+    "line": int,
 }
 LINE_KEYS = ("report", "launch", "file", "line")
 
@@ -94,8 +99,12 @@ def add_code(report: str, profile: KernelProfile, code: Columns) -> None:
     addresses = sorted({*instructions, *(address for values in measured.values() for address in values)})
     found = [instructions.get(address) for address in addresses]
     base, count = profile.source.function_address, len(addresses)
-    columns: dict[str, list[Any]] = {"report": [report] * count, "launch": [profile.index] * count}
-    columns |= {"address": addresses, "offset": [address - base for address in addresses]}
+    columns: dict[str, list[Any]] = {
+        "report": [report] * count,
+        "launch": [profile.index] * count,
+        "address": addresses,
+        "offset": [address - base for address in addresses],
+    }
     columns |= {name: [one and getattr(one, name) for one in found] for name in ("sass", "file", "line")}
     counted = {name: _filled(name, values, addresses) for name, values in measured.items()}
     code.extend(count, columns | counted)
@@ -203,18 +212,26 @@ def samples_of(report: str, profile: KernelProfile) -> Iterator[pa.RecordBatch]:
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_SAMPLE_COLUMNS = {
-    **{"report": _TEXT, "launch": pa.int64(), "metric": _TEXT, "counter": _TEXT, "pass": pa.int64()},
-    **{"start_ns": pa.int64(), "timeline_ns": pa.int64(), "value": pa.float64()},
-}
-_SAMPLES = pa.schema(_SAMPLE_COLUMNS)
+_SAMPLES = pa.schema(
+    {
+        "report": _TEXT,
+        "launch": pa.int64(),
+        "metric": _TEXT,
+        "counter": _TEXT,
+        "pass": pa.int64(),
+        "start_ns": pa.int64(),
+        "timeline_ns": pa.int64(),
+        "value": pa.float64(),
+    }
+)
 
 
 def _repeated(text: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
 
 
-# Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join them.
+# Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
+# them.
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "name": str, "doubts": str, "nvtx": str}
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
@@ -284,13 +301,6 @@ def with_families(table: pa.Table, known: Census) -> pa.Table:
     return table.add_column(at, "label", labels).add_column(at, "family", numbers)
 
 
-# Columns that are fields of a launch.
-_OF_LAUNCH = (
-    *("registers_per_thread", "static_shared_memory", "dynamic_shared_memory", "driver_shared_memory"),
-    *("waves_per_sm", "stream", "context"),
-)
-
-
 def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
     launch, device = profile.launch, profile.device
     return {
@@ -305,7 +315,13 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         "compute_capability": ".".join(map(str, device.compute_capability)),
         **{f"grid_{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},
         **{f"block_{axis}": size for axis, size in zip("xyz", launch.block, strict=True)},
-        **{name: getattr(launch, name) for name in _OF_LAUNCH},
+        "registers_per_thread": launch.registers_per_thread,
+        "static_shared_memory": launch.static_shared_memory,
+        "dynamic_shared_memory": launch.dynamic_shared_memory,
+        "driver_shared_memory": launch.driver_shared_memory,
+        "waves_per_sm": launch.waves_per_sm,
+        "stream": launch.stream,
+        "context": launch.context,
         "duration_ns": profile.number(m.DURATION),
         # A list in one cell: range names may hold any character.
         "doubts": "; ".join(profile.doubts) or None,

@@ -78,7 +78,6 @@ LARGEST_RATIO = 16
 # stand for many long texts.
 _ENCODINGS = frozenset({0, 2, 3, 4, 8})
 _CODECS = frozenset({"UNCOMPRESSED", "ZSTD", "SNAPPY"})
-Among = tuple[str, Sequence[Any]]  # a column, and the values that are looked for in it
 _BYTES_OF_A_VALUE = 9  # in memory at most, but for texts: the value or its offset, and whether it is there
 
 
@@ -129,7 +128,9 @@ class ParquetReader:
     def __exit__(self, *_: object) -> None:
         self._source.close()
 
-    def read(self, columns: Iterable[str] | None = None, among: Among | None = None) -> pa.Table:
+    def read(
+        self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None
+    ) -> pa.Table:
         """Some columns, or all; of the rows those alone in which a column is ``among`` some values, if that is given.
 
         Row groups in which it cannot be one of them, by the bounds that the file keeps, are not read. RefusedFileError

@@ -5,7 +5,7 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,12 +52,13 @@ def write_speedscope(session: Session, target: Path) -> int:
         remedy = f"profile with {metrics.SOURCE_VIEW.remedy}"
         raise UsageError("no launch here has samples by instruction", remedy)
     known = ({name: value for name, value in one._asdict().items() if value is not None} for one in frames)
-    head = {
+    document = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "shared": {"frames": list(known)},
+        "profiles": [flame for _, flame in sorted(flames, key=lambda item: item[0])],
+        "name": session.title,
+        "exporter": "gemmprof",
     }
-    profiles = [flame for _, flame in sorted(flames, key=lambda item: item[0])]
-    document = {**head, "profiles": profiles, "name": session.title, "exporter": "gemmprof"}
     write_text(target, visible(json_text(document, indent=-1)))
     return len(flames)
 
@@ -79,18 +80,19 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> dict[
             if samples:
                 why = frames.setdefault(Frame(reason), len(frames))
                 stacks[*around, why] = stacks.get((*around, why), 0) + samples
-    head = {
+    return {
         "type": "sampled",
         "name": name,
         "unit": "none",
         "startValue": 0,
         "endValue": sum(stacks.values()),
+        "samples": list(stacks),
+        "weights": list(stacks.values()),
     }
-    return {**head, "samples": list(stacks), "weights": list(stacks.values())}
 
 
 def _places(
-    texts: dict[str, list[str]], kernel: str, item: SassLine, calls: Sequence[Call]
+    texts: Mapping[str, Sequence[str]], kernel: str, item: SassLine, calls: Sequence[Call]
 ) -> Iterator[Frame]:
     """File, function and line of an instruction; where calls were inlined, from the kernel's own line inwards."""
     if item.file is None or item.line is None:
@@ -162,8 +164,12 @@ class _Trace:
         self._enter(process, profile.nvtx, start)
         stream = f"stream {profile.launch.stream}" if profile.launch.stream is not None else "launches"
         track = self._track((process, stream), name=visible(stream), parent_uuid=process)
-        grid, block = (" × ".join(map(str, size)) for size in (profile.launch.grid, profile.launch.block))
-        shape = {"grid": grid, "block": block, "launch": str(profile.index), "kernel": profile.name}
+        shape = {
+            "grid": " × ".join(map(str, profile.launch.grid)),
+            "block": " × ".join(map(str, profile.launch.block)),
+            "launch": str(profile.index),
+            "kernel": profile.name,
+        }
         safe = ((name, visible(value)) for name, value in shape.items())
         notes = [perfetto.DebugAnnotation(name=name, string_value=text) for name, text in safe]
         self._event(start, _BEGIN, track, name=visible(label), debug_annotations=notes)
@@ -179,12 +185,14 @@ class _Trace:
         self._now[process] = start + duration
         return start
 
-    def add_samples(self, of: KernelProfile, profile: KernelProfile, start: float, duration: float) -> None:
+    def add_samples(
+        self, listed: KernelProfile, profile: KernelProfile, start: float, duration: float
+    ) -> None:
         """What was sampled during a launch, a counter track each.
 
         Each pass runs the launch again, a little faster or slower: a sample stands where it lay within its own run.
         """
-        process = self._process(of)
+        process = self._process(listed)
         for series in series_of(profile):
             ran = None if series.began is None or series.ended is None else series.ended - series.began
             scale = duration / ran if ran else 1.0

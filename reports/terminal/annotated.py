@@ -45,8 +45,10 @@ def _of_view(view: SourceView, width: int) -> Iterator[Text]:
         yield Text(visible(base_name(path)), style="underline")
         text = view.files.get(path, "").split("\n")
         with_code = {number: found for (file, number), found in lines.items() if file == path}
-        near = {at for number in with_code for at in range(number - CONTEXT, number + CONTEXT + 1)}
-        shown = sorted(near & {*range(1, len(text) + 1), *with_code})
+        shown = sorted(
+            {near for number in with_code for near in range(number - CONTEXT, number + CONTEXT + 1)}
+            & {*range(1, len(text) + 1), *with_code}
+        )
         last = 0
         for number in shown:
             if last and number > last + 1:

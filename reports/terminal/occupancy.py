@@ -106,8 +106,9 @@ def _suggestions(answers: Sequence[Occupancy]) -> Iterator[RenderableType]:
 
     if all(answer.theoretical_occupancy == 1 for answer in answers):
         return
-    helps = ((one, answer.limits.label) for answer in answers for one in calculator.suggest(answer))
-    found = grouped((str(one), label) for one, label in helps)
+    found = grouped(
+        (str(one), answer.limits.label) for answer in answers for one in calculator.suggest(answer)
+    )
     yield Text("\nWhat would help", style="bold")
     rows: list[Row] = [[text, _where(labels, answers)] for text, labels in found.items()]
     yield _table(rows) if rows else "No smaller block, register count or shared memory raises it."

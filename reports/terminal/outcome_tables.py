@@ -20,8 +20,12 @@ from gemmprof.reports import formatting, sentences
 from gemmprof.reports.terminal import columns
 
 STYLE = {
-    **{"slower": "bold red", "gone": "red", "faster": "green", "new": "cyan"},
-    **{"unclear": "yellow", "same": ""},
+    "slower": "bold red",
+    "gone": "red",
+    "faster": "green",
+    "new": "cyan",
+    "unclear": "yellow",
+    "same": "",
 }
 WIDE = 110  # columns from which on everything stands beside the name
 

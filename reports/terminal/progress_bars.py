@@ -64,10 +64,15 @@ class BarProgress(Progress):
     def __init__(self, console: Console) -> None:
         from rich import progress as rich
 
-        phase, step = rich.TextColumn("{task.description:<16}"), rich.TextColumn("{task.fields[step]}")
-        times = rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
-        shown = phase, rich.BarColumn(), rich.MofNCompleteColumn(), *times, step
-        self._bars = rich.Progress(*shown, console=console)
+        self._bars = rich.Progress(
+            rich.TextColumn("{task.description:<16}"),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TimeRemainingColumn(),
+            rich.TextColumn("{task.fields[step]}"),
+            console=console,
+        )
         self._task: TaskID | None = None
 
     def __enter__(self) -> BarProgress:

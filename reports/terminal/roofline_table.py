@@ -30,8 +30,9 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelPa
     pages = plan(session, every=True).pages
     if shape is not None:
         exact = [page for page in pages if page.problem == shape]
-        sized = (page for page in pages if page.problem is not None and shape.is_shape_of(page.problem))
-        pages = tuple(exact or sized)
+        pages = tuple(exact) or tuple(
+            page for page in pages if page.problem is not None and shape.is_shape_of(page.problem)
+        )
     return tuple(
         sorted(pages, key=lambda page: page.family.number if page.family and page.record is None else 0)
     )

@@ -27,11 +27,21 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.spills import Spills
 from gemmprof.analysis.sections.timeline import Lane, Timeline
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.base.amounts import bandwidth, counted, flops, number, percent, significant, traffic
+from gemmprof.base.amounts import (
+    bandwidth,
+    counted,
+    flops,
+    number,
+    percent,
+    ratio,
+    significant,
+    times,
+    traffic,
+)
 from gemmprof.base.amounts import occupancy as occupancy_text
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import DASH, extent, figure_text, ratio, times
+from gemmprof.reports.formatting import DASH, extent, figure_text
 from gemmprof.reports.terminal import columns
 
 if TYPE_CHECKING:
@@ -113,10 +123,14 @@ def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, widt
     for name, points in kernels:
         for position, point in enumerate(points):
             shown = {
-                **{"FLOP/byte": significant(point.intensity), "ridge": significant(point.ridge)},
-                **{"achieved": flops(point.achieved), "attainable": flops(point.attainable)},
-                **{"reached": percent(point.percent), "headroom": times(point.headroom)},
-                **{"bandwidth": bandwidth(point.memory.achieved), "side": point.bound},
+                "FLOP/byte": significant(point.intensity),
+                "ridge": significant(point.ridge),
+                "achieved": flops(point.achieved),
+                "attainable": flops(point.attainable),
+                "reached": percent(point.percent),
+                "headroom": times(point.headroom),
+                "bandwidth": bandwidth(point.memory.achieved),
+                "side": point.bound,
             }
             first = (Text("" if position else visible(name)),) * named
             cells = (shown[title] for title in titles)
@@ -314,9 +328,19 @@ def place_text(place: Place) -> str:
 
 
 _WRITERS: dict[type, Callable[[Any, int], Iterator[Row]]] = {
-    **{SpeedOfLight: _speed_of_light, Roofline: _roofline, Launch: _launch, InstructionMix: _instruction_mix},
-    **{LaunchOccupancy: _occupancy, Scheduler: lambda result, _: _figures(result), Timeline: _timeline},
-    **{WarpStates: _warp_states, MemoryChart: _memory_chart, Coalescing: _coalescing},
-    **{BankConflicts: _bank_conflicts, Divergence: _divergence, Spills: _spills},
-    **{SourceView: _source_view, Advice: _rules},
+    SpeedOfLight: _speed_of_light,
+    Roofline: _roofline,
+    Launch: _launch,
+    InstructionMix: _instruction_mix,
+    LaunchOccupancy: _occupancy,
+    Scheduler: lambda result, _: _figures(result),
+    Timeline: _timeline,
+    WarpStates: _warp_states,
+    MemoryChart: _memory_chart,
+    Coalescing: _coalescing,
+    BankConflicts: _bank_conflicts,
+    Divergence: _divergence,
+    Spills: _spills,
+    SourceView: _source_view,
+    Advice: _rules,
 }

@@ -101,9 +101,12 @@ def table(rows: Sequence[SummaryRow]) -> Table:
     problems = dict.fromkeys(row.problem for row in rows)
     several = len({row.card.label for row in rows if row.card is not None}) > 1
     numbers = ("time ms", "p10–p90", "TFLOP/s", "cuBLAS", "% of it", "% of peak*", "occupancy %*", "error")
-    first = ">!stage", "!name", *["!shape"] * (len(problems) > 1), *["!GPU"] * several
-    titles = *first, *(f">!{title}" for title in numbers), "limited by*"
-    result = columns(*titles, header_style="bold")
+    result = columns(
+        *(">!stage", "!name", *["!shape"] * (len(problems) > 1), *["!GPU"] * several),
+        *(f">!{title}" for title in numbers),
+        "limited by*",
+        header_style="bold",
+    )
     for row in rows:
         cells = [str(row.stage), row.name]
         if len(problems) > 1:
