@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,8 +78,24 @@ LARGEST_RATIO = 16
 # PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY: what Arrow writes. The others let a few bytes
 # stand for many long texts.
 _ENCODINGS = frozenset({0, 2, 3, 4, 8})
-_CODECS = frozenset({"UNCOMPRESSED", "ZSTD", "SNAPPY"})
+_CODECS = frozenset({0, 1, 6})  # UNCOMPRESSED, SNAPPY, ZSTD
 _BYTES_OF_A_VALUE = 9  # in memory at most, but for texts: the value or its offset, and whether it is there
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A column in a row group: its place in the file in bytes, whether it begins with a dictionary, its bounds."""
+
+    start: int
+    end: int
+    dictionary: bool
+    bounds: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, fields: dict[int, Any]) -> Self:
+        start, kept = int(fields.get(11) or fields[9]), fields.get(12, {})
+        bounds = tuple(kept[name] for name in (6, 5) if isinstance(kept.get(name), bytes))
+        return cls(start, start + int(fields[7]), 11 in fields, bounds)
 
 
 class ParquetReader:
@@ -102,8 +119,11 @@ class ParquetReader:
             tail = self._source.read(8)
             if len(tail) < 8 or tail[4:] != b"PAR1":
                 raise self.refused("is no Parquet file, or cut short")
-            if struct.unpack("<I", tail[:4])[0] > min(LARGEST_FOOTER, self._size):
+            length = struct.unpack("<I", tail[:4])[0]
+            if length > min(LARGEST_FOOTER, self._size - 8):
                 raise self.refused("is no table of ours: it describes itself at great length")
+            self._source.seek(-8 - length, os.SEEK_END)
+            footer = self._source.read(length)
             self._file = pq.ParquetFile(
                 self._source,
                 read_dictionary=coded,
@@ -113,6 +133,7 @@ class ParquetReader:
             self.metadata: pq.FileMetaData = self._file.metadata  # what the file says of itself
             self.schema: pa.Schema = self._file.schema_arrow  # of the columns; pyarrow makes it at each look
             self._check_schema(kind)
+            self._groups = self._described(footer)
         except (UnicodeError, KeyError) as error:  # a key is what of `coded` is not there
             self._source.close()
             missing = not isinstance(error, UnicodeError)
@@ -131,7 +152,8 @@ class ParquetReader:
     def read(
         self, columns: Iterable[str] | None = None, among: tuple[str, Sequence[Any]] | None = None
     ) -> pa.Table:
-        """Some columns, or all; of the rows those alone in which a column is ``among`` some values, if that is given.
+        """Some columns, or all; of the rows those alone in which one is ``among`` some texts or whole numbers, if that
+        is given.
 
         Row groups in which it cannot be one of them, by the bounds that the file keeps, are not read. RefusedFileError
         if they hold more than a file of this size may, pyarrow.ArrowException if they are damaged.
@@ -140,14 +162,14 @@ class ParquetReader:
         needed = list(dict.fromkeys([*wanted, *(among or ())[:1]]))
         if missing := set(needed) - set(self.schema.names):
             raise self.refused(f"is no such table: it has no column {min(missing)!r}")
-        groups: Sequence[int] = range(self.metadata.num_row_groups)
+        groups: Sequence[int] = range(len(self._groups))
         if among is None:
             self._count(needed, groups)
             return self._read(needed, groups)
-        name, values = among[0], pa.array(sorted(among[1]), self.schema.field(among[0]).type)
-        groups = [at for at in groups if self._may_hold(at, name, values)]
+        name, sought = among[0], sorted(among[1])
+        groups = [at for at in groups if self._may_hold(at, name, sought)]
         self._count(needed, groups)
-        found = [self.schema.empty_table()]
+        found, values = [self.schema.empty_table()], pa.array(sought, self.schema.field(name).type)
         for at in groups:  # one after the other: what is left of each is little
             rows = self._read(needed, [at])
             found.append(rows.filter(pc.is_in(rows[name], values)))
@@ -158,16 +180,21 @@ class ParquetReader:
         found.validate(full=True)
         return found.select(columns)
 
-    def _may_hold(self, group: int, name: str, values: pa.Array) -> bool:
+    def _may_hold(self, group: int, name: str, values: Sequence[Any]) -> bool:
         """Whether one of these values, which rise, lies within the bounds of a column there."""
-        bounds = self.metadata.row_group(group).column(self.schema.get_field_index(name)).statistics
+        place = self.schema.get_field_index(name)
+        bounds = self._groups[group][1][place].bounds
+        kind = self.schema.field(place).type
         try:
-            if bounds is None or not bounds.has_min_max:
-                return True
-            first, last = (pa.scalar(bound, values.type) for bound in (bounds.min, bounds.max))
-        except (UnicodeError, pa.ArrowException):  # damaged: then the rows tell
+            if pa.types.is_integer(kind):
+                signed = pa.types.is_signed_integer(kind)
+                least, most = (int.from_bytes(bound, "little", signed=signed) for bound in bounds)
+            else:
+                least, most = (bound.decode() for bound in bounds)
+        except (UnicodeError, TypeError, ValueError):  # none, or damaged: then the rows tell
             return True
-        return bool(pc.any(pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))).as_py())
+        at = bisect_left(values, least)
+        return at < len(values) and bool(values[at] <= most)
 
     def refused(self, why: str) -> RefusedFileError:
         """The error for this file."""
@@ -189,22 +216,39 @@ class ParquetReader:
                 raise self.refused(f"is no such table: {part.name[:60]!r} is nested")
             seen.add(part.name)
 
+    def _described(self, footer: bytes) -> list[tuple[int, list[_Chunk]]]:
+        """Of each row group how many rows it has, and its columns. Not asked of pyarrow, which ends the process at a
+        damaged one: nothing there catches the error. The schema is flat; numbers of fields are parquet.thrift's.
+        """
+        try:
+            said = _Head(footer).struct()
+            types = [element[1] for element in said[2][1:]]
+            groups = [(int(group[3]), group[1]) for group in said[4]]
+            for rows, columns in groups:
+                if [column[3][1] for column in columns] != types or rows < 0:
+                    raise self.refused("is damaged: a row group of other columns")
+                if any(column.keys() & {8, 9} for column in columns):
+                    raise self.refused("is encrypted, as no table of ours")
+                if strange := {column[3][4] for column in columns} - _CODECS:
+                    raise self.refused(f"is compressed with codec {min(strange)}, as no table of ours")
+            return [(rows, [_Chunk.of(column[3]) for column in columns]) for rows, columns in groups]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise self.refused("is damaged: its description cannot be read") from None
+
     def _count(self, columns: Sequence[str], groups: Sequence[int]) -> None:
         """Refuse what unpacks to too much, by the pages' own heads: nothing compares the footer with them."""
         most = max(LARGEST_READ, LARGEST_RATIO * self._size)
         total = longest = 0
         texts = []
         for number in groups:
-            group = self.metadata.row_group(number)
-            if group.num_columns != len(self.schema) or group.num_rows < 0:
-                raise self.refused("is damaged: a row group of other columns")
+            rows, chunks = self._groups[number]
             for name in columns:
                 at = self.schema.get_field_index(name)
-                sizes = self._unpacked(group.column(at))
-                total += sum(sizes) + _BYTES_OF_A_VALUE * group.num_rows
-                if pa.types.is_string(self.schema.field(at).type) and group.column(at).has_dictionary_page:
+                sizes = self._unpacked(chunks[at])
+                total += sum(sizes) + _BYTES_OF_A_VALUE * rows
+                if pa.types.is_string(self.schema.field(at).type) and chunks[at].dictionary:
                     # No text is longer than the dictionary that it stands in.
-                    longest += sizes[0] * group.num_rows
+                    longest += sizes[0] * rows
                     texts.append((number, name))
         if total + longest > most:
             for number, name in texts:
@@ -213,16 +257,12 @@ class ParquetReader:
         if total > most:
             raise self.refused(f"unpacks to more than {most / MIB:,.0f} MiB, which no table of its size does")
 
-    def _unpacked(self, chunk: pq.ColumnChunkMetaData) -> list[int]:
+    def _unpacked(self, chunk: _Chunk) -> list[int]:
         """Bytes that each page of a column unpacks to."""
-        if chunk.compression not in _CODECS:
-            raise self.refused(f"is compressed with {chunk.compression}, as no table of ours")
-        start = chunk.dictionary_page_offset or chunk.data_page_offset
-        end = start + chunk.total_compressed_size
-        if not 4 <= start <= end <= self._size:
+        if not 4 <= chunk.start <= chunk.end <= self._size:
             raise self.refused("is damaged: a column lies outside of it")
         try:
-            found = list(pages(self._source, start, end))
+            found = list(pages(self._source, chunk.start, chunk.end))
         except PageError as error:
             raise self.refused(f"is damaged: {error}") from None
         if strange := {page.encoding for page in found} - _ENCODINGS:
@@ -242,7 +282,7 @@ class ParquetReader:
 
 _LONGEST_HEAD = 16 << 10  # bytes of a head; those with bounds of long texts have a kilobyte or two
 _DEEPEST = 8
-_STRUCT, _BINARY, _DOUBLE, _BYTE = 12, 8, 7, 3
+_STRUCT, _LIST, _BINARY, _DOUBLE, _BYTE = 12, 9, 8, 7, 3
 _INTEGERS = (4, 5, 6)
 # Fields of the head of a data page, of a dictionary, and of a data page of the second version.
 _DATA, _DICTIONARY, _DATA_2 = 5, 7, 8
@@ -279,6 +319,8 @@ def pages(file: BinaryIO, start: int, end: int) -> Iterator[Page]:
 
 
 class _Head:
+    """Thrift's compact form, as pages' heads and the footer have it."""
+
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.position = 0
@@ -320,11 +362,22 @@ class _Head:
             return self._integer()
         if kind == _STRUCT:
             return self.struct(depth + 1)
+        if kind == _LIST:
+            head = self._byte()
+            count, kind = head >> 4, head & 15
+            if count == 15:
+                count = self._varint()
+            if depth > _DEEPEST or kind in (
+                1,
+                2,
+            ):  # truths in a list have bytes of their own; none of ours has any
+                raise LookupError
+            return [self._value(kind, depth + 1) for _ in range(count)]
         skipped = {_BYTE: lambda: 1, _DOUBLE: lambda: 8, _BINARY: self._varint}.get(kind)
-        if skipped is None:  # lists, sets and maps stand in no head
+        if skipped is None:  # sets and maps stand in no file
             raise LookupError
         length = skipped()
         if length > len(self._data):
             raise LookupError
         self.position += length
-        return None
+        return self._data[self.position - length : self.position]

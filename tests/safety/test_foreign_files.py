@@ -347,6 +347,28 @@ def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
     assert int(told.stdout) > mutants / 2
 
 
+@pytest.mark.parametrize("flaw", ["other columns", "encrypted", "codec 14"])
+def test_what_pyarrow_ends_the_process_at_is_refused(folder: Path, flaw: str) -> None:
+    file = one(folder, "set/metrics/*.parquet")
+    data = file.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - length : -8]
+    heads = [
+        found.start() for found in re.finditer(rb"\x1c\x15[\x02-\x0c]", footer)
+    ]  # of the columns' metadata
+    if flaw == "other columns":  # a number for a text
+        footer = footer[: heads[0] + 2] + b"\x04" + footer[heads[0] + 3 :]
+    elif flaw == "codec 14":  # the field after the path in the schema, which is the column's name
+        at = footer.index(b"\x06metric\x15", heads[0]) + 8
+        footer = footer[:at] + b"\x1c" + footer[at + 1 :]
+    else:  # a chunk ends before the next one's offset; ENCRYPTION_WITH_COLUMN_KEY of a path "a"
+        end = footer.rfind(b"\x26", 0, heads[1]) - 1
+        footer = footer[:end] + b"\x5c\x2c\x19\x18\x01a\x00\x00" + footer[end:]
+    file.write_bytes(data[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    told = gemmprof("find", "launch__thread_count > 1", "set", cwd=folder)
+    assert told.returncode == 2 and flaw in told.stderr
+
+
 def test_a_record_names_no_files_to_delete(folder: Path) -> None:
     """A compacted history says which records it replaces, and those are removed."""
     victim = folder / "victim.txt"
