@@ -75,8 +75,10 @@ class Places:
         if kind == "grid":
             return np.full((1, 1), self._grid[AXES.index(str(name))])
         if kind == "trip":
-            return self._rounds[name] if name in self._rounds else self._known["behind", name]
-        if kind == "parameter":
+            if name in self._rounds:
+                return self._rounds[name]
+            name = ("behind", name)
+        if kind in ("trip", "parameter"):  # drawn where unknown: a loop closed by a jump table, too
             return self._known[name] if name in self._known else np.full((1, 1), _drawn(name))
         inputs, by = self._values.made.get(symbol, ((), None)) if self._depth <= DEEPEST else ((), None)
         numbers = [self.of(one) for one in inputs]
