@@ -15,9 +15,10 @@ struct Slim : Tile<32, 10> {};
 
 // How the blocks of a cluster share its tile.
 struct Sharing {
-    int rows;             // tiles below each other, of C or, where it is swapped, of its transpose
-    bool swapped;         // B has A's place
-    bool a_once, b_once;  // each element of A, of B, is read by one block only, and L2 need not keep it
+    int rows;                // tiles below each other, of C or, where it is swapped, of its transpose
+    int last_row, last_col;  // where the last tiles begin
+    bool swapped;            // B has A's place
+    bool a_once, b_once;     // each element of A, of B, is read by one block only, and L2 need not keep it
     gemmprof::Divisor by_rows, by_parts;
     gemmprof::Shares steps;  // of a tile along K
 };
@@ -105,6 +106,7 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
     const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
     const int index = sharing.by_parts.divide(int(blockIdx.x));
     const int tile_col = sharing.by_rows.divide(index), tile_row = index - tile_col * sharing.rows;
+    const int first_row = min(tile_row * BM, sharing.last_row), first_col = min(tile_col * COLUMNS, sharing.last_col);
     const int first = sharing.steps.begin(part);
     const int steps = __shfl_sync(~0u, sharing.steps.begin(part + 1) - first, 0);
     const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), group = warp / 4;
@@ -116,13 +118,13 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
         const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
         ptx::barrier_expect(barrier, TILE::stage_bytes);
         if (sharing.a_once)
-            ptx::copy_box(tile, &map_a, k, tile_row * BM, barrier, ptx::read_once_policy());
+            ptx::copy_box(tile, &map_a, k, first_row, barrier, ptx::read_once_policy());
         else
-            ptx::copy_box(tile, &map_a, k, tile_row * BM, barrier);
+            ptx::copy_box(tile, &map_a, k, first_row, barrier);
         if (sharing.b_once)
-            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, tile_col * COLUMNS, barrier, ptx::read_once_policy());
+            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, first_col, barrier, ptx::read_once_policy());
         else
-            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, tile_col * COLUMNS, barrier);
+            ptx::copy_box(tile + TILE::a_bytes, &map_b, k, first_col, barrier);
     };
 
     if (copies && ptx::elect_one()) {
@@ -197,9 +199,8 @@ __device__ __forceinline__ void share_tile(const CUtensorMap& map_a, const CUten
                     sums[i] += part_sums[i];
         };
         add_steps<TILE::parts, COUNT>(steps, issue, add);
-        const int row = tile_row * BM + group * 64 + thread / 32 * 16 + thread % 32 / 4;
-        exchange_sums<T>(sums, tiles, summed, part, parts, sharing, row, tile_col * COLUMNS + thread % 4 * 2, out,
-                         scales);
+        const int row = first_row + group * 64 + thread / 32 * 16 + thread % 32 / 4;
+        exchange_sums<T>(sums, tiles, summed, part, parts, sharing, row, first_col + thread % 4 * 2, out, scales);
     }
 }
 

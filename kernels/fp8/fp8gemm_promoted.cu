@@ -32,17 +32,19 @@ static_assert(STAGES * BK * (BM + BN) + 1024 + 16 * STAGES + 16384 <= SHARED_LIM
 
 namespace GEMMPROF_STAGE {
 
-// Tiles of C: `rows` below each other, `columns` side by side.
+// Tiles of C, or clusters of them: `rows` below each other, `columns` side by side.
 struct Tiles {
     int rows, columns;
-    bool bulk;  // the copy engine stores C
+    int last_row, last_col;  // where the last tiles begin
+    bool bulk;               // the copy engine stores C
 
-    // The place of the index-th: down a band of GROUP rows, then the next column of the band.
-    __device__ __forceinline__ void place(int index, int& row, int& column) const {
+    // Where a block's tile of the index-th begins: down a band of GROUP rows, then the next column of the band.
+    template <class TILE>
+    __device__ __forceinline__ void place(int index, int rank, int& row, int& col) const {
         const int band = index / (GROUP * columns), first = band * GROUP;
         const int height = min(GROUP, rows - first), within = index - first * columns;
-        row = first + within % height;
-        column = within / height;
+        row = min(((first + within % height) * TILE::pair + rank) * BM, last_row);
+        col = min(within / height * TILE::bn, last_col);
     }
 };
 
@@ -69,17 +71,14 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
     const int ahead = PAIR > 1 ? 0 : min(ST, steps);
     const int rank = PAIR > 1 ? int(ptx::cluster_rank()) : 0;
     const int begin = int(blockIdx.x) / PAIR, stride = int(gridDim.x) / PAIR;
-    const auto place = [&](int index, int& tile_row, int& tile_col) {
-        places.place(index, tile_row, tile_col);
-        tile_row = tile_row * PAIR + rank;
-    };
-    const auto copy = [&](int step, int to, int tile_row, int tile_col) {
+    const auto place = [&](int index, int& row, int& col) { places.place<TILE>(index, rank, row, col); };
+    const auto copy = [&](int step, int to, int row, int col) {
         const unsigned tile = tiles + to * TILE::stage_bytes, barrier = full + 8 * to;
         ptx::barrier_expect(barrier, TILE::stage_bytes);
-        ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+        ptx::copy_box(tile, &map_a, step * BK, row, barrier);
         constexpr int EACH = TILE::bn / PAIR;
         const unsigned b = tile + TILE::a_bytes + rank * EACH * BK;
-        const int column = tile_col * TILE::bn + rank * EACH;
+        const int column = col + rank * EACH;
         if constexpr (PAIR == 1)
             ptx::copy_box(b, &map_b, step * BK, column, barrier);
         else
@@ -96,10 +95,10 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         }
         ptx::barrier_init_fence();
         ptx::fence_async_proxy();
-        int tile_row, tile_col;
-        place(begin, tile_row, tile_col);
+        int row, col;
+        place(begin, row, col);
 #pragma unroll 1
-        for (int step = 0; step < ahead; ++step) copy(step, step, tile_row, tile_col);
+        for (int step = 0; step < ahead; ++step) copy(step, step, row, col);
     }
     __syncwarp();
     if constexpr (PAIR == 1)
@@ -116,12 +115,12 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
         if (copies && ptx::elect_one()) {
             stage = ahead % ST, parity = ahead == ST;
             for (int index = begin; index < count; index += stride) {
-                int tile_row, tile_col;
-                place(index, tile_row, tile_col);
+                int row, col;
+                place(index, row, col);
 #pragma unroll 1
                 for (int step = index == begin ? ahead : 0; step < steps; ++step, advance()) {
                     ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
-                    copy(step, stage, tile_row, tile_col);
+                    copy(step, stage, row, col);
                 }
             }
         }
@@ -129,9 +128,9 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             if (!copies) {
                 const int total = (count - int(blockIdx.x) + int(gridDim.x) - 1) / int(gridDim.x) * steps;
                 const auto place_of = [&](int number, int& step, int& row, int& columns) {
-                    int tile_row, tile_col;
-                    place(begin + number / steps * stride, tile_row, tile_col);
-                    step = number % steps, row = tile_row * BM, columns = tile_col * TILE::bn / 128;
+                    int col;
+                    place(begin + number / steps * stride, row, col);
+                    step = number % steps, columns = col / 128;
                 };
                 bring_scales<BM, ST, BLOCKS>(scales, total, out, scales_of, full, empty, place_of);
             }
@@ -159,14 +158,14 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
             // Every other tile of 192 columns begins in the middle of a block.
             [[maybe_unused]] bool in_middle = false;
             if constexpr (BLOCKS == 2 && SCALES::of_blocks) {
-                int tile_row, tile_col;
-                place(index, tile_row, tile_col);
-                in_middle = tile_col % 2 != 0;
+                int row, col;
+                place(index, row, col);
+                in_middle = col % 128 != 0;
             }
             if constexpr (SCALES::of_rows) {
-                int tile_row, tile_col;
-                place(index, tile_row, tile_col);
-                fetch_scales<TILE::bn>(scales, out, tile_col * TILE::bn);
+                int row, col;
+                place(index, row, col);
+                fetch_scales<TILE::bn>(scales, out, col);
             }
             float sums[COUNT];
 #pragma unroll
@@ -212,9 +211,9 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap& map_a, const CU
                 ptx::pin(sums);
                 release(before);
             }
-            int tile_row, tile_col;
-            place(index, tile_row, tile_col);
-            const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
+            int row, col;
+            place(index, row, col);
+            row += group * 64 + thread / 32 * 16;  // this warp's first
             if constexpr (SCALES::of_rows)
                 scale_sums(sums, scales, out, row + thread % 32 / 4, col + thread % 4 * 2);
             if (places.bulk)
@@ -389,10 +388,10 @@ double row_time(const void* data, std::int64_t ld) {
 }
 
 // Microseconds that a step takes, or in which its rows are asked for, if that is longer: by 61,000 times of all ways on
-// an H100, and 60,000 where blocks share tiles (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for
+// an H100, and 50,000 where blocks share tiles (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for
 // memory in any case. Blocks that share a tile fetch different parts of K: the more of them, the longer.
 double step_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms) {
-    constexpr double STEP = 0.098, STEP_COLUMN = 0.00087, BUSY = 0.387, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
+    constexpr double STEP = 0.0562, STEP_COLUMN = 0.00137, BUSY = 0.344, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
     const TileFacts& tile = tiles[choice.tile];
     const std::int64_t count = tiles_of(g, choice), rounds = (count + places - 1) / places;
     const double busy = double((count + rounds - 1) / rounds) * choice.parts * tile.pair / sms;
@@ -416,12 +415,11 @@ double steps_time(const gemmprof::Gemm& g, int tile, int places, int sms) {
 // Microseconds but for what all have; the constants are from 189 times of every way on an H200 and an H100, the times of
 // 240 products of few rows, and those of step_time (docs/fastest_fp8.md). A round takes the time of its steps, all
 // together that of the operands on their way from memory: more where they pass L2 as what is read again does, and drive
-// what others wrote there out to memory. Of few rows, which are one or two rounds, half of the shorter of both is not
-// hidden.
+// what others wrote there out to memory. Half of the shorter of both is not hidden: it is one or two rounds.
 double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms, double memory) {
     constexpr double BANDWIDTH = 3.7e6, WRITE_BACK = 0.25;  // bytes a microsecond; a part of what is read
-    constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.54, ROUND = 0.068;
-    constexpr double STORED_ROW = 0.0124, COLUMN = 0.0212, PART = 0.196;
+    constexpr double NOT_HIDDEN = 0.5, ORDERED = 0.355, ROUND = 0.068;
+    constexpr double STORED_ROW = 0.0222, COLUMN = 0.0187, PART = 0.179;
     const TileFacts& tile = tiles[choice.tile];
     const bool shared = shares_k(choice.tile), once = shared && readers_of_b(g, choice) == 1;
     const double rounds = double((tiles_of(g, choice) + places - 1) / places);
@@ -429,8 +427,7 @@ double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, 
     const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
     const double computed = rounds * steps * step_time(g, choice, places, sms);
     const double moved = bytes * (once ? 1.0 : 1.0 + WRITE_BACK) / (BANDWIDTH * memory);
-    const double not_hidden = few_rows(g) ? NOT_HIDDEN : 0.0;
-    const double time = std::max(computed, moved) + not_hidden * std::min(computed, moved);
+    const double time = std::max(computed, moved) + NOT_HIDDEN * std::min(computed, moved);
     if (!shared) return time + ORDERED + meeting_time(choice.tile);
     const int stored = choice.swapped ? std::min(g.m, tile.columns) : tile.columns;
     return time + rounds * (ROUND + STORED_ROW * stored) + COLUMN * tile.columns +
@@ -474,6 +471,16 @@ Choice choose(const gemmprof::Gemm& g, int device, int sms, bool of_blocks, bool
     return best;
 }
 
+// Where the last tile of so many elements begins: so far in that it is full. Beside the edge of C it would ask for fewer
+// rows, run ahead of the tiles that read the same operand, and L2 would be asked for that more than once: such products
+// took up to half as long again. Two tiles store the same bits where they overlap, which is right where C is not read.
+// In eights, as elements of a row are stored.
+template <class SCALES>
+int last_begin(const gemmprof::Gemm& g, int extent, int of_tile) {
+    if (SCALES::of_blocks || g.beta != 0.0f) return extent;
+    return std::max(0, gemmprof::ceil_div(extent - of_tile, 8) * 8);
+}
+
 // A kernel without scales takes no notice of the last parameter.
 template <class SCALES>
 cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const SCALES& scales, cudaStream_t stream) {
@@ -486,8 +493,8 @@ cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, const S
         return error;
     const int rows = gemmprof::ceil_div(m, BM), count = rows * gemmprof::ceil_div(n, columns);
     const unsigned blocks = unsigned(count * choice.parts);
-    const Sharing sharing = {rows, choice.swapped, count == rows, rows == 1, gemmprof::Divisor::of(rows),
-                             gemmprof::Divisor::of(choice.parts),
+    const Sharing sharing = {rows, last_begin<SCALES>(g, m, BM), last_begin<SCALES>(g, n, columns), choice.swapped,
+                             count == rows, rows == 1, gemmprof::Divisor::of(rows), gemmprof::Divisor::of(choice.parts),
                              gemmprof::Shares::of(gemmprof::ceil_div(g.k, BK), choice.parts)};
     return gemmprof::launch_kernel(kernel_for<SCALES>(g, choice.tile), blocks, unsigned(choice.parts), stream, maps[0],
                                    maps[1], sharing, gemmprof::output_of(g), scales);
@@ -504,7 +511,8 @@ cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int device, int sm
     if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn / pair, 1)) return error;
     if (bulk)
         if (cudaError_t error = gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
-    const Tiles places = {gemmprof::ceil_div(g.m, BM * pair), gemmprof::ceil_div(g.n, bn), bulk};
+    const Tiles places = {gemmprof::ceil_div(g.m, BM * pair), gemmprof::ceil_div(g.n, bn),
+                          last_begin<SCALES>(g, g.m, BM), last_begin<SCALES>(g, g.n, bn), bulk};
     const std::int64_t count = std::int64_t(places.rows) * places.columns;
     const unsigned clusters = unsigned(std::min<std::int64_t>(count, places_of(device, sms, pair)));
     return gemmprof::launch_kernel(kernel_for<SCALES>(g, tile), clusters * pair, unsigned(pair), stream, maps[0],
