@@ -89,7 +89,7 @@ class Unmounted:
 
 
 def test_what_is_written_where_nobody_else_sees_it_is_an_error(tree: Path, tmp_path: Path) -> None:
-    with elsewhere(Apart()), pytest.raises(DeviceError, match=r"does not see .*set, which is here"):
+    with elsewhere(Apart().do), pytest.raises(DeviceError, match=r"does not see .*set, which is here"):
         update(tmp_path / "set", reports(tree))
     assert not load_contents(tmp_path / "set").reports
 
@@ -98,7 +98,7 @@ def test_what_a_worker_does_not_see_is_no_fault_of_the_report(tree: Path, tmp_pa
     disk, target = tmp_path / "disk", tmp_path / "set"
     shutil.copytree(tree, disk)
     with (
-        elsewhere(Unmounted(disk)),
+        elsewhere(Unmounted(disk).do),
         pytest.raises(DeviceError, match=r"does not see .*ncu-rep, which is here"),
     ):
         update(target, reports(disk))
