@@ -288,8 +288,11 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
     others, of_values = ran & ~steps, np.zeros_like(loads)
     places = np.flatnonzero(loads).tolist()
     of_values[list(flow.reached(places, lambda at: [use for use in code.readers[at] if others[use]]))] = True
+    # Each round of a loop may put a row together; others walk along one, and one warp does more of their rounds.
+    meets = shuffles.any() & steps & work.barriers  # of a tree's steps nobody knows what else they do
+    a_row = [loop for loop in code.loops if meets[loop.first : loop.last + 1].any()]
     for loop in code.loops:
-        if of_values[loop.first : loop.last + 1].any():
+        if of_values[loop.first : loop.last + 1].any() and loop not in a_row:
             of_values[loop.first : loop.last + 1] = True
     # Of one row, rounded up to whole warps.
     full = np.ceil(lanes / launch.blocks / WARP) * launch.blocks / np.maximum(work.executed, 1.0)

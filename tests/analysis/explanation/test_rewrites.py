@@ -1552,6 +1552,20 @@ def test_lanes_that_walk_along_rows_by_vectors_share_them() -> None:
     assert "uncoalesced_access" not in {one.cause for one in groups}
 
 
+def test_a_row_that_each_round_puts_together_is_a_warps_in_each_round() -> None:
+    """What a loop's round does alike in all warps of a block (where the next row begins, the turn) one warp does."""
+    said, came = (
+        explain(study("triton_negatives_scored_one_by_one")[0]),
+        study("triton_negatives_scored_one_by_one")[1],
+    )
+    assert said.findings[0].cause == "barriers"
+    assert 0.55 < said.findings[0].saves < came["warp"]
+    # Warps of sixteen that reduce by themselves, and meet in each round: what a warp for each brings beside them.
+    shuffled, came = study("haplotype_mosaic_tree_each_site", "shuffled")
+    more = next(one for one in explain(shuffled).findings if one.cause == "barriers")
+    assert 0.4 < more.saves < 1.0 - (1.0 - came["warp"]) / (1.0 - came["shuffled"])
+
+
 def test_several_results_a_thread_leave_as_many_fewer_threads() -> None:
     """Chains of 8, 4 and 31 warps an SM were told 49, 60 and 70 points for what four neighbours load alike."""
 
