@@ -15,8 +15,12 @@ if TYPE_CHECKING:  # pages of one report compare nothing
 
 # The verdicts as a reader sees them, what is seen first in front.
 VERDICTS: dict[Verdict, str] = {
-    **{"slower": "SLOWER", "gone": "GONE", "faster": "FASTER", "new": "NEW"},
-    **{"unclear": "CAN'T TELL", "same": "SAME"},
+    "slower": "SLOWER",
+    "gone": "GONE",
+    "faster": "FASTER",
+    "new": "NEW",
+    "unclear": "CAN'T TELL",
+    "same": "SAME",
 }
 # Those on kernels of a build, of whose time nothing is said.
 BUILT: dict[Verdict, str] = {**VERDICTS, "unclear": "CHANGED"}

@@ -61,8 +61,10 @@ def built_kernels(
                 continue
             size = threads_per_block, kernel.registers_per_thread
             shared = kernel.static_shared_memory + dynamic_shared_memory
-            more = {"block_barriers": 1 if barriers is None else barriers}
-            answer = occupancy(target, *size, shared, shared_memory_config=shared_memory_config, **more)
+            count = 1 if barriers is None else barriers
+            answer = occupancy(
+                target, *size, shared, shared_memory_config=shared_memory_config, block_barriers=count
+            )
             found.append(BuiltKernel(kernel, answer))
         except OccupancyError as error:
             found.append(BuiltKernel(kernel, None, error.message))

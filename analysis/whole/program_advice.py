@@ -366,11 +366,17 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[Proposa
 Rule = Callable[[Launches], Found]
 # What is inferred from launches that follow one another, and from each alone: by the advice.
 OF_THE_ORDER: Mapping[str, Rule] = {
-    **{"optimizer": _optimizer, "compile": _chains, "attention": _attention},
-    **{"elementwise": _neighbours, "batch": _alike},
+    "optimizer": _optimizer,
+    "compile": _chains,
+    "attention": _attention,
+    "elementwise": _neighbours,
+    "batch": _alike,
 }
 OF_EACH: Mapping[str, Rule] = {
-    **{"layout": _layout, "copies": _copies, "product": _products, "precision": _precision}
+    "layout": _layout,
+    "copies": _copies,
+    "product": _products,
+    "precision": _precision,
 }
 
 
