@@ -224,6 +224,11 @@ class Sass:
         return frozenset(name for operand in self.operands if "[" in operand for name in _names(operand))
 
     @property
+    def fetches(self) -> bool:
+        """It loads data, which no constant is."""
+        return self.is_load and self.space != "constant"
+
+    @property
     def access_bytes(self) -> int:
         """Bytes that one thread moves, 0 where it accesses no memory."""
         return bytes_per_thread(self.full) if self.space else 0

@@ -248,9 +248,9 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
         rows.append(row)
         if name in _INTENSITIES:
             sides = (row.predicted, row.measured)
-            expected_, found = (problem.flops / moved if moved else None for moved in sides)
+            told, found = (problem.flops / moved if moved else None for moved in sides)
             how, why = "2 M N K / bytes" if row.predicted else "", "see the bytes" if note else ""
-            intensities.append(TrafficRow(*_INTENSITIES[name], "FLOP/byte", expected_, how, found, why))
+            intensities.append(TrafficRow(*_INTENSITIES[name], "FLOP/byte", told, how, found, why))
     kept = tuple(row for row in (*rows, *intensities) if row.predicted or row.measured)
     return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
 

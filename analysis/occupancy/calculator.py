@@ -82,10 +82,8 @@ class Occupancy:
     @property
     def configuration(self) -> str:
         """What a block takes, in words."""
-        threads, registers = (
-            counted(self.threads_per_block, "thread"),
-            counted(self.registers_per_thread, "register"),
-        )
+        threads = counted(self.threads_per_block, "thread")
+        registers = counted(self.registers_per_thread, "register")
         shared = counted(self.shared_memory_per_block, "byte")
         return f"{threads} per block, {registers} per thread, {shared} of shared memory per block"
 

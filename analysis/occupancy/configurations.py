@@ -164,8 +164,10 @@ def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelRe
         elif (match := _USAGE.match(line)) and name:
             registers, stack, shared, local = (int(group) for group in match.groups())
             static = shared - _reserve_within(architecture, shared)
-            memory = {"stack_bytes": stack, "local_bytes": local}
-            kernels.append(KernelResources(name, architecture, registers, static, **memory))
+            found = KernelResources(
+                name, architecture, registers, static, stack_bytes=stack, local_bytes=local
+            )
+            kernels.append(found)
             name = ""
     return tuple(kernels)
 

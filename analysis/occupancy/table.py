@@ -118,8 +118,8 @@ def _frame(found: list[Occupancy | OccupancyError], labels: Any) -> pd.DataFrame
     combined = ["|".join(compress(_LIMITERS, one)) for one in product((True, False), repeat=len(_LIMITERS))]
     kinds |= {"theoretical_occupancy": "float64", "limit_barriers": "Int64"}
     kinds["limiters"] = pd.CategoricalDtype(combined)
-    found_ = {name: pd.Series(columns[name], labels, kinds[name]) for name in columns}
-    return pd.DataFrame(found_, index=labels)
+    series = {name: pd.Series(columns[name], labels, kinds[name]) for name in columns}
+    return pd.DataFrame(series, index=labels)
 
 
 def _table(configurations: Any, given: Mapping[str, Any]) -> pd.DataFrame:

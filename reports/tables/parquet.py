@@ -79,6 +79,19 @@ LARGEST_RATIO = 16
 # stand for many long texts.
 _ENCODINGS = frozenset({0, 2, 3, 4, 8})
 _CODECS = frozenset({0, 1, 6})  # UNCOMPRESSED, SNAPPY, ZSTD
+# Fields in parquet.thrift: of the file, a row group, a column in it, and that one's metadata and statistics.
+_SCHEMA, _GROUPS = 2, 4
+_COLUMNS, _ROWS = 1, 3
+_METADATA, _ENCRYPTED = 3, frozenset({8, 9})
+_TYPE, _CODEC, _PACKED, _DATA_OFFSET, _DICTIONARY_OFFSET, _STATISTICS = (
+    1,
+    4,
+    7,
+    9,
+    11,
+    12,
+)  # the first a schema's, too
+_MOST, _LEAST = 5, 6
 _BYTES_OF_A_VALUE = 9  # in memory at most, but for texts: the value or its offset, and whether it is there
 
 
@@ -93,9 +106,9 @@ class _Chunk:
 
     @classmethod
     def of(cls, fields: dict[int, Any]) -> Self:
-        start, kept = int(fields.get(11) or fields[9]), fields.get(12, {})
-        bounds = tuple(kept[name] for name in (6, 5) if isinstance(kept.get(name), bytes))
-        return cls(start, start + int(fields[7]), 11 in fields, bounds)
+        start, kept = int(fields.get(_DICTIONARY_OFFSET) or fields[_DATA_OFFSET]), fields.get(_STATISTICS, {})
+        bounds = tuple(kept[name] for name in (_LEAST, _MOST) if isinstance(kept.get(name), bytes))
+        return cls(start, start + int(fields[_PACKED]), _DICTIONARY_OFFSET in fields, bounds)
 
 
 class ParquetReader:
@@ -218,20 +231,23 @@ class ParquetReader:
 
     def _described(self, footer: bytes) -> list[tuple[int, list[_Chunk]]]:
         """Of each row group how many rows it has, and its columns. Not asked of pyarrow, which ends the process at a
-        damaged one: nothing there catches the error. The schema is flat; numbers of fields are parquet.thrift's.
+        damaged one: nothing there catches the error. The schema is flat by now: its root, and a column each.
         """
         try:
             said = _Head(footer).struct()
-            types = [element[1] for element in said[2][1:]]
-            groups = [(int(group[3]), group[1]) for group in said[4]]
+            types = [element[_TYPE] for element in said[_SCHEMA][1:]]
+            groups = [(int(group[_ROWS]), group[_COLUMNS]) for group in said[_GROUPS]]
+            found = []
             for rows, columns in groups:
-                if [column[3][1] for column in columns] != types or rows < 0:
+                described = [column[_METADATA] for column in columns]
+                if [column[_TYPE] for column in described] != types or rows < 0:
                     raise self.refused("is damaged: a row group of other columns")
-                if any(column.keys() & {8, 9} for column in columns):
+                if any(column.keys() & _ENCRYPTED for column in columns):
                     raise self.refused("is encrypted, as no table of ours")
-                if strange := {column[3][4] for column in columns} - _CODECS:
+                if strange := {column[_CODEC] for column in described} - _CODECS:
                     raise self.refused(f"is compressed with codec {min(strange)}, as no table of ours")
-            return [(rows, [_Chunk.of(column[3]) for column in columns]) for rows, columns in groups]
+                found.append((rows, [_Chunk.of(column) for column in described]))
+            return found
         except (LookupError, TypeError, ValueError, AttributeError):
             raise self.refused("is damaged: its description cannot be read") from None
 

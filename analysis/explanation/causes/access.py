@@ -440,8 +440,7 @@ def multiplies_on(work: Work, loop: Loop) -> bool:
         for source in code.producers(at, name)
     }
     return bool(carried & factors) or any(
-        "MUL" in line.opcode or (line.is_load and line.space != "constant")
-        for line in (work.sass[at] for at in carried)
+        "MUL" in line.opcode or line.fetches for line in (work.sass[at] for at in carried)
     )
 
 

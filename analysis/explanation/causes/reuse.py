@@ -452,7 +452,7 @@ def _sums_what_neighbours_do(work: Work, loop: Loop, known: Sequence[footprint.R
     """Whether a loop's round sums up what a neighbour along an axis does in its next one: all it loads moves along."""
     code = work.code
     inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
-    loaded = {at for at in inside if work.sass[at].is_load and work.sass[at].space != "constant"}
+    loaded = {at for at in inside if work.sass[at].fetches}
     along = {row for one in known if (axis, loop.first) in one.along for row in one.rows}
     if not loaded or not loaded <= along:
         return False

@@ -118,7 +118,7 @@ def _apart_anew(work: Work) -> Array:
 def _ends_of_rows(work: Work) -> Mask:
     """What lanes are parted from by their number and a length that all of their warp have loaded: a row's end."""
     code, alike, found = work.code, neighbours_alike(work), evaluations(work)
-    loaded = work.where(lambda line: line.is_load and line.space != "constant")
+    loaded = work.where(lambda line: line.fetches)
     counts = work.where(lambda line: line.instruction_class not in FLOATS)
     inside = np.zeros(len(loaded), dtype=bool)
     loops = [(loop.first, loop.last, loop.last) for loop in code.loops if work.executed[loop.last]]
@@ -338,7 +338,7 @@ def _beyond_a_bound(work: Work) -> Candidate | None:
 
 def _loaded_for(work: Work, sources: Iterable[int]) -> frozenset[int]:
     """What was loaded, from wherever, that these are made of."""
-    loaded = work.where(lambda line: line.is_load and line.space != "constant")
+    loaded = work.where(lambda line: line.fetches)
     made = reached(sources, lambda at: () if loaded[at] else work.code.sources(at))
     return frozenset(at for at in made if loaded[at])
 

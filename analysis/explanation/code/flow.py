@@ -200,7 +200,7 @@ class Program:
     @cached_property
     def by_loads(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result goes back to what was loaded, other than parameters."""
-        return self._going_back_to(_fetches)
+        return self._going_back_to(lambda line: line.fetches)
 
     def _going_back_to(self, begins: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
         """Which instructions these are, or get something from these."""
@@ -220,21 +220,21 @@ class Program:
         """Loads that find their place in what a round before loaded: a node's successor, and all else kept of it."""
         found = np.zeros(len(self.sass), dtype=bool)
         for loop in self.loops:
-            first = {at for at in self.carried(loop) if _fetches(self.sass[at])}
+            first = {at for at in self.carried(loop) if self.sass[at].fetches}
 
             def onward(at: int, loop: Loop = loop, first: set[int] = first) -> list[int]:
                 """No further than to the loads whose places are made of it, nor in loops within."""
                 ends = self.sass[at].is_load and at not in first
                 return [] if ends else [use for use in self.readers[at] if self.loop_of(use) == loop]
 
-            found[[at for at in reached(first, onward) if _fetches(self.sass[at])]] = True
+            found[[at for at in reached(first, onward) if self.sass[at].fetches]] = True
         return found
 
     def _is_in_order(self, loop: Loop) -> bool:
         inside = range(loop.first, loop.last + 1)
         found = [False] * len(self.sass)
         for at in self.carried(loop):
-            if _fetches(self.sass[at]):
+            if self.sass[at].fetches:
                 return True
             # What counts rounds and moves places on is carried, too.
             found[at] = self.sass[at].instruction_class in MATH_CLASSES
@@ -635,10 +635,6 @@ def rings(after: Mapping[int, Collection[int]]) -> Iterator[set[int]]:
                         ring.add(opened.popitem()[0])
                     if len(ring) > 1 or at in after[at]:
                         yield ring
-
-
-def _fetches(line: Sass) -> bool:
-    return line.is_load and line.space != "constant"
 
 
 def program(instructions: Sequence[Instruction]) -> Program:

@@ -541,7 +541,7 @@ class Values:
                         found = self.operand(at, code.sources[0], when or line.when, place)
                     elif not place or line.is_load:
                         found = self._computed(at, code, when or line.when)
-                if found is not None and place and line.is_load and line.space != "constant":
+                if found is not None and place and line.fetches:
                     found = self.unknown("loaded", (at, register), found, looked_up=True)
             if found is None:
                 plain = tuple(one for one in code.sources if not _UNKNOWN.search(one))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import prod
 from operator import or_
 
@@ -40,7 +40,6 @@ from gemmprof.analysis.explanation.demands.work import (
     indexed_constants,
     once,
 )
-from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import WARP
 
 Labels = npt.NDArray[np.int64]
@@ -181,7 +180,7 @@ def shared_by_neighbours(work: Work) -> Array:
     own data say so (a root that is near enough, the end of a list) it walks for each of them.
     """
     code, alike = work.code, neighbours_alike(work)
-    data = work.ran & work.where(lambda line: line.instruction_class in FLOATS or _loads(line))
+    data = work.ran & work.where(lambda line: line.instruction_class in FLOATS or line.fetches)
     turns = np.flatnonzero(work.ran & work.where(lambda line: line.is_branch and bool(line.guard))).tolist()
     found = alike.copy()
     for loop in code.loops:
@@ -190,10 +189,6 @@ def shared_by_neighbours(work: Work) -> Array:
         inside = slice(loop.first, loop.last + 1)
         found[inside] = np.minimum(found[inside], alike[told].min(initial=WARP))
     return found
-
-
-def _loads(line: Sass) -> bool:
-    return line.is_load and line.space != "constant"
 
 
 @once
@@ -224,7 +219,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
     ]
     turns = [at for at in executed if code.sass[at].is_branch and code.sass[at].guard]
     leaving = [[at for at in turns if at in loop and _leaves(code, loop, at)] for loop in code.loops]
-    counted: dict[int, list[tuple[int, int]]] = {}
+    # Of what is read behind a loop in which it is made: where it is made, the loop's bit, and where threads leave it.
+    counted: dict[int, list[tuple[int, int, list[int]]]] = {}
     for at in executed:
         own = _begins(work, at, classes)
         if own is None:
@@ -244,11 +240,11 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             for one in several:
                 found[at].loops |= _handed_on(work, one, at, name)
                 if behind := code.loop_bits[one] & ~code.loop_bits[at]:
-                    counted.setdefault(at, []).append((one, behind))
+                    loops = ((1 << number, ends) for number, ends in enumerate(leaving))
+                    counted.setdefault(at, []).extend((one, bit, ends) for bit, ends in loops if behind & bit)
     asking: dict[int, list[int]] = {}
     for at, sources in inputs.items():
-        ends = (leaving[number] for _, bits in counted.get(at, ()) for number in _ones(bits))
-        for one in sources.union(*ends):
+        for one in sources.union(*(ends for *_, ends in counted.get(at, ()))):
             asking.setdefault(one, []).append(at)
     # A store behind a load, and in no loop with it, comes too late.
     from_shared = {
@@ -266,13 +262,8 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             mine = found[at]
             before = mine.classes, mine.axes, mine.loops
             # What a loop made that threads leave in different rounds differs by the round.
-            rounds_of = (
-                end
-                for one, bits in counted.get(at, ())
-                for number in _ones(bits & found[one].loops)
-                for end in leaving[number]
-            )
-            for one in (*inputs[at], *rounds_of):
+            rounds = [ends for one, bit, ends in counted.get(at, ()) if found[one].loops & bit]
+            for one in chain(inputs[at], *rounds):
                 other = found[one]
                 if mine.classes != other.classes:
                     mine.classes = classes.join(mine.classes, other.classes)
@@ -287,11 +278,6 @@ def _differs(work: Work) -> tuple[list[_Differs], _Classes]:
             if before != (mine.classes, mine.axes, mine.loops):
                 stale.update((at, *asking.get(at, ())))
     return found, classes
-
-
-def _ones(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
-    return (number for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def _leaves(code: Program, loop: Loop, turn: int) -> bool:
