@@ -199,9 +199,11 @@ class Predictor:
 
     def _accesses_stay(self, fix: Fix) -> bool:
         """Whether a change brings more warps, shorter waits, less arithmetic or fewer meetings, and all that is loaded
-        and stored stays.
+        and stored stays, or goes to shared memory past the registers.
         """
-        accesses = self.model.work.where(lambda line: bool(line.space))
+        accesses = self.model.work.where(
+            lambda line: bool(line.space) and not (line.is_store and line.space == "shared")
+        )
         same = fix.keep is None or bool((fix.keep[accesses] >= 1.0).all())
         same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
         return same or BARRIER in fix.reasons

@@ -347,8 +347,9 @@ def _sm_share(series: Mapping[str, Series], grid: _Grid) -> tuple[Array | None, 
     active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or not np.nanmax(active, initial=0.0) > 0:
         return None, False
-    # The median of the fuller half: one sample that two passes share may hold twice its cycles.
-    usual = float(np.nanmedian(active[active >= np.nanmedian(active)]))
+    # The median of the fuller half of those with work: one sample that two passes share may hold twice its cycles.
+    working = active[active > 0]
+    usual = float(np.median(working[working >= np.median(working)]))
     return np.minimum(active / usual, 1.0), False
 
 

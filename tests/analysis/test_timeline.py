@@ -123,6 +123,30 @@ def test_without_the_counter_that_tells_the_sms_there_is_no_clock(tmp_path: Path
         assert found.lane("clock") is None and found.clock_hz is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_sms_that_have_work_for_less_than_half_of_the_time(tmp_path: Path) -> None:
+    """Without the counter that tells the SMs, and their cycles gone from three tenths of the time on."""
+    metric = "TPC.TriageCompute." + m.SM_ACTIVE_CYCLES
+
+    def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
+        _without(launch, names, m.SAMPLED_IPC)
+        held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == metric)
+        elements = messages.Metric.FromString(held).elements
+        keys, values = list(elements.keys.whole), list(elements.values.real)
+        busy = [key for key, value in zip(keys, values, strict=True) if value > 0 and key]
+        end = busy[0] + 0.3 * (busy[-1] - busy[0])
+        changed = {k: v if k < end else 0.0 for k, v in zip(keys, values, strict=True)}
+        set_metric(launch, names, metric, elements=changed, by_time=True)
+
+    path = tmp_path / "short.ncu-rep"
+    path.write_bytes(rewritten(content_of("ladder_simple"), change))
+    for profile in read_report(path, source=False, units=False):
+        sms = over_time(profile).lane("sms")
+        assert sms is not None
+        assert max(sms.known) == pytest.approx(100)
+        assert 0.6 < sms.values.count(0.0) / len(sms.values) < 0.8
+
+
 @pytest.mark.parametrize(("begin", "end"), [(0.9, 1.0), (0.85, 0.9), (0.0, 0.3), (0.3, 0.5)])
 def test_phases_follow_each_other_wherever_the_tensor_cores_are_busy(
     tmp_path: Path, begin: float, end: float

@@ -309,11 +309,13 @@ def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
 
 
 def _all_at_once(work: Work, mine: Sequence[footprint.Reuse], waits: Array, wider: int) -> Array:
-    """The same where so many times the threads hold the values: their loop is unrolled, its loads wait together."""
+    """The same where so many times the threads hold the values: their loop is unrolled, its loads wait together, but
+    for those of loops within.
+    """
     found, loads = waits.copy(), work.global_loads
     for one in mine:
         for loop in {loop for row in one.rows if (loop := work.code.loop_of(row))}:
-            inside = np.flatnonzero(loads[: loop.last + 1] & (np.arange(loop.last + 1) >= loop.first))
+            inside = [at for at in np.flatnonzero(loads).tolist() if work.code.loop_of(at) == loop]
             together = sum(1 for other in one.rows if other in loop)
             factor = min(1.0, together * wider / one.thread)
             found[inside] = np.minimum(found[inside], waits[inside] * factor)
@@ -558,7 +560,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     records = as_records(work)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     allocated = accessible / SECTOR if accessible else None
-    found = None
+    found, l2 = None, work.profile.device.l2_bytes
     # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
     loads = work.global_loads
     wasted = max(1.0, share(work.global_sectors[loads].sum(), work.global_ideal[loads].sum()))
@@ -568,12 +570,15 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     # loads again itself is no order of blocks.
     known = footprint.arrays(work)
     shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
-    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed:
-        there = min(there, _by_all_blocks(work, known, flows) or np.inf)
-    if flows.dram_read > AGAIN * there * wasted and 2.0 * in_order >= flows.missed:
+    once = _by_all_blocks(work, known, flows)
+    # What fits L2 is read once in any order: fewer sectors are no count of what blocks load, but neighbours' sharing.
+    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed and once > (l2 or 0) / SECTOR:
+        there = min(there, once)
+    ordered = 0.0 < flows.missed <= 2.0 * in_order
+    if ordered and flows.dram_read > AGAIN * there * wasted:
         named = "all allocated memory" if there == allocated else "what all blocks load"
         found = _read_again(work, flows, there, named)
-    elif flows.dram_read and in_order >= SHARED_SECTORS * flows.dram_read:
+    elif ordered and in_order >= SHARED_SECTORS * flows.dram_read > 0.0:
         keys = {"l2", "l2_in", "l2_out", "l2_tags"} & work.loads.keys()
         if any(work.loads[key].share >= FULL_L2 for key in keys):
             found = _fetched_again(work, flows)

@@ -341,6 +341,10 @@ def test_no_statement_contradicts_its_report(recorded: ReadRecorded, report_name
             assert all(0 < int(some.replace(",", "")) <= int(of.replace(",", "")) for some, of in idle), (
                 one.change
             )
+            # What fits L2 is not read from DRAM again.
+            for times in re.findall(r"([\d,.]+) times what all blocks load was read", one.change):
+                read = profile.number(metrics.DRAM_READ_BYTES[0]) or 0.0
+                assert read / float(times.replace(",", "")) > 0.9 * (profile.device.l2_bytes or 0), one.change
             warps = re.findall(r"where (\d+) would fit", one.change)
             assert limits is None or all(int(number) <= limits.max_warps_per_sm for number in warps), (
                 one.change

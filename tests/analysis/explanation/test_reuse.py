@@ -358,3 +358,28 @@ def test_what_a_round_s_number_chooses_between_changes_from_round_to_round() -> 
     swaps, _ = study("credit_spreads_exponentials_in_double", of=DATA / "blind15" / "h100")
     hazard = max(arrays(swaps), key=lambda one: one.asked)
     assert hazard.asked > 20.0 and hazard.thread == pytest.approx(4.0, abs=0.1)
+
+
+def test_tiles_copied_ahead_save_no_more_than_the_busiest_unit_leaves() -> None:
+    """A quarter of the time is waited for a tile, and the loads that stay keep shared memory busy for most of it."""
+    tiles = study("linear_fp32_small_tile", "two", DATA / "blind2" / "h200")[0]
+    said = next(one for one in explain_work(tiles).findings if one.cause == "memory_latency")
+    assert 0.1 < said.saves < 0.24
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "side", "again"),
+    [
+        ("blind17", "volume_smoothed_plane_after_plane", "", True),
+        # Neighbouring blocks share sectors, or heads; blocks further apart do not.
+        ("blind12", "bias_gradient_block_a_column", "", False),
+        ("blind2", "gqa_scores_head_each", "", False),
+        ("blind2", "multigrid_restrict_27", "shared", False),
+        # Most of what L2 serves are look-ups, at places that data tell.
+        ("blind16", "particle_scans_a_sine_for_each_beam", "", False),
+    ],
+)
+def test_what_fits_l2_is_read_once(of: str, name: str, side: str, again: bool) -> None:
+    said = [one.change for one in explain_work(study(name, side, DATA / of / "h100")[0]).findings]
+    assert any("times what" in one and one.startswith("Work on what lies in L2") for one in said) == again
+    assert not any("times what comes from DRAM" in one for one in said if "scans" in name)

@@ -1718,3 +1718,9 @@ def test_a_scan_in_one_pass_is_told_to_look_back() -> None:
     pieces = explain(study("ema_one_load_in_flight", "pieces")[0]).findings
     assert "look-back" in next(one.change for one in pieces if one.cause == "redundant_loads")
     assert "online" in found("triton_cross_entropy_passes", "redundant_loads").change
+
+
+def test_loads_of_a_loop_within_are_not_unrolled_with_what_is_kept() -> None:
+    """Numbers of pages, read again in a second pass: kept, they save their own waits, not those of the pages."""
+    attention = study("page_scores_room_for_the_longest_context", "longest_here")[0]
+    assert all(one.saves < 0.05 for one in explain(attention).findings if one.cause == "redundant_loads")
