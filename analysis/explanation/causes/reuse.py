@@ -27,6 +27,7 @@ from gemmprof.base import amounts
 from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
+PASSES = 0.6  # share of a thread's loads that are different, below which all are loaded anew in another pass
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
@@ -184,7 +185,7 @@ def _met_in_memory(work: Work, flows: Traffic) -> Iterator[Variant]:
 
 def _again(words: float, stays: float) -> str:
     """What a thread does to load so many words again; ``stays``: the share of its loads that are of new ones."""
-    if NO_LOADS < stays < 0.6:
+    if NO_LOADS < stays < PASSES:
         return f"a thread loads the same {amounts.counted(round(words), 'word')} {1.0 / stays:.0f} times over"
     gone = 100.0 * (1.0 - stays)
     return f"{gone:.0f} % of a thread's loads are of words that it had, of {words:.0f} in all"
@@ -245,7 +246,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             f"kept in registers, {values / wider:.0f} a thread{threads}",
             Fix(
                 keep=keep,
-                latency=_all_at_once(work, mine, waits, wider),
+                latency=_all_at_once(work, mine, waits, wider) if stays < PASSES else waits,
                 resources=fewer,
                 registers=_registers_to_keep(work, rows, round(values / wider)),
             ),
