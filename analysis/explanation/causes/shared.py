@@ -13,7 +13,7 @@ from gemmprof.analysis.explanation.causes.access import gathers
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands import footprint
-from gemmprof.analysis.explanation.demands.resources import ADU
+from gemmprof.analysis.explanation.demands.resources import ADU, L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import (
@@ -127,7 +127,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(used_by, filled)
     yield Candidate(
         cause="shared_memory_bandwidth",
-        variants=(Variant("twice the tile of a thread", fix),),
+        variants=(Variant("twice the tile of a thread", fix, counted=L1_PASSES),),
         change=(
             "Compute more results a thread from each value read from shared memory: a thread uses it "
             f"{each:.1f} times now. Larger tiles in registers need fewer loads a result."
