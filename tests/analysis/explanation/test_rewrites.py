@@ -1727,3 +1727,9 @@ def test_loads_of_a_loop_within_are_not_unrolled_with_what_is_kept() -> None:
     bitmaps = study("bitmap_containers_merged_by_lanes", "bits")[0]
     for profile in (attention, bitmaps):
         assert all(one.saves < 0.05 for one in explain(profile).findings if one.cause == "redundant_loads")
+
+
+def test_stages_of_a_triton_program_are_for_what_is_multiplied() -> None:
+    """``num_stages`` of the kernel pipelines loads that feed tl.dot; other loops have stages of their own."""
+    assert "tl.range" in found("triton_group_norm_pixel_by_pixel", "memory_latency").change
+    assert found("triton_matmul_one_stage", "memory_latency").change.startswith("Raise num_stages")
