@@ -167,13 +167,25 @@ def _how_to_combine(work: Work, atomics: Mask) -> str:
     how, kind, skipped = "sum", "add", ""
     if all(extremes):
         how, kind = "reduce", "_".join(kinds).lower()
-        skipped = " Skip those that a plain load shows to change nothing: values there move one way only."
+        if not any(_looked_at(work, at) for at in rows):
+            skipped = " Skip those that a plain load shows to change nothing: values there move one way only."
     one_kind = work.has("warp reductions") and len(kinds) < 2
     in_warp = f"shuffles, __reduce_{kind}_sync" if one_kind else "shuffles"
     return (
         f"Combine before updating global memory: {how} in the warp ({in_warp}) or in shared memory, then let one "
         f"thread of the block do the atomic.{skipped}"
     )
+
+
+def _looked_at(work: Work, atomic: int) -> bool:
+    """Whether what lies at an atomic's place is loaded before."""
+    code, sass = work.code, work.sass
+
+    def place(at: int) -> set[tuple[str, tuple[int, ...]]]:
+        return {(name, tuple(code.producers(at, name))) for name in sass[at].places}
+
+    before = (at for at in range(atomic) if sass[at].fetches and sass[at].space == "global")
+    return any(place(at) == place(atomic) for at in before)
 
 
 def _ordering(work: Work) -> Mask:

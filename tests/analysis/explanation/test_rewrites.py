@@ -1733,3 +1733,9 @@ def test_stages_of_a_triton_program_are_for_what_is_multiplied() -> None:
     """``num_stages`` of the kernel pipelines loads that feed tl.dot; other loops have stages of their own."""
     assert "tl.range" in found("triton_group_norm_pixel_by_pixel", "memory_latency").change
     assert found("triton_matmul_one_stage", "memory_latency").change.startswith("Raise num_stages")
+
+
+def test_what_is_looked_at_before_its_atomic_is_not_told_to_be() -> None:
+    assert "Skip those" in found("ground_heights_an_atomic_each_point", "global_atomics").change
+    looked = explain(study("ground_heights_an_atomic_each_point", "look")[0]).findings
+    assert not any("Skip those" in one.change for one in looked)
