@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
-from gemmprof.gpu.devices import Gpu, list_gpus, selected_gpus
+from gemmprof.gpu.devices import Gpu, find_torch, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.targets import require_nvcc
 from gemmprof.profiler import machine as machine_checks
@@ -33,9 +33,12 @@ class Here:
         """Make sure that this machine can do what is asked; DeviceError names what is missing, UsageError a GPU."""
         listed = list_gpus()
         gpu = selected_gpus(listed, self.gpus)[0]
-        torch_version, torch_cuda = machine_checks.torch_build()
-        checks = [machine_checks.check_torch(torch_version, torch_cuda)]
-        checks += [machine_checks.check_driver(gpu, torch_cuda), machine_checks.check_nvcc(gpu)]
+        torch = find_torch()
+        checks = [
+            machine_checks.check_torch(torch),
+            machine_checks.check_driver(gpu, torch.cuda if torch else None),
+        ]
+        checks.append(machine_checks.check_nvcc(gpu))
         checks += [machine_checks.check_host_compiler(), machine_checks.check_space(runs)]
         ncu = None
         if profile:

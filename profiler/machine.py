@@ -146,20 +146,14 @@ def check_ncu_report() -> Check:
     return Check("ncu-report", True, module)
 
 
-def torch_build() -> tuple[str | None, str | None]:
-    """Version of the installed torch and of the CUDA it was built for, without importing it."""
-    torch = devices.find_torch()
-    return (None, None) if torch is None else (torch.version, torch.cuda)
-
-
-def check_torch(version: str | None, cuda: str | None) -> Check:
+def check_torch(torch: devices.TorchInstallation | None) -> Check:
     """Is torch there, with CUDA?"""
-    if version is None:
+    if torch is None:
         return Check("torch", False, "not installed", ("pip install '.[gpu]' in the checkout of gemmprof",))
-    if cuda is None:
+    if torch.cuda is None:
         remedy = "install a CUDA build: https://pytorch.org/get-started/locally"
-        return Check("torch", False, f"{version}, built without CUDA", (remedy,))
-    return Check("torch", True, f"{version} for CUDA {cuda}")
+        return Check("torch", False, f"{torch.version}, built without CUDA", (remedy,))
+    return Check("torch", True, f"{torch.version} for CUDA {torch.cuda}")
 
 
 def check_space(folder: Path) -> Check:
@@ -188,12 +182,12 @@ def versions(gpu: devices.Gpu, ncu: devices.Tool | None) -> dict[str, str]:
 def examine(runs: Path) -> tuple[Check, ...]:
     """Every check, in the order in which its failure would stop a collection into the folder ``runs``."""
     gpu_check, gpu = check_gpu()
-    torch_version, torch_cuda = torch_build()
+    torch = devices.find_torch()
     nvml = _package_version("nvidia-ml-py")
     found = nvml or "not installed: SM clocks are not recorded"
     fixes = () if nvml else ("pip install nvidia-ml-py",)
     clocks = Check("nvidia-ml-py", nvml is not None, found, fixes, needed=False)
-    of_gpu = gpu_check, check_driver(gpu, torch_cuda), check_torch(torch_version, torch_cuda), check_nvcc(gpu)
+    of_gpu = gpu_check, check_driver(gpu, torch.cuda if torch else None), check_torch(torch), check_nvcc(gpu)
     others = check_host_compiler(), check_ncu(), check_ncu_report(), check_counters(gpu), check_space(runs)
     return (*of_gpu, *others, clocks)
 

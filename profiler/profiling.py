@@ -127,9 +127,7 @@ class Profiling:
             yield
             return
         with ExitStack() as stack:
-            settings = self._keeper.settings
-            folder = section_folder(self._ncu, settings.metric_set, timeline=settings.timeline)
-            self._section_folder = stack.enter_context(folder)
+            self._section_folder = stack.enter_context(section_folder(self._ncu, self._keeper.settings))
             self._program = self._start_pass()
             try:
                 yield

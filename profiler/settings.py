@@ -13,6 +13,7 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
 from gemmprof.metrics import LEAN
 from gemmprof.model import Ladder, Problem, Stage
+from gemmprof.profiler.ncu.command import Collecting
 from gemmprof.runs.directory import Run
 
 NCU_SETS = ("basic", "detailed", "full", "roofline")
@@ -22,21 +23,15 @@ _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Collecting):
     """One collection: every stage in ``stages`` on every problem in ``problems`` that is of one of its types."""
 
     stages: tuple[Stage, ...]
     problems: tuple[Problem, ...]
-    metric_set: str = LEAN  # ``lean`` (what gemmprof's analyses read) or one of ncu's own sets
-    # more ncu sections, extra_metrics: more metric names, both passed through
-    extra_sections: tuple[str, ...] = ()
-    extra_metrics: tuple[str, ...] = ()
-    timeline: bool = True  # sample counters over the launch
     verify: bool = True  # first compare with a float64 reference; a stage that fails is not timed or profiled
     bench: bool = True  # time against the yardstick
     profile: bool = True  # run Nsight Compute
     seed: int = 0  # seed of the random operands
-    clock_control: str = "none"  # ncu's ``--clock-control``; ``none`` leaves the clocks as they are
     time_budget: float = 0.5  # seconds to spend on timing one stage, the yardstick's share included
 
     def __post_init__(self) -> None:
@@ -68,17 +63,13 @@ class Settings:
         """
         foreign = any(stage.source is None and not stage.yardstick for stage in self.stages)
         others = any(problem.dtype != FLOAT32.name for problem in self.problems)
-        return self._collection(tensor=foreign or others)
+        return self.collection(self._own, tensor=foreign or others)
 
-    def _collection(self, *, tensor: bool) -> tuple[str, ...]:
-        own = [name for group in metrics.GROUPS.values() for name in group.requested]
-        return metrics.collection_options(
-            self.metric_set,
-            tensor=tensor,
-            timeline=self.timeline,
-            sections=self.extra_sections,
-            names=[*(own if self.metric_set == "full" else ()), *self.extra_metrics],
-        )
+    @property
+    def _own(self) -> list[str]:
+        """What the analyses read beyond ncu's largest set."""
+        every = (name for group in metrics.GROUPS.values() for name in group.requested)
+        return [*every] if self.metric_set == "full" else []
 
     def recorded_options(self) -> Mapping[str, object]:
         """The settings that a run records so that ``--resume`` can compare them."""
@@ -87,7 +78,7 @@ class Settings:
             "extra_metrics": list(self.extra_metrics),
             "timeline": self.timeline,
             # The same for both ladders, so that one can be added to the run of the other.
-            "collection": list(self._collection(tensor=False)),
+            "collection": list(self.collection(self._own, tensor=False)),
         }
 
 

@@ -125,7 +125,7 @@ class ChildFailed(Exception):
     """A child does not start: the GPU is gone, taken, or was never usable. The message is what it said."""
 
 
-class GpuChild:
+class GpuChild(LineWorker):
     """A child process that holds one GPU."""
 
     def __init__(
@@ -142,48 +142,37 @@ class GpuChild:
         self._work = work
         command = python_command(work.module)
         variables = {**(environment or {}), **({VISIBLE: card.uuid} if pinned else {})}
-        self._worker = LineWorker(
-            command, name=work.name, environment=variables, keep_open=keep_open, own_group=True
-        )
+        super().__init__(command, name=work.name, environment=variables, keep_open=keep_open, own_group=True)
 
     def start(self) -> None:
         """Start it anew, and let it make itself ready; ChildFailed if it does not get there."""
         try:
-            self._worker.start()
-            facts = self._worker.ask(self._work.settings, START_SECONDS)
+            super().start()
+            facts = super().ask(self._work.settings, START_SECONDS)
             found = str(facts.get("detail", ""))
         except WorkerError as error:
             facts, found = {}, error.words or str(error)
         if "device" not in facts:
-            self._worker.stop()
+            self.stop()
             raise ChildFailed(found)
         self.facts = facts
 
-    def ask(self, record: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The answer to a request; a child that died or hung is an answer too (`CRASHED`), and is gone afterwards."""
         try:
-            answer = self._worker.ask(record, seconds)
+            answer = super().ask(request, timeout)
         except WorkerError as error:
-            self._worker.stop()
+            self.stop()
             return {"status": CRASHED, "detail": error.words or str(error), "ending": error.ending}
         if answer.pop("spoiled", answer.get("status") == "failed"):
             # A faulting kernel leaves a CUDA context that answers nothing any more.
-            self._worker.stop()
+            self.stop()
         return answer
-
-    @property
-    def running(self) -> bool:
-        """Whether it can be asked."""
-        return self._worker.running
 
     def kill(self) -> None:
         """Have it die, from another thread than the one that asks it; who waits for its answer learns it at once."""
-        if (process := self._worker.process) is not None:
+        if (process := self.process) is not None:
             process.kill()
-
-    def stop(self) -> None:
-        """End it."""
-        self._worker.stop()
 
 
 class LocalPlaces:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from gemmprof.gpu.cubins import every_section, sections_of
 from gemmprof.model import LineTable
+from gemmprof.ncurep.ncu_frame import varint
 
 _HEADER = struct.Struct("<IHIBBbBB")
 _RELOCATION = struct.Struct("<QQq")
@@ -152,9 +153,9 @@ def _files(data: bytes, position: int) -> list[str]:
     files = [""]
     while data[position] and len(files) < MOST_FILES:
         name, position = _string(data, position, LONGEST_PATH)
-        folder_index, position = _unsigned(data, position)
-        _, position = _unsigned(data, position)
-        _, position = _unsigned(data, position)
+        folder_index, position = varint(data, position)
+        _, position = varint(data, position)
+        _, position = varint(data, position)
         folder = folders[folder_index] if folder_index < len(folders) else ""
         files.append(f"{folder}/{name}" if folder and not name.startswith("/") else name)
     return files
@@ -175,31 +176,31 @@ def _rows(data: bytes, position: int, end: int, header: Sequence[int], lengths: 
             line += line_base + (opcode - opcode_base) % line_range
             rows.append(_Row(address, file, line, context, function))
         elif opcode == 0:
-            size, position = _unsigned(data, position)
+            size, position = varint(data, position)
             kind, after = data[position], position + size
             if kind == _END_SEQUENCE:
                 return rows
             if kind == _SET_ADDRESS:
                 address = int.from_bytes(data[position + 1 : min(after, position + 9)], "little")
             elif kind == _INLINED_CALL:
-                context, position = _unsigned(data, position + 1)
-                function, _ = _unsigned(data, position)
+                context, position = varint(data, position + 1)
+                function, _ = varint(data, position)
             elif kind == _FUNCTION_NAME:
-                function, _ = _unsigned(data, position + 1)
+                function, _ = varint(data, position + 1)
                 context = 0
             position = after
         elif opcode == _COPY:
             rows.append(_Row(address, file, line, context, function))
         elif opcode == _ADVANCE_PC:
-            delta, position = _unsigned(data, position)
+            delta, position = varint(data, position)
             address += delta * step
         elif opcode == _ADVANCE_LINE:
             begin = position
-            value, position = _unsigned(data, position)
+            value, position = varint(data, position)
             bits = 7 * (position - begin)
             line += value - (1 << bits) if value >> (bits - 1) & 1 else value
         elif opcode == _SET_FILE:
-            file, position = _unsigned(data, position)
+            file, position = varint(data, position)
         elif opcode == _CONST_ADD_PC:
             address += (255 - opcode_base) // line_range * step
         elif opcode == _FIXED_ADVANCE_PC:
@@ -207,7 +208,7 @@ def _rows(data: bytes, position: int, end: int, header: Sequence[int], lengths: 
             position += 2
         else:
             for _ in range(lengths[opcode - 1]):
-                _, position = _unsigned(data, position)
+                _, position = varint(data, position)
     return []  # it does not end
 
 
@@ -247,14 +248,3 @@ def _calls(rows: list[_Row], files: list[str], names: bytes) -> Iterator[tuple[i
 def _string(data: bytes, position: int, longest: int | None = None) -> tuple[str, int]:
     end = data.index(0, position, None if longest is None else position + longest)
     return data[position:end].decode("utf-8", "replace"), end + 1
-
-
-def _unsigned(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80 or shift > 63:
-            return value, position

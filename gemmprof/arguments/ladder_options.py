@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -75,8 +76,9 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
     return ladder
 
 
-def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:
-    """What the work returns on the site that the options name; it is done again (True) once a lost scheduler answers.
+def on_site(options: argparse.Namespace, work: Callable[[Site, Progress, bool], Result]) -> Result:
+    """What the work returns on the site that the options name, its progress on stderr; it is done again (True) once a
+    lost scheduler answers.
 
     Raises:
         UsageError: options that do not go together.
@@ -84,23 +86,26 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         DeviceError: no cluster, or no worker; or it answers, and the work cannot be done there.
     """
     from gemmprof.profiler.cluster.connection import NoScheduler, SchedulerGone
+    from gemmprof.reports.terminal.progress_bars import progress_on
 
     where = common.chosen_cluster(options, gpu=True)
     gone: SchedulerGone | None = None
     end = 0.0
-    while True:
-        try:
-            with _site(where, options, progress) as site:
-                return work(site, gone is not None)
-        except SchedulerGone as error:
-            gone, end = error, time.monotonic() + options.wait
-            progress.note(f"{error.message}; waiting for it, {options.wait} s at most")
-        except NoScheduler:
-            if gone is None:
-                raise
-        if time.monotonic() >= end:
-            raise gone
-        time.sleep(AGAIN_SECONDS)
+    bars = sys.stderr.isatty() and not options.json
+    with progress_on(common.console(stderr=True), bars=bars, quiet=options.json) as progress:
+        while True:
+            try:
+                with _site(where, options, progress) as site:
+                    return work(site, progress, gone is not None)
+            except SchedulerGone as error:
+                gone, end = error, time.monotonic() + options.wait
+                progress.note(f"{error.message}; waiting for it, {options.wait} s at most")
+            except NoScheduler:
+                if gone is None:
+                    raise
+            if time.monotonic() >= end:
+                raise gone
+            time.sleep(AGAIN_SECONDS)
 
 
 def _site(

@@ -67,7 +67,6 @@ VALUES = values(
 def run(options: argparse.Namespace) -> int:
     """Collect, render, and print the summary."""
     from gemmprof.profiler.collect import Interrupted, collect
-    from gemmprof.reports.terminal.progress_bars import progress_on
 
     directory = run_directory(options)
     resume = options.resume is not None
@@ -75,17 +74,13 @@ def run(options: argparse.Namespace) -> int:
     # What this command began it goes on with, once a scheduler is there again; somebody's older run it leaves alone.
     begun_here = not (directory / "run.json").exists()
     settings = settings_from(options, older)
-    bars = sys.stderr.isatty() and not options.json
-    progress = progress_on(common.console(stderr=True), bars=bars, quiet=options.json)
     try:
-        with progress:
-            result = on_site(
-                options,
-                progress,
-                lambda site, again: collect(
-                    settings, directory, resume=resume or (again and begun_here), progress=progress, site=site
-                ),
-            )
+        result = on_site(
+            options,
+            lambda site, progress, again: collect(
+                settings, directory, resume=resume or (again and begun_here), progress=progress, site=site
+            ),
+        )
     except (Interrupted, KeyboardInterrupt):
         goes_on = f"`gemmprof collect --resume {directory}` goes on"
         print(f"gemmprof collect: interrupted; {goes_on}", file=sys.stderr)

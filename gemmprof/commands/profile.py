@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         program=program,
         folder=_folder(options, program_name(program)),
         metric_set=options.metric_set or LEAN,
-        sections=tuple(options.section or ()),
+        extra_sections=tuple(options.section or ()),
         timeline=not options.no_timeline,
         extra_metrics=common.metrics_named(options),
         clock_control=options.clock_control or CLOCK_CONTROLS[0],

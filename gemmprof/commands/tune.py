@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from gemmprof.arguments import ladder_options
 from gemmprof.arguments.common import announce, answer, console, print_json
@@ -66,15 +65,12 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
-    from gemmprof.reports.terminal.progress_bars import progress_on
     from gemmprof.reports.terminal.summary import print_search
 
     problems = asked_problems(options, ladder.dtypes[:1])
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
-    bars = sys.stderr.isatty() and not options.json
-    with progress_on(console(stderr=True), bars=bars, quiet=options.json) as progress:
-        # What was searched before the scheduler went away is kept, and found by the search that begins anew.
-        result = on_site(options, progress, lambda site, _: tune(search, progress, site))
+    # What was searched before the scheduler went away is kept, and found by the search that begins anew.
+    result = on_site(options, lambda site, progress, _: tune(search, progress, site))
     if options.json:
         print_json(result)
     else:

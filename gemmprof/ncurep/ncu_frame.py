@@ -98,12 +98,13 @@ def _field_ends(data: bytes) -> Iterator[int]:
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
     """The unsigned varint at ``position`` and the position behind it; WireError if it has no end, or is too long."""
-    result = shift = 0
-    for at in range(position, min(position + 10, len(data))):
+    result, shift, at = 0, 0, position
+    while shift < 70 and at < len(data):
         byte = data[at]
+        at += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return result, at + 1
+            return result, at
         shift += 7
     raise WireError(f"varint without an end at byte {position}")
 

@@ -385,7 +385,7 @@ def profile_there(
             job = Job(tasks, folder, files.events, folder / STOP_FILE, settings.seed)
             if not stack.enter_context(remote.at_work(errand.command, job.stop_file)):
                 return Delivery(profile_pass.PassOutcome(interrupted=True), card, None, {})
-            lean = section_folder(ncu, settings.metric_set, timeline=settings.timeline)
+            lean = section_folder(ncu, settings)
             given = settings, stack.enter_context(lean), lock, {**environment, VISIBLE: card.uuid}
             program = profile_pass.start_pass(ncu, files, *given)
             outcome = profile_pass.finish_pass(program, files, job)

@@ -58,11 +58,6 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def sha256(data: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """A file as it travels between client and workers: a library, a plug-in, a report."""
@@ -75,7 +70,7 @@ class Content:
     def of(cls, path: Path) -> Content:
         """The content of a file."""
         data = read_bytes(path, LARGEST)
-        return cls(path.name, sha256(data), data)
+        return cls(path.name, hashlib.sha256(data).hexdigest(), data)
 
     def place(self) -> Path:
         """Have the file in this machine's cache, under its hash, once; RunError if it came damaged."""
@@ -93,7 +88,7 @@ class Content:
             new.write_bytes(data)
 
     def _whole(self) -> bytes:
-        if sha256(self.data) != self.sha256:
+        if hashlib.sha256(self.data).hexdigest() != self.sha256:
             raise RunError(f"{self.name} arrived damaged", "run the command again")
         return self.data
 

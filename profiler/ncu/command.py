@@ -34,6 +34,25 @@ def known_to(ncu: Tool, collection: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collecting:
+    """What ncu collects of each launch, and at which clocks."""
+
+    metric_set: str = LEAN  # ``lean`` (what gemmprof's analyses read) or one of ncu's own sets
+    # more ncu sections, extra_metrics: more metric names, both passed through
+    extra_sections: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
+    timeline: bool = True  # sample counters over the launch
+    clock_control: str = "none"  # ncu's ``--clock-control``; ``none`` leaves the clocks as they are
+
+    def collection(self, own: Sequence[str] = (), *, tensor: bool = True) -> tuple[str, ...]:
+        """The ncu options that choose sections and metrics; ``own``: metrics besides, ``tensor``: of tensor cores."""
+        names = (*own, *self.extra_metrics)
+        return metrics.collection_options(
+            self.metric_set, tensor=tensor, timeline=self.timeline, sections=self.extra_sections, names=names
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class NcuCommand:
     """One call of ncu."""
@@ -129,19 +148,19 @@ _SETS = re.compile(r"\bSets\s*\{[^{}]*\}")  # a section says of itself which set
 
 
 @contextmanager
-def section_folder(ncu: Tool, metric_set: str, *, timeline: bool = True) -> Iterator[Path | None]:
+def section_folder(ncu: Tool, wanted: Collecting) -> Iterator[Path | None]:
     """A folder with ncu's sections for a set, there as long as the context; None for ncu's own folder.
 
-    Without ``timeline`` ncu's own sets are without what is sampled over time; the lean set is asked for by section.
+    Without its timeline ncu's own sets are without what is sampled over time; the lean set is asked for by section.
     """
-    installation = ncu_installation(ncu.path)
-    if (metric_set != LEAN and timeline) or installation is None:
+    lean_set, installation = wanted.metric_set == LEAN, ncu_installation(ncu.path)
+    if (wanted.timeline and not lean_set) or installation is None:
         yield None
         return
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
-            without = metrics.LEAN_WITHOUT if metric_set == LEAN else ()
+            without = metrics.LEAN_WITHOUT if lean_set else ()
             lean = write_lean_sections(installation / "sections", folder, without)
         except OSError:
             lean = False  # No room for temporary files. ncu's own sections take longer, and do as well.

@@ -24,10 +24,10 @@ from gemmprof.base.amounts import counted
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_end, read_text
 from gemmprof.gpu.devices import Tool
-from gemmprof.metrics import LEAN
 from gemmprof.profiler.job import TAIL_BYTES, start_program
 from gemmprof.profiler.ncu.command import (
     NOTHING,
+    Collecting,
     NcuCommand,
     NcuError,
     NcuLog,
@@ -111,16 +111,11 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramProfiler:
+class ProgramProfiler(Collecting):
     """One user's program, and how it is run under ncu."""
 
     program: tuple[str, ...]  # the command with its arguments
     folder: Path  # where everything is written; it exists
-    metric_set: str = LEAN  # ``lean`` or one of ncu's own
-    sections: tuple[str, ...] = ()  # sections, extra_metrics: collected besides
-    extra_metrics: tuple[str, ...] = ()
-    timeline: bool = True  # sample counters over each launch
-    clock_control: str = "none"  # ncu's ``--clock-control``
     marked_only: bool = False  # profile only between cudaProfilerStart and cudaProfilerStop
     output: int | None = None  # stream for the program's own output while it is counted (None: its log)
     # variables that the program gets besides those of this process
@@ -142,15 +137,12 @@ class ProgramProfiler:
         """
         counts = filters is None
         stem = "count" if counts else stem or self.name
-        wanted = metrics.collection_options(
-            self.metric_set, timeline=self.timeline, sections=self.sections, names=self.extra_metrics
-        )
         return NcuCommand(
             executable=ncu.path,
             # The count lies apart, so that the folder as an input stands for what was profiled.
             report=(self.folder / LOGS if counts else self.folder) / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
-            collection=COUNTED if counts else known_to(ncu, wanted),
+            collection=COUNTED if counts else known_to(ncu, self.collection()),
             program=self.program,
             clock_control=self.clock_control,
             source_folders=() if counts else (Path.cwd(),),
@@ -174,7 +166,7 @@ class ProgramProfiler:
         ``stem`` is the report's name without its ending; ``on_launch`` is told the number of launches profiled so far.
         """
         ncu = require_ncu()
-        with section_folder(ncu, self.metric_set, timeline=self.timeline) as sections:
+        with section_folder(ncu, self) as sections:
             return self._run(self.command(ncu, filters, stem=stem, sections=sections), on_launch=on_launch)
 
     def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from gemmprof.gpu.devices import KernelResources
 from gemmprof.kernels.build import BuildResult
 from gemmprof.kernels.operators import EXTENSION_VARIABLE
-from gemmprof.profiler.cluster.remote import Content, Extension, Library, sha256
+from gemmprof.profiler.cluster.remote import Content, Extension, Library
 
 LIBRARY = b"the extension, as one worker built it" * 1000
 
@@ -42,13 +43,16 @@ with open(job["events"], "a") as events:
 def build_extension(architecture: str, parameters: Any) -> Extension:
     """In place of `remote.build_extension`."""
     record = BuildResult(Path("/elsewhere"), ("sm_90",), "nvcc", {}, (), 0.0)
-    return Extension(record, Content("libgemmprof.so", sha256(LIBRARY), LIBRARY), EXTENSION_VARIABLE)
+    return Extension(
+        record, Content("libgemmprof.so", sha256(LIBRARY).hexdigest(), LIBRARY), EXTENSION_VARIABLE
+    )
 
 
 def compile_library(variant: Any, architecture: str) -> Library:
     """In place of `remote.compile_library`: a library is what it would be made from."""
     text = json.dumps([variant.name, architecture, sorted(variant.parameters.items())]).encode()
-    return Library((KernelResources("k", "sm_90", 64),), Content("candidate.so", sha256(text), text))
+    content = Content("candidate.so", sha256(text).hexdigest(), text)
+    return Library((KernelResources("k", "sm_90", 64),), content)
 
 
 def frozen(parameters: Any) -> Any:

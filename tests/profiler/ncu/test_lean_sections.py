@@ -8,7 +8,7 @@ import pytest
 
 from gemmprof import metrics
 from gemmprof.gpu.devices import Tool
-from gemmprof.profiler.ncu.command import section_folder, without_metrics, write_lean_sections
+from gemmprof.profiler.ncu.command import Collecting, section_folder, without_metrics, write_lean_sections
 
 SECTION = """Identifier: "Example"
 Metrics {
@@ -159,7 +159,7 @@ def test_sets_of_ncu_get_a_folder_where_nothing_is_sampled(
     (installation / "extras/python/ncu_report.py").touch()
     (installation / "sections/PmSampling.section").write_text(SAMPLED)
     tool = Tool(installation / "ncu", (2025, 3, 1))
-    with section_folder(tool, metric_set, timeline=timeline) as folder:
+    with section_folder(tool, Collecting(metric_set=metric_set, timeline=timeline)) as folder:
         if metric_set == "full" and not timeline:
             assert folder is not None and "Sets" not in (folder / "PmSampling.section").read_text()
         else:
