@@ -78,7 +78,6 @@ def read_document(file: Path) -> RunDocument:
         other = f"{file} has format version {said}; this gemmprof reads version {FORMAT_VERSION}"
         raise RunError(other, "upgrade gemmprof", "collect the run again")
     try:
-        _check_texts(document)
         found = checked(document, RunDocument)
         _no_surprise(document, msgspec.to_builtins(found, enc_hook=plain))
         _check(found)
@@ -88,32 +87,24 @@ def read_document(file: Path) -> RunDocument:
     return found
 
 
-def _no_surprise(given: Any, known: Any, place: str = "run") -> None:
-    """Refuse fields that gemmprof does not write: a name with a flipped bit would be a fact lost without a word."""
-    if isinstance(given, dict):
+def _no_surprise(given: Any, known: Any, place: str = "run", depth: int = 0) -> None:
+    """Refuse fields that gemmprof does not write: a name with a flipped bit would be a fact lost without a word. Nor
+    does it write a text with a NUL or of a megabyte, or nests deeper.
+    """
+    if depth > 12:
+        raise ValueError(f"{place} is nested too deep")
+    if isinstance(given, str):
+        if "\0" in given or len(given) > MAX_TEXT:
+            raise ValueError(f"{place} holds a text with a NUL, or too long a one")
+    elif isinstance(given, dict):
         if unknown := sorted(set(given) - set(known)):
             raise ValueError(f"{place}: unknown field {unknown[0][:40]!r}")
         for name, item in given.items():
-            _no_surprise(item, known[name], f"{place}.{name}")
+            _no_surprise(name, name, place, depth)
+            _no_surprise(item, known[name], f"{place}.{name[:40]}", depth + 1)
     elif isinstance(given, list):
-        for item, same in zip(given, known, strict=True):
-            _no_surprise(item, same, place)
-
-
-def _check_texts(value: Any, place: str = "run", depth: int = 0) -> None:
-    """No text with a NUL or of a megabyte, nothing nested deeper than gemmprof nests."""
-    if depth > 12:
-        raise ValueError(f"{place} is nested too deep")
-    if isinstance(value, str):
-        if "\0" in value or len(value) > MAX_TEXT:
-            raise ValueError(f"{place} holds a text with a NUL, or too long a one")
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _check_texts(key, place, depth)
-            _check_texts(item, f"{place}.{key[:40]}", depth + 1)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            _check_texts(item, f"{place}[{number}]", depth + 1)
+        for number, (item, same) in enumerate(zip(given, known, strict=True)):
+            _no_surprise(item, same, f"{place}[{number}]", depth + 1)
 
 
 def _check(found: RunDocument) -> None:
