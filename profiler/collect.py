@@ -13,30 +13,30 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import gemmprof
 from gemmprof.base.errors import BuildError, DeviceError, GemmprofError, RunError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu
 from gemmprof.kernels import plugin
-from gemmprof.model import RunInfo, Stage, StageRecord, StageResult
-from gemmprof.profiler import measuring
+from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.here import HERE, Here
-from gemmprof.profiler.job import collecting
+from gemmprof.profiler.job import Task, collecting, counted_interrupts
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.settings import Settings, differences
-from gemmprof.profiler.site import Machine, Work
+from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, Machine, NotBegun, Request, Work
 from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
-    from gemmprof.profiler.cluster.cluster_site import ClusterSite
+    from gemmprof.profiler.cluster.cluster_site import ClusterPlaces, ClusterSite
 
     Site = Here | ClusterSite
+    Places = LocalPlaces | ClusterPlaces
 
 __all__ = ["Interrupted", "collect"]
 
@@ -119,17 +119,17 @@ class Collection:
             return False
         keeper.progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
         settings = {"seed": keeper.settings.seed, "time_budget": keeper.settings.time_budget}
-        work = Work(measuring.MODULE, settings, "the program that verifies and times the stages")
+        work = Work(MODULE, settings, "the program that verifies and times the stages")
         with self._site.places(work, keeper.progress, (keeper.lock,)) as places:
-            measuring.measure(keeper, places, "verify")
+            measure(keeper, places, "verify")
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
             if not (waiting and profile and places.leave(machine.gpu.card)):
-                measuring.measure(keeper, places, "time")
+                measure(keeper, places, "time")
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))
             with ThreadPoolExecutor(1) as beside:
-                timing = beside.submit(measuring.measure, keeper, places, "time")
+                timing = beside.submit(measure, keeper, places, "time")
                 try:
                     self._profiling.do()
                 except GemmprofError:
@@ -185,6 +185,83 @@ class Collection:
             if stage.name in built.failures:
                 self._keeper.fail((stage.number, problem), "build", built.failures[stage.name])
 
+
+# --- Verifying and timing ---------------------------------------------------------------------------------------------
+# The parts that the run lacks, on every GPU that is lent. A stage whose kernel faults takes its child along; it is
+# attributed, and another child goes on with the rest.
+
+MODULE = "gemmprof.profiler.stage_worker"
+
+PART_SECONDS = 600.0  # for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself
+
+SLOWEST_RATE = 1e10  # FLOP/s that the slowest kernel on the oldest GPU still reaches; what is slower hangs
+POLL_SECONDS = 0.2
+
+
+def measure(keeper: Keeper, places: Places, part: Literal["verify", "time"]) -> None:
+    """Verify what is not verified, or time what is not timed; Interrupted by Ctrl-C, DeviceError if no GPU is left."""
+    asked: dict[Future[Answer], Task] = {}
+    for task in keeper.unmeasured():
+        if task.verify if part == "verify" else task.time and not task.verify:
+            record = {"part": part, "stage": task.stage, "problem": dataclasses.asdict(task.problem)}
+            asked[places.submit(Request(record, seconds_for(task.problem)))] = task
+    told, lost = False, None
+    pending = set(asked)
+    with counted_interrupts() as interrupts:
+        while pending:
+            if interrupts and not told:
+                keeper.tell_interrupt()
+            if keeper.stopping.is_set() and not told:
+                told = True
+                places.cancel_waiting()
+            if len(interrupts) > 1 or keeper.leaving.is_set():
+                raise Interrupted
+            done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                lost = _take(keeper, part, asked[future], future, several=places.width > 1) or lost
+    if told:
+        raise Interrupted
+    if lost is not None:
+        raise lost
+
+
+def _take(
+    keeper: Keeper, part: str, task: Task, future: Future[Answer], *, several: bool
+) -> GemmprofError | None:
+    """Keep what came of a part of a task; returns the error that leaves no GPU for it."""
+    try:
+        answer = future.result()
+    except NotBegun:
+        return None
+    except DeviceError as error:
+        return error
+    key, record, label = task.key, answer.record, keeper.label(task.key)
+    where = f" ({answer.card.label})" if several else ""
+    if answer.status == CRASHED:
+        keeper.fail(key, "measure", f"the program ended: {record.get('detail', '')}{where}")
+    elif answer.status == "timed":
+        timing = dataclasses.replace(Timing(**record["timing"]), card=answer.card)
+        keeper.keep(key, timing=timing)
+        rate = f"{timing.tflops(task.problem):.2f} TFLOP/s" if task.problem.flops else "no arithmetic"
+        keeper.progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}{where}")
+    elif answer.status == "verified":
+        verification = dataclasses.replace(Verification(**record["verification"]), card=answer.card)
+        failure = None if verification.passed else f"verification: {verification.detail}"
+        keeper.keep(key, verification=verification, failure=failure)
+        passed = f"relative error {verification.relative_error:.1e} (allowed {verification.tolerance:.1e})"
+        said = f"FAILED, {verification.detail}" if failure else passed
+        keeper.progress.done(f"verify {label}: {said}{where}")
+    else:
+        keeper.fail(key, part, str(record.get("detail", "")))
+    return None
+
+
+def seconds_for(problem: Problem) -> float:
+    """How long a child may take for a part of a task before it counts as hung."""
+    return PART_SECONDS + problem.flops / SLOWEST_RATE
+
+
+# --- What a run says of itself ----------------------------------------------------------------------------------------
 
 _DECIDE_TIMES = ("driver", "cuda", "torch", "nvcc")  # on their versions times may depend, of cuBLAS too
 

@@ -40,8 +40,7 @@ from gemmprof.profiler.job import counted_interrupts
 from gemmprof.profiler.site import Answer, Compilers, NotBegun, Request, Work
 
 if TYPE_CHECKING:
-    from gemmprof.profiler.collect import Site
-    from gemmprof.profiler.measuring import Places
+    from gemmprof.profiler.collect import Places, Site
 
 POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
 BUDGET = 0.1  # seconds of timing a problem in the search

@@ -14,7 +14,8 @@ def collect() -> int:
     from gemmprof.cli import main
     from gemmprof.gpu.devices import Gpu, Tool
     from gemmprof.kernels import build
-    from gemmprof.profiler import here, measuring
+    from gemmprof.profiler import collect as collection
+    from gemmprof.profiler import here
     from gemmprof.profiler.site import Machine
 
     gpu = Gpu(0, "NVIDIA Fake", (9, 0), 80 << 30, "580.1", "GPU-0")
@@ -22,7 +23,7 @@ def collect() -> int:
     here.Here.check = lambda *_, **__: Machine(gpu, ncu)  # type: ignore[method-assign]
     here.list_gpus = lambda: (gpu,)
     build.build = lambda **_: SimpleNamespace(stages={}, compiled=(), failures={}, skipped={})  # type: ignore[assignment]
-    measuring.MODULE = "fake_gpu"
+    collection.MODULE = "fake_gpu"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return main(["collect", *sys.argv[1:]])
 
