@@ -22,7 +22,7 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import Unit, digest, is_whole, main_kernels, new_entry
-from gemmprof.kernels.constraints import read_constraints
+from gemmprof.kernels.parameters import Tuned, load_tuned, read_constraints
 from gemmprof.kernels.targets import (
     DEFAULT_ARCHITECTURE,
     architecture_number,
@@ -31,7 +31,6 @@ from gemmprof.kernels.targets import (
     require_torch,
     why_skipped,
 )
-from gemmprof.kernels.tuned import Tuned, load_tuned
 from gemmprof.model import Ladder
 from gemmprof.model.ladder import Variant
 

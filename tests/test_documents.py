@@ -15,7 +15,7 @@ from json_formats import generator
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.errors import BuildError
 from gemmprof.kernels.compiler import Compiled, read_note
-from gemmprof.kernels.tuned import FILE_NAME, Tuned, load_tuned, save_tuned
+from gemmprof.kernels.parameters import FILE_NAME, Tuned, load_tuned, save_tuned
 from gemmprof.model import Problem
 from gemmprof.model.answers import Outcome
 from gemmprof.profiler.job import Job, Task

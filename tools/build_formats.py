@@ -44,7 +44,7 @@ FILES = (
     ("--learn-noise FILE", "gemmprof.analysis.comparison.baseline", "Control", "of a machine's noise"),
     (
         "tuned.json",
-        "gemmprof.kernels.tuned",
+        "gemmprof.kernels.parameters",
         "Tuned",
         "in the cache: one such entry an operator and architecture",
     ),

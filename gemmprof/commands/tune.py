@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         return _list_constraints(options, variant)
     if options.reset:
         from gemmprof.base.system import cache_directory
-        from gemmprof.kernels.tuned import forget_tuned
+        from gemmprof.kernels.parameters import forget_tuned
 
         had = forget_tuned(cache_directory(), variant.name)
         gone = "the winner is forgotten, the catalog counts again"
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _list_constraints(options: argparse.Namespace, variant: Variant) -> int:
     from gemmprof.kernels.compiler import SOURCES
-    from gemmprof.kernels.constraints import read_constraints
+    from gemmprof.kernels.parameters import read_constraints
     from gemmprof.model.answers import TuneConstraintsDocument
     from gemmprof.profiler.tuning.search import search_space
 

@@ -32,8 +32,8 @@ from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import connection, remote
+from gemmprof.profiler.cluster.connection import MOST_AT_ONCE, POLL_SECONDS, REPORT_SECONDS, Sender, Workers
 from gemmprof.profiler.cluster.remote import Content, Errand, Extension, code_digest
-from gemmprof.profiler.cluster.workers import MOST_AT_ONCE, POLL_SECONDS, REPORT_SECONDS, Sender, Workers
 from gemmprof.profiler.job import Job, Task, collecting, counted_interrupts
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.ncu import profile_pass

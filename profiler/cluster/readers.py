@@ -22,8 +22,8 @@ from gemmprof.base.errors import DeviceError, ReportError, UnreachableError
 from gemmprof.base.progress import Progress
 from gemmprof.base.spread import be_for_others, elsewhere, unseen
 from gemmprof.profiler.cluster import connection
+from gemmprof.profiler.cluster.connection import MOST_AT_ONCE, POLL_SECONDS, REPORT_SECONDS, Workers
 from gemmprof.profiler.cluster.remote import code_digest, own_address
-from gemmprof.profiler.cluster.workers import MOST_AT_ONCE, POLL_SECONDS, REPORT_SECONDS, Workers
 from gemmprof.profiler.site import NotBegun
 
 # Tasks on their way for each thread of the workers: none waits for us, and what is done but not taken stays little.

@@ -1,6 +1,6 @@
 """Searches the tile parameters of a stage on this machine's GPU.
 
-Candidates satisfy the constraints that the stage's source states (``kernels/constraints.py``). They are compiled in
+Candidates satisfy the constraints that the stage's source states (``kernels/parameters.py``). They are compiled in
 parallel, dropped if they spill registers or keep too few warps on an SM, looked at briefly and dropped if far behind
 the best so far, verified, and only then timed against cuBLAS. Every outcome is kept in a file at once, so a search that
 is killed goes on where it was, and one that is repeated only confirms its winner.
@@ -31,8 +31,7 @@ from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
 from gemmprof.kernels.compiler import main_kernels
-from gemmprof.kernels.constraints import read_constraints, valid_parameters
-from gemmprof.kernels.tuned import Tuned, save_tuned
+from gemmprof.kernels.parameters import Tuned, read_constraints, save_tuned, valid_parameters
 from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant
 from gemmprof.profiler.here import HERE

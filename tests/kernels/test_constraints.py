@@ -12,7 +12,7 @@ from gemmprof.base.errors import BuildError
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, all_variants
 from gemmprof.kernels.compiler import SOURCES
-from gemmprof.kernels.constraints import read_constraints, valid_parameters
+from gemmprof.kernels.parameters import read_constraints, valid_parameters
 from gemmprof.model.ladder import Variant
 
 VARIANTS = {variant.name: variant for variant in all_variants()}

@@ -7,7 +7,7 @@ import pytest
 from gemmprof.kernels import compiler
 from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.tuned import FILE_NAME, Tuned, forget_tuned, load_tuned, save_tuned
+from gemmprof.kernels.parameters import FILE_NAME, Tuned, forget_tuned, load_tuned, save_tuned
 
 AUTOTUNED = next(variant for variant in all_variants() if variant.name == "autotuned")
 
