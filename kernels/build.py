@@ -23,14 +23,6 @@ from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import Unit, digest, is_whole, main_kernels, new_entry
 from gemmprof.kernels.parameters import Tuned, load_tuned, read_constraints
-from gemmprof.kernels.targets import (
-    DEFAULT_ARCHITECTURE,
-    architecture_number,
-    present_architectures,
-    require_nvcc,
-    require_torch,
-    why_skipped,
-)
 from gemmprof.model import Ladder
 from gemmprof.model.ladder import Variant
 
@@ -98,16 +90,18 @@ def build(
         BuildError: no compiler, no torch, or (where nothing compiles) the compiler's own message.
     """
     started = time.perf_counter()
-    nvcc, torch = require_nvcc(), require_torch()
+    nvcc, torch = compiler.require_nvcc(), compiler.require_torch()
     cache = cache_directory()
-    targets = architectures or present_architectures() or (DEFAULT_ARCHITECTURE,)
-    numbers = tuple(dict.fromkeys(architecture_number(target) for target in targets))
+    targets = architectures or compiler.present_architectures() or (compiler.DEFAULT_ARCHITECTURE,)
+    numbers = tuple(dict.fromkeys(compiler.architecture_number(target) for target in targets))
     if parameters is None:
         parameters = tuned_parameters(cache, numbers)
     variants = with_parameters(all_variants(ladders), parameters)
     if names is not None:
         variants = tuple(variant for variant in variants if variant.name in names)
-    skipped = {v.name: reason for v in variants if (reason := why_skipped(v.stage.architectures, numbers))}
+    skipped = {
+        v.name: reason for v in variants if (reason := compiler.why_skipped(v.stage.architectures, numbers))
+    }
     variants = tuple(variant for variant in variants if variant.name not in skipped)
     plan = _Plan(variants, nvcc, torch, numbers, cache)
     compiled: tuple[str, ...] = ()

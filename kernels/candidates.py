@@ -14,9 +14,8 @@ from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import KernelResources
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, name_of
 from gemmprof.kernels import compiler
-from gemmprof.kernels.compiler import is_whole, new_entry
+from gemmprof.kernels.compiler import architecture_number, is_whole, new_entry, require_nvcc
 from gemmprof.kernels.operators import KernelOccupancy, error_string, query_kernels
-from gemmprof.kernels.targets import architecture_number, require_nvcc
 from gemmprof.model.ladder import Variant
 
 if TYPE_CHECKING:

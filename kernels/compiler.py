@@ -1,4 +1,4 @@
-"""Compiler calls and the cache of what they made, keyed by content.
+"""What the build needs of the machine, compiler calls, and the cache of what they made, keyed by content.
 
 An object is cached under the hash of all that decides its code: source, included headers, parameters, flags, compiler
 version, architectures. The cache is ``$GEMMPROF_CACHE``, else ``$XDG_CACHE_HOME/gemmprof``, else
@@ -25,13 +25,83 @@ from pathlib import Path
 from typing import TypeVar
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
-from gemmprof.base.errors import BuildError
+from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
+from gemmprof.gpu import devices
 from gemmprof.gpu.cubins import code_spans
 from gemmprof.gpu.devices import KernelResources, Tool, cuobjdump_path, parse_ptxas, with_short_names
-from gemmprof.kernels.targets import target_number, why_skipped
 from gemmprof.model.ladder import Variant
+
+# --- What the build needs of the machine ------------------------------------------------------------------------------
+# nvcc, torch's headers, the GPU's architecture. Nothing here imports torch.
+
+DEFAULT_ARCHITECTURE = "9.0"  # compute capability that is built for where no GPU is present
+
+_ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
+
+
+def require_nvcc() -> Tool:
+    """The compiler that `gemmprof.gpu.devices.find_nvcc` finds; BuildError if there is none, or it does not run."""
+    nvcc = devices.find_nvcc()
+    if nvcc is None:
+        raise BuildError(
+            "the CUDA compiler nvcc was not found",
+            "install the CUDA toolkit (12.8 or newer) and put its bin folder on the PATH",
+            "or set CUDA_HOME to the toolkit's folder",
+        )
+    if not nvcc.banner:
+        raise BuildError(f"{nvcc.path} does not run", "`gemmprof doctor` checks this machine")
+    return nvcc
+
+
+def require_torch() -> devices.TorchInstallation:
+    """The torch of this Python environment; BuildError if it is not installed."""
+    torch = devices.find_torch()
+    if torch is None:
+        fix = "pip install '.[gpu]' in the checkout of gemmprof"
+        raise BuildError("torch is not installed in this Python environment", fix)
+    return torch
+
+
+def present_architectures() -> tuple[str, ...]:
+    """Compute capabilities of the GPUs that CUDA sees here, for example ``("9.0",)``; empty if there is none."""
+    try:
+        gpus = devices.visible_gpus(devices.list_gpus())
+    except DeviceError:
+        return ()
+    known = sorted({gpu.compute_capability for gpu in gpus})
+    return tuple(f"{major}.{minor}" for major, minor in known if major)
+
+
+def architecture_number(label: str) -> str:
+    """``90`` for ``9.0``, ``90`` or ``sm_90``; a suffix (``90a``) is kept; BuildError if it is no architecture."""
+    match = _ARCHITECTURE.match(label.strip().lower())
+    if match is None:
+        fix = "write a compute capability, for example 9.0 or sm_90"
+        raise BuildError(f"'{label}' is no GPU architecture", fix)
+    return "".join(match.groups())
+
+
+def target_number(architectures: Sequence[str], number: str) -> str | None:
+    """What code for the architecture ``number`` (``90``) is compiled for, where a stage is written for some only.
+
+    The stage's own spelling counts (``90a`` for ``9.0a``); None if it is written for others.
+    """
+    if not architectures:
+        return number
+    known = (architecture_number(label) for label in architectures)
+    return next((own for own in known if own.rstrip("af") == number.rstrip("af")), None)
+
+
+def why_skipped(architectures: Sequence[str], numbers: Sequence[str]) -> str | None:
+    """Why a stage that is written for ``architectures`` is not built for any of ``numbers``; None if it is."""
+    if any(target_number(architectures, number) is not None for number in numbers):
+        return None
+    own = " or ".join(f"sm_{architecture_number(label)}" for label in architectures)
+    here = " and ".join(f"sm_{number}" for number in numbers)
+    return f"it is written for {own}, this is {here}"
+
 
 # --- Entries of the cache ---------------------------------------------------------------------------------------------
 # A disk that fills up, a copy that was cut or a flipped bit leaves an entry whose content is not what the seal says; it

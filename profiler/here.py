@@ -12,7 +12,7 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu, find_torch, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
-from gemmprof.kernels.targets import require_nvcc
+from gemmprof.kernels.compiler import require_nvcc
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu

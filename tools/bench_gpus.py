@@ -19,7 +19,7 @@ from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants
-from gemmprof.kernels.targets import present_architectures
+from gemmprof.kernels.compiler import present_architectures
 from gemmprof.model import Problem
 from gemmprof.model.answers import Search
 from gemmprof.profiler.here import Here

@@ -15,8 +15,7 @@ from gemmprof.gpu.arch import BUILT
 from gemmprof.gpu.devices import Tool
 from gemmprof.kernels.build import BuildResult, build
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.compiler import SOURCES, digest, stage_units
-from gemmprof.kernels.targets import require_nvcc
+from gemmprof.kernels.compiler import SOURCES, digest, require_nvcc, stage_units
 
 TABLE = SOURCES / "resources.csv"
 SASS_TABLE = TABLE.with_name("sass.csv")

@@ -25,8 +25,8 @@ from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Tool
 from gemmprof.kernels.candidates import Candidate
+from gemmprof.kernels.compiler import architecture_number
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
-from gemmprof.kernels.targets import architecture_number
 from gemmprof.model import Card
 from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.model.ladder import Variant

@@ -11,7 +11,7 @@ from scale import CAMPAIGN
 def nvcc() -> None:
     """Skips where there is no CUDA compiler."""
     from gemmprof.base.errors import BuildError
-    from gemmprof.kernels.targets import require_nvcc
+    from gemmprof.kernels.compiler import require_nvcc
 
     try:
         require_nvcc()
@@ -34,7 +34,7 @@ def built(nvcc, request):
     from gemmprof.gpu.arch import BUILT
     from gemmprof.kernels.build import build
     from gemmprof.kernels.catalog import all_variants
-    from gemmprof.kernels.targets import require_nvcc
+    from gemmprof.kernels.compiler import require_nvcc
 
     if request.param != "sm_90":
         return build(architectures=[limits.label for limits in BUILT])

@@ -23,7 +23,7 @@ from gemmprof.kernels import compiler
 from gemmprof.kernels.build import build
 from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.targets import architecture_number, require_nvcc, target_number
+from gemmprof.kernels.compiler import architecture_number, require_nvcc, target_number
 
 
 def test_stages_compile_for_every_architecture(built):

@@ -17,9 +17,8 @@ from gemmprof.cli import main
 from gemmprof.commands import collect, stages
 from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
-from gemmprof.kernels.compiler import is_main
+from gemmprof.kernels.compiler import is_main, why_skipped
 from gemmprof.kernels.operators import operator_name
-from gemmprof.kernels.targets import why_skipped
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.measure.operands import random_operands
 from gemmprof.profiler.measure.verification import tolerance, verify

@@ -14,7 +14,7 @@ from recorded_data import ROOT
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.gpu import devices
 from gemmprof.gpu.devices import Gpu, Tool, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
-from gemmprof.kernels.targets import present_architectures
+from gemmprof.kernels.compiler import present_architectures
 from gemmprof.profiler import machine
 from gemmprof.profiler.machine import counters_permitted
 
