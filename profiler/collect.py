@@ -23,12 +23,11 @@ from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu
 from gemmprof.kernels import plugin
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
-from gemmprof.profiler.here import HERE, Here
 from gemmprof.profiler.job import Task, collecting, counted_interrupts
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.settings import Settings, differences
-from gemmprof.profiler.site import CRASHED, Answer, LocalPlaces, Machine, NotBegun, Request, Work
+from gemmprof.profiler.site import CRASHED, HERE, Answer, Here, LocalPlaces, Machine, NotBegun, Request, Work
 from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from gemmprof.base.documents import DocumentError
 from gemmprof.base.errors import ProfilerError
-from gemmprof.gpu.devices import Tool
+from gemmprof.gpu.devices import VISIBLE, Tool
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Program, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu import profile_pass
 from gemmprof.profiler.ncu.command import KILLED, NcuError, section_folder
-from gemmprof.profiler.site import VISIBLE
 
 
 class Profiling:

@@ -1,6 +1,6 @@
 """What passes between `collect` and `tune` and where they have their work done: this machine, or a cluster.
 
-`Here` (``profiler/here.py``) and `ClusterSite` (``profiler/cluster/cluster_site.py``) are the two that there are.
+`Here` and `ClusterSite` (``profiler/cluster/cluster_site.py``) are the two that there are.
 Nothing behind this seam knows what a stage or a candidate is, and nothing before it knows where a GPU is.
 
 A *place* is one GPU with a child process on it that answers requests (`gemmprof.children.line_worker`). `LocalPlaces`
@@ -10,20 +10,30 @@ understands is the matter of its module (``profiler/stage_worker.py``, ``profile
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
-from gemmprof.gpu.devices import Gpu, Tool
-from gemmprof.kernels.candidates import Candidate
+from gemmprof.gpu.devices import VISIBLE, Gpu, Tool, find_torch, list_gpus, selected_gpus
+from gemmprof.kernels.candidates import Candidate, compile_candidate
+from gemmprof.kernels.compiler import require_nvcc
 from gemmprof.model import Card
 from gemmprof.model.ladder import Variant
+from gemmprof.profiler import machine as machine_checks
+from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.ncu.command import WITHOUT_NCU, require_ncu
+from gemmprof.profiler.profiling import Profiling
+
+if TYPE_CHECKING:
+    from gemmprof.kernels.build import BuildResult
 
 START_SECONDS = 180.0  # how long a child may take to load torch and to make a CUDA context
 
@@ -116,9 +126,6 @@ class Compilers:
     def submit(self, variant: Variant, architecture: str) -> Future[Candidate]:
         """Have a variant compiled."""
         return self._pool.submit(self._compile, variant, architecture)
-
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class ChildFailed(Exception):
@@ -320,3 +327,66 @@ class LocalPlaces:
         self._alive.pop(child.card, None)
         if child in self._free:
             self._free.remove(child)
+
+
+# --- This machine: the GPU that CUDA uses first, or several -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine."""
+
+    gpus: str = ""  # which GPUs (`gemmprof.gpu.devices.selected_gpus`); the first of them is profiled
+
+    def check(self, *, profile: bool, runs: Path) -> Machine:
+        """Make sure that this machine can do what is asked; DeviceError names what is missing, UsageError a GPU."""
+        listed = list_gpus()
+        gpu = selected_gpus(listed, self.gpus)[0]
+        torch = find_torch()
+        checks = [
+            machine_checks.check_torch(torch),
+            machine_checks.check_driver(gpu, torch.cuda if torch else None),
+        ]
+        checks.append(machine_checks.check_nvcc(gpu))
+        checks += [machine_checks.check_host_compiler(), machine_checks.check_space(runs)]
+        ncu = None
+        if profile:
+            ncu = require_ncu(WITHOUT_NCU)
+            checks.append(machine_checks.check_counters(gpu))
+        for check in checks:
+            if check.ok is False:
+                raise DeviceError(f"{check.name}: {check.found}", *check.remedies)
+        versions = machine_checks.versions(gpu, ncu)
+        return Machine(gpu, ncu, pinned=_pinned(self.gpus, listed), versions=versions)
+
+    def build(self, machine: Machine, progress: Progress) -> BuildResult:
+        """Build the extension; for GPUs that were chosen as a program would that sees one of them alone."""
+        from gemmprof.kernels.build import build
+
+        targets = ["{}.{}".format(*machine.gpu.compute_capability)] if machine.pinned else None
+        return build(architectures=targets, progress=progress)
+
+    def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> LocalPlaces:
+        """A child on each GPU."""
+        gpus = list_gpus()
+        cards = [gpu.card for gpu in selected_gpus(gpus, self.gpus)]
+        return LocalPlaces(work, cards, progress, pinned=_pinned(self.gpus, gpus), keep_open=keep_open)
+
+    def profiler(self, keeper: Keeper, machine: Machine) -> Profiling:
+        """One ncu for all."""
+        return Profiling(keeper, machine.ncu, machine.gpu.card, pinned=machine.pinned)
+
+    def compilers(self, jobs: int) -> Compilers:
+        """So many compilers at a time."""
+        return Compilers(jobs, require_nvcc().banner, compile_candidate, lambda: jobs)
+
+
+HERE = Here()
+
+
+def _pinned(selection: str, gpus: Sequence[Gpu]) -> bool:
+    """Whether programs must be shown their GPU alone, so that it is the one that results are labelled with."""
+    # CUDA counts GPUs in nvidia-smi's order, that of the PCI bus, where CUDA_DEVICE_ORDER asks for it. Else it puts the
+    # fastest one first: of several models that may be any.
+    ordered = len({gpu.name for gpu in gpus}) <= 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    return bool(selection) or not ordered

@@ -18,8 +18,7 @@ from gemmprof.children.line_worker import serve_worker
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.kernels.plugin import install_named
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.timing import Bench, facts_of, launches
-from gemmprof.profiler.measure.verification import verify_stage
+from gemmprof.profiler.measuring import Bench, facts_of, launches, verify_stage
 
 
 class Worker:

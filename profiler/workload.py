@@ -19,8 +19,7 @@ from pathlib import Path
 from gemmprof.kernels.catalog import stage_by_number
 from gemmprof.kernels.plugin import install_named
 from gemmprof.profiler.job import Job, Task, collection_lives
-from gemmprof.profiler.measure.operands import generator_seed
-from gemmprof.profiler.measure.timing import launches
+from gemmprof.profiler.measuring import generator_seed, launches
 from gemmprof.runs.directory import nvtx_range
 
 EXIT_FAULT = 3

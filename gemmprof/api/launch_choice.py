@@ -10,8 +10,7 @@ from gemmprof import metrics
 from gemmprof.analysis.inputs.selection import Candidate, Selection, nothing_selected
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base.amounts import counted
-from gemmprof.profiler.programs.choice import Choice, Launch, choose
-from gemmprof.profiler.programs.program_session import COUNT_LIMIT, Collected, ProgramProfiler, packed
+from gemmprof.profiler.programs import COUNT_LIMIT, Choice, Collected, Launch, ProgramProfiler, choose, packed
 from gemmprof.reports.formatting import nanoseconds, ratio, seconds
 
 DEFAULT_COUNT = 50  # most kernels and grids to profile unless more are asked for

@@ -87,7 +87,7 @@ class Profiler:
             clock_control: ncu's; ``base`` locks the clocks.
         """
         __tracebackhide__ = True
-        from gemmprof.profiler.programs.program_session import ProgramProfiler
+        from gemmprof.profiler.programs import ProgramProfiler
 
         self._count += 1
         folder = self._folder / f"ncu-{self._count}"

@@ -121,7 +121,7 @@ class Region:
         """Run the program again under ncu and open what comes of it."""
         from gemmprof.analysis.inputs.selection import selection
         from gemmprof.api import launch_choice, opened
-        from gemmprof.profiler.programs.program_session import ProgramProfiler, program_name
+        from gemmprof.profiler.programs import ProgramProfiler, program_name
 
         options = self._options
         with tempfile.TemporaryDirectory(prefix="gemmprof-region-") as scratch:

@@ -112,7 +112,7 @@ def _site(
     where: str | Jobs | None, options: argparse.Namespace, progress: Progress
 ) -> AbstractContextManager[Site]:
     if where is None:
-        from gemmprof.profiler.here import Here
+        from gemmprof.profiler.site import Here
 
         return nullcontext(Here(options.gpus))
     from gemmprof.profiler.cluster.cluster_site import cluster_site

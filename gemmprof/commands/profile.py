@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.inputs.selection import Selection
     from gemmprof.analysis.session import Session
-    from gemmprof.profiler.programs.choice import Choice
-    from gemmprof.profiler.programs.program_session import Collected, ProgramProfiler
+    from gemmprof.profiler.programs import Choice, Collected, ProgramProfiler
 
 ARGUMENTS = f"""
 program                 the program and its arguments
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
     from gemmprof.analysis.inputs.selection import selection
     from gemmprof.profiler.ncu.command import require_ncu
-    from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program, program_name
+    from gemmprof.profiler.programs import ProgramProfiler, check_program, program_name
 
     wanted = selection(options.kernel, None, options.nvtx, options.top)
     program = tuple(options.program) if options.print_command else check_program(options.program)
@@ -97,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     filters: Sequence[str]
     choice = None
     if options.no_count:
-        from gemmprof.profiler.programs.choice import launch_filter
+        from gemmprof.profiler.programs import launch_filter
 
         if wanted:
             raise UsageError("--kernel, --nvtx and --top need the count", "leave out --no-count")
@@ -132,7 +131,7 @@ def _terminal(options: argparse.Namespace) -> int | None:
 def _print_command(profiler: ProgramProfiler) -> int:
     """ncu's command line as one would type it; without a count, with the first launch of every kernel and grid."""
     from gemmprof.gpu.devices import Tool, find_ncu
-    from gemmprof.profiler.programs.choice import launch_filter
+    from gemmprof.profiler.programs import launch_filter
 
     ncu = find_ncu()
     command = profiler.command(Tool(Path("ncu"), ncu.version if ncu is not None else ()), launch_filter())

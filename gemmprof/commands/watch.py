@@ -24,7 +24,7 @@ from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
 
 if TYPE_CHECKING:
-    from gemmprof.profiler.programs.program_session import ProgramProfiler
+    from gemmprof.profiler.programs import ProgramProfiler
 
 DEFAULT_FOLDER = "gemmprof-watch"
 POLL_SECONDS = 0.5
@@ -48,7 +48,7 @@ VALUES = values(
 def run(options: argparse.Namespace) -> int:
     """Profile, compare, wait for a change, again; exit code 0 when Ctrl-C or ``--runs`` ends it."""
     from gemmprof.profiler.ncu.command import require_ncu
-    from gemmprof.profiler.programs.program_session import ProgramProfiler, check_program
+    from gemmprof.profiler.programs import ProgramProfiler, check_program
 
     program = check_program(options.program, "watch")
     named = [Path(word) for word in program if Path(word).is_file()]

@@ -22,6 +22,7 @@ from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.model import Card
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 _QUERY = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
 
 
@@ -85,7 +86,7 @@ def visible_gpus(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
     As CUDA does, the list ends at the first entry that names no GPU.
     """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = os.environ.get(VISIBLE)
     if visible is None:
         return tuple(gpus)
     chosen: list[Gpu] = []
@@ -102,7 +103,7 @@ def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
     """The GPU that CUDA uses first, see `visible_gpus`; DeviceError if ``CUDA_VISIBLE_DEVICES`` hides every GPU."""
     if seen := visible_gpus(gpus):
         return seen[0]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = os.environ.get(VISIBLE)
     raise DeviceError(
         "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
         "unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists",

@@ -23,7 +23,7 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.foreign_files import open_lock, read_end
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
-from gemmprof.gpu.devices import Tool
+from gemmprof.gpu.devices import VISIBLE, Tool
 from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.compiler import architecture_number
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
@@ -43,7 +43,6 @@ from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import (
     CRASHED,
     START_SECONDS,
-    VISIBLE,
     Answer,
     Compilers,
     Machine,

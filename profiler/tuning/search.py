@@ -34,9 +34,8 @@ from gemmprof.kernels.compiler import main_kernels
 from gemmprof.kernels.parameters import Tuned, read_constraints, save_tuned, valid_parameters
 from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant
-from gemmprof.profiler.here import HERE
 from gemmprof.profiler.job import counted_interrupts
-from gemmprof.profiler.site import Answer, Compilers, NotBegun, Request, Work
+from gemmprof.profiler.site import HERE, Answer, Compilers, NotBegun, Request, Work
 
 if TYPE_CHECKING:
     from gemmprof.profiler.collect import Places, Site

@@ -18,9 +18,7 @@ from gemmprof.kernels.candidates import LoadedCandidate
 from gemmprof.kernels.catalog import ladder_of
 from gemmprof.kernels.operators import run_stage
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.operands import random_operands
-from gemmprof.profiler.measure.timing import Bench, facts_of
-from gemmprof.profiler.measure.verification import verify
+from gemmprof.profiler.measuring import Bench, facts_of, random_operands, verify
 
 ODD_SHAPE = (193, 251, 97)  # a shape that divides by no tile, verified beside the ones to tune for
 EARLY_BUDGET = 0.01  # seconds of the first look at a candidate on one problem

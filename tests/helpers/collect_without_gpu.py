@@ -15,13 +15,13 @@ def collect() -> int:
     from gemmprof.gpu.devices import Gpu, Tool
     from gemmprof.kernels import build
     from gemmprof.profiler import collect as collection
-    from gemmprof.profiler import here
+    from gemmprof.profiler import site
     from gemmprof.profiler.site import Machine
 
     gpu = Gpu(0, "NVIDIA Fake", (9, 0), 80 << 30, "580.1", "GPU-0")
     ncu = Tool(Path(os.environ["SLOW_NCU"]), (2025, 3, 1))
-    here.Here.check = lambda *_, **__: Machine(gpu, ncu)  # type: ignore[method-assign]
-    here.list_gpus = lambda: (gpu,)
+    site.Here.check = lambda *_, **__: Machine(gpu, ncu)  # type: ignore[method-assign]
+    site.list_gpus = lambda: (gpu,)
     build.build = lambda **_: SimpleNamespace(stages={}, compiled=(), failures={}, skipped={})  # type: ignore[assignment]
     collection.MODULE = "fake_gpu"
     signal.signal(signal.SIGINT, signal.default_int_handler)

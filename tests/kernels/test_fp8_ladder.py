@@ -10,8 +10,7 @@ from gemmprof.gpu.dtypes import FLOAT8_E4M3
 from gemmprof.kernels.catalog import FP8, HALF, SINGLE, ladder_of, stage_by_number
 from gemmprof.kernels.compiler import SOURCES
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, random_operands
-from gemmprof.profiler.measure.verification import tolerance, verify
+from gemmprof.profiler.measuring import GUARD_ELEMENTS, random_operands, tolerance, verify
 from gemmprof.profiler.settings import Settings
 
 pytestmark = needs_torch

@@ -20,8 +20,7 @@ from gemmprof.kernels.build import build
 from gemmprof.kernels.compiler import is_main, why_skipped
 from gemmprof.kernels.operators import operator_name
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
-from gemmprof.profiler.measure.operands import random_operands
-from gemmprof.profiler.measure.verification import tolerance, verify
+from gemmprof.profiler.measuring import random_operands, tolerance, verify
 from gemmprof.profiler.settings import Settings
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import render

@@ -93,7 +93,7 @@ def test_installing_twice_leaves_one(file: Path) -> None:
 )
 def test_each_form_is_verified_against_float64(file: Path, name: str, right: bool) -> None:
     torch = pytest.importorskip("torch")
-    from gemmprof.profiler.measure.verification import verify_stage
+    from gemmprof.profiler.measuring import verify_stage
 
     stage = next(s for s in plugin.install(file) if s.name == name)
     problem = Problem(33, 17, 65)

@@ -15,7 +15,7 @@ from late import needs_torch, torch
 from gemmprof.gpu.dtypes import ELEMENT_TYPES
 from gemmprof.kernels.catalog import LADDERS, all_variants
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.verification import expected_norm, tolerance
+from gemmprof.profiler.measuring import expected_norm, tolerance
 
 pytestmark = [pytest.mark.gpu, needs_torch]
 

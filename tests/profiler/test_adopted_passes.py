@@ -13,9 +13,9 @@ from reports_in_bytes import content_of
 from gemmprof.base.progress import Progress
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
+from gemmprof.profiler.collect import PART_SECONDS, SLOWEST_RATE, seconds_for
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Keeper
-from gemmprof.profiler.measuring import PART_SECONDS, SLOWEST_RATE, seconds_for
 from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass, whole_blocks
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings

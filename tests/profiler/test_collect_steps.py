@@ -20,7 +20,8 @@ from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
 from gemmprof.model import Problem
 from gemmprof.profiler import collect as collecting
-from gemmprof.profiler import here, measuring
+from gemmprof.profiler import collect as collection
+from gemmprof.profiler import site as site_module
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine, Request, Work
@@ -37,14 +38,14 @@ def play(tmp_path, monkeypatch, plan, gpus):
         built = SimpleNamespace(stages={}, compiled=(), failures={}, skipped=dict(skipped))
         chosen = ",".join(str(gpu.index) for gpu in gpus[:count])
         machine = Machine(gpus[0], ncu, pinned=True)
-        monkeypatch.setattr(here.Here, "check", lambda *_, **__: machine)
-        monkeypatch.setattr(here, "list_gpus", lambda: gpus)
+        monkeypatch.setattr(site_module.Here, "check", lambda *_, **__: machine)
+        monkeypatch.setattr(site_module, "list_gpus", lambda: gpus)
         monkeypatch.setattr(build_module, "build", lambda **_: built)
-        monkeypatch.setattr(measuring, "MODULE", "fake_gpu")
+        monkeypatch.setattr(collection, "MODULE", "fake_gpu")
         monkeypatch.setattr(catalog, "LADDERS", (catalog.SINGLE, TINY))
         settings = Settings(tuple(stages), tuple(problems), profile=ncu is not None)
         return collecting.collect(
-            settings, tmp_path / "run", resume=resume, progress=Progress(), site=here.Here(chosen)
+            settings, tmp_path / "run", resume=resume, progress=Progress(), site=site_module.Here(chosen)
         )
 
     return start
@@ -148,9 +149,9 @@ def test_of_several_models_a_program_sees_the_one_that_results_are_labelled_with
 ) -> None:
     """CUDA counts the fastest model first, nvidia-smi the first on the bus."""
     slow, fast = dataclasses.replace(gpus[1], name="NVIDIA Slow"), gpus[2]
-    monkeypatch.setattr(here, "list_gpus", lambda: (slow, fast))
+    monkeypatch.setattr(site_module, "list_gpus", lambda: (slow, fast))
     monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
-    with here.Here().places(Work("fake_gpu", {}, "the child"), Progress()) as places:
+    with site_module.Here().places(Work("fake_gpu", {}, "the child"), Progress()) as places:
         answer = places.submit(Request({"part": "time"}, 20.0)).result()
     assert answer.card == slow.card
     # Where both count alike the child sees all of them, and plays the first of any.

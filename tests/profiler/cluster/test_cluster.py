@@ -28,7 +28,7 @@ from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
 from gemmprof.model.answers import DoctorClusterDocument, Search
-from gemmprof.profiler import measuring
+from gemmprof.profiler import collect as collection
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.tuning import search as searching
@@ -52,7 +52,7 @@ BLOCK2D = next(variant for variant in all_variants() if variant.name == "block2d
 @pytest.fixture(autouse=True)
 def played(monkeypatch, plan, tmp_path):
     """Children, compilers and the ladder are played, here and on the workers."""
-    monkeypatch.setattr(measuring, "MODULE", "fake_gpu")
+    monkeypatch.setattr(collection, "MODULE", "fake_gpu")
     monkeypatch.setattr(searching, "MODULE", "fake_gpu")
     monkeypatch.setattr(remote, "build_extension", fake_cluster.build_extension)
     monkeypatch.setattr(remote, "compile_library", fake_cluster.compile_library)

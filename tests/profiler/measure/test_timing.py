@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.timing import (
+from gemmprof.profiler.measuring import (
     MAXIMUM_REPETITIONS,
     MINIMUM_REPETITIONS,
     repetitions_within,
@@ -48,7 +48,7 @@ def test_tflops_count_a_multiply_add_twice() -> None:
 def test_a_small_kernel_is_timed_without_the_wait_for_python() -> None:
     import torch
 
-    from gemmprof.profiler.measure.timing import Bench, launches
+    from gemmprof.profiler.measuring import Bench, launches
 
     device = torch.device("cuda", 0)
     values = torch.empty(1024, device=device)
@@ -73,7 +73,7 @@ def test_a_small_kernel_is_timed_without_the_wait_for_python() -> None:
 def test_a_timed_product_is_as_long_as_torch_says() -> None:
     import torch
 
-    from gemmprof.profiler.measure.timing import Bench, launches
+    from gemmprof.profiler.measuring import Bench, launches
 
     device = torch.device("cuda", 0)
     problem = Problem(2048, 2048, 2048)

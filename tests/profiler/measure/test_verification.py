@@ -13,9 +13,12 @@ from late import needs_torch, torch
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
-from gemmprof.profiler.measure.verification import (
+from gemmprof.profiler.measuring import (
+    GUARD_ELEMENTS,
+    GuardedMatrix,
     distance_and_norm,
+    generator_seed,
+    random_operands,
     relative_error,
     tolerance,
     verify,
@@ -200,7 +203,7 @@ def test_a_large_reference_is_compared_in_blocks_with_the_same_result(
     operands = random_operands(Problem(100, 30, 20), seed=4, device="cpu")
     result = (operands.a.matrix @ operands.b.matrix) * 1.001
     whole = relative_error(*distance_and_norm(operands, result, 1.0, 0.0, None))
-    monkeypatch.setattr("gemmprof.profiler.measure.verification.REFERENCE_ELEMENTS", 200)
+    monkeypatch.setattr("gemmprof.profiler.measuring.REFERENCE_ELEMENTS", 200)
     assert relative_error(*distance_and_norm(operands, result, 1.0, 0.0, None)) == pytest.approx(
         whole, rel=1e-12
     )

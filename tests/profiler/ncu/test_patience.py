@@ -17,7 +17,7 @@ from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import profile_pass
 from gemmprof.profiler.ncu.command import KILLED, RESOURCE, NcuError
 from gemmprof.profiler.ncu.profile_pass import Patience
-from gemmprof.profiler.programs.program_session import ProgramProfiler
+from gemmprof.profiler.programs import ProgramProfiler
 
 BUSY = (
     "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is "

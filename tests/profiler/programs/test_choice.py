@@ -14,7 +14,7 @@ from gemmprof import metrics
 from gemmprof.analysis.inputs.selection import EVERYTHING
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.api import launch_choice
-from gemmprof.profiler.programs.choice import LONGEST_FILTER, Launch, choose, launch_filter
+from gemmprof.profiler.programs import LONGEST_FILTER, Launch, choose, launch_filter
 
 
 def launch(name: str, grid: int = 1, duration: float = 1e6, wanted: bool = True) -> Launch:

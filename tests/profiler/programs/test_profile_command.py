@@ -21,8 +21,7 @@ from reports_in_bytes import content_of
 
 from gemmprof.analysis.inputs.selection import expand
 from gemmprof.base.documents import ErrorDocument
-from gemmprof.profiler.programs.choice import ALL_KERNELS
-from gemmprof.profiler.programs.program_session import rank_of
+from gemmprof.profiler.programs import ALL_KERNELS, rank_of
 from gemmprof.reports.documents.of_launches import ProfileDocument
 
 NCU = """

@@ -17,7 +17,7 @@ from gemmprof.gpu.devices import KernelResources
 from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
 from gemmprof.model.answers import Outcome, Search
-from gemmprof.profiler import here
+from gemmprof.profiler import site
 from gemmprof.profiler.site import Answer
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.search import Journal, distance, identity, propose, search_space, tune
@@ -97,12 +97,12 @@ def searched(tmp_path, monkeypatch, plan, gpus):
 
     def start(name, chosen, limit=1000, cache="cache"):
         monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / cache))
-        monkeypatch.setattr(here, "compile_candidate", compiled)
-        monkeypatch.setattr(here, "require_nvcc", lambda: SimpleNamespace(banner="nvcc"))
-        monkeypatch.setattr(here, "list_gpus", lambda: gpus)
+        monkeypatch.setattr(site, "compile_candidate", compiled)
+        monkeypatch.setattr(site, "require_nvcc", lambda: SimpleNamespace(banner="nvcc"))
+        monkeypatch.setattr(site, "list_gpus", lambda: gpus)
         monkeypatch.setattr(searching, "MODULE", "fake_gpu")
         search = Search(VARIANTS[name], (Problem(64, 64, 64),), limit=limit, jobs=2)
-        return tune(search, Progress(), here.Here(chosen))
+        return tune(search, Progress(), site.Here(chosen))
 
     return start
 

@@ -1,1 +1,0 @@
-"""Is a kernel right, and how long does it take: operands, verification, timing."""
