@@ -189,7 +189,7 @@ class Collection:
 # The parts that the run lacks, on every GPU that is lent. A stage whose kernel faults takes its child along; it is
 # attributed, and another child goes on with the rest.
 
-MODULE = "gemmprof.profiler.stage_worker"
+MODULE = "gemmprof.profiler.gpu_worker"
 
 PART_SECONDS = 600.0  # for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself
 

@@ -388,14 +388,6 @@ class Bench:
         return time.perf_counter() - start, queued - start
 
 
-def facts_of(device: Any) -> dict[str, str]:
-    """What whoever has work done on a GPU wants to know of it first: its name, its compute capability (``9.0``)."""
-    import torch
-
-    found = torch.cuda.get_device_properties(device)
-    return {"device": found.name, "architecture": f"{found.major}.{found.minor}"}
-
-
 def sm_clock_mhz(device: Any) -> float | None:
     """Current SM clock in MHz, read through NVML; None if that is not possible: a clock is a remark, not a result."""
     import torch

@@ -5,7 +5,7 @@ Nothing behind this seam knows what a stage or a candidate is, and nothing befor
 
 A *place* is one GPU with a child process on it that answers requests (`gemmprof.children.line_worker`). `LocalPlaces`
 and `ClusterPlaces` are several of them behind one queue. A request is an object that JSON can hold; which ones a child
-understands is the matter of its module (``profiler/stage_worker.py``, ``profiler/tuning/tuning_worker.py``).
+understands is the matter of its module (``profiler/gpu_worker.py``).
 """
 
 from __future__ import annotations

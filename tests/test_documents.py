@@ -19,7 +19,7 @@ from gemmprof.kernels.parameters import FILE_NAME, Tuned, load_tuned, save_tuned
 from gemmprof.model import Problem
 from gemmprof.model.answers import Outcome
 from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.tuning.search import Journal
+from gemmprof.profiler.tuning import Journal
 from gemmprof.reports.dataset.manifest import MARK, DatasetError, load_contents
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 

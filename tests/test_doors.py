@@ -229,7 +229,7 @@ PLACES: dict[str, dict[str, str]] = {
         "gemmprof.base": ENGINE,
         "gemmprof.kernels": "arguments of the programmer's own call",
         "gemmprof.model": "arguments of the programmer's own call",
-        "gemmprof.profiler.stage_worker": "a sentence of the project's own: no GPU is there",
+        "gemmprof.profiler.gpu_worker": "a sentence of the project's own: no GPU is there",
         "gemmprof.runs.directory": ENGINE,
     },
 }

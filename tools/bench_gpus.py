@@ -22,9 +22,9 @@ from gemmprof.kernels.catalog import LADDERS, stage_variants
 from gemmprof.kernels.compiler import present_architectures
 from gemmprof.model import Problem
 from gemmprof.model.answers import Search
+from gemmprof.profiler import tuning as searching
 from gemmprof.profiler.site import Here
-from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.search import search_space
+from gemmprof.profiler.tuning import search_space
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         console().print(f"{variant.name}: {gone if had else 'there was no winner'}")
         return 0
     from gemmprof.model.answers import Search
-    from gemmprof.profiler.tuning.search import tune
+    from gemmprof.profiler.tuning import tune
     from gemmprof.reports.terminal.summary import print_search
 
     problems = asked_problems(options, ladder.dtypes[:1])
@@ -84,7 +84,7 @@ def _list_constraints(options: argparse.Namespace, variant: Variant) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.parameters import read_constraints
     from gemmprof.model.answers import TuneConstraintsDocument
-    from gemmprof.profiler.tuning.search import search_space
+    from gemmprof.profiler.tuning import search_space
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)

@@ -14,11 +14,10 @@ def main() -> int:
 
     from gemmprof import cli
     from gemmprof.kernels import catalog
-    from gemmprof.profiler import collect
+    from gemmprof.profiler import collect, tuning
     from gemmprof.profiler.cluster import connection, remote
-    from gemmprof.profiler.tuning import search
 
-    collect.MODULE = search.MODULE = "fake_gpu"
+    collect.MODULE = tuning.MODULE = "fake_gpu"
     remote.build_extension = fake_cluster.build_extension
     remote.compile_library = fake_cluster.compile_library
     catalog.LADDERS = (catalog.SINGLE, TINY)

@@ -62,9 +62,9 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
     ("module", "said"),
     few(
         [
-            ("gemmprof.profiler.stage_worker", "{}\n"),
+            ("gemmprof.profiler.gpu_worker", "{}\n"),
             ("gemmprof.profiler.workload", ""),
-            ("gemmprof.profiler.tuning.tuning_worker", "{}\n"),
+            ("gemmprof.profiler.gpu_worker", '{"problems": []}\n'),
         ],
         [("gemmprof.profiler.workload", "")],
     ),

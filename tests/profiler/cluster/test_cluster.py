@@ -29,10 +29,10 @@ from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
 from gemmprof.model.answers import DoctorClusterDocument, Search
 from gemmprof.profiler import collect as collection
+from gemmprof.profiler import tuning as searching
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import Settings
-from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.search import identity, tune
+from gemmprof.profiler.tuning import identity, tune
 from gemmprof.runs.directory import load_run
 
 pytest.importorskip("distributed")

@@ -18,9 +18,9 @@ from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, sta
 from gemmprof.model import Card, Problem
 from gemmprof.model.answers import Outcome, Search
 from gemmprof.profiler import site
+from gemmprof.profiler import tuning as searching
 from gemmprof.profiler.site import Answer
-from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.search import Journal, distance, identity, propose, search_space, tune
+from gemmprof.profiler.tuning import Journal, distance, identity, propose, search_space, tune
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
 

@@ -10,7 +10,7 @@ from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Problem
 from gemmprof.model.answers import Search
-from gemmprof.profiler.tuning.search import identity, tune
+from gemmprof.profiler.tuning import identity, tune
 
 pytestmark = [pytest.mark.gpu, needs_torch]
 

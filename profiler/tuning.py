@@ -210,7 +210,7 @@ class Searching:
         return {key: statistics.median(found) for key, found in scores.items() if len(found) == FINAL_ROUNDS}
 
 
-MODULE = "gemmprof.profiler.tuning.tuning_worker"
+MODULE = "gemmprof.profiler.gpu_worker"
 
 
 def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
