@@ -116,9 +116,12 @@ def launch_filter(names: Iterable[str] = (), invocations: Iterable[int] = (1,)) 
     kernel = f"regex:^({listed})$" if listed else ALL_KERNELS
     numbers = "|".join(map(str, invocations))
     return (
-        *("--filter-mode", "per-launch-config"),
-        *("--kernel-name-base", "mangled"),
-        *("--kernel-id", f"::{kernel}:^({numbers})$"),
+        "--filter-mode",
+        "per-launch-config",
+        "--kernel-name-base",
+        "mangled",
+        "--kernel-id",
+        f"::{kernel}:^({numbers})$",
     )
 
 
