@@ -257,6 +257,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             counted=L1_PASSES,
         )
     size = sum(one.block * one.width for one in mine)
+    if size > MOST_SHARED and any(_both_ways(work, one) for one in mine):
+        return
     if values > wider * footprint.MOST_REGISTERS and size > MOST_SHARED:
         at_once = (
             "A scan can be had in one pass, if each part takes over where the one before it ends (look-back)."
@@ -283,6 +285,15 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             change=f"Load it once and keep it: {_again(values, stays)}. Shared memory holds them between the passes.",
             counted=L1_PASSES,
         )
+
+
+def _both_ways(work: Work, one: footprint.Reuse) -> bool:
+    """Whether a round loads an array on its way up and on its way down: one pass, however often it loads all."""
+    forms, loop_of = address_forms.checked_forms(work), work.code.loop_of
+    steps = {
+        (loop, forms[row].form.step(loop)) for row in one.rows if (loop := loop_of(row)) and row in forms
+    }
+    return len(steps) > len({loop for loop, _ in steps})
 
 
 def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:

@@ -71,19 +71,19 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     ends = _ends_of_rows(work)
     of_rows = apart and share(lost[ends].sum(), lost.sum()) > MOST_LEAVE
     ways = together, searched, _rows_in_a_warp(work, ends) if of_rows else None
-    most = float(active[np.argmax(lost)]) * entry
+    most = share(lost @ active, lost.sum()) * entry
     yield Candidate(
         cause="branch_divergence",
         variants=tuple(way for way in ways if way is not None),
         change=(
-            f"Share out among the threads what one of them does alone: {most:.1f} of {entry:.0f} are active where it "
-            "costs most."
-            if most < ALMOST_ALONE
-            else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): {most:.1f} of {entry:.0f} are active "
-            "where it costs most, for its last elements."
+            f"Share out among the threads what one of them does alone: where they part, {most:.1f} of {entry:.0f} are "
+            "active."
+            if 2.0 * float(lost[active * entry < ALMOST_ALONE].sum()) > float(lost.sum())
+            else f"Give a row fewer lanes (4, 8 or 16, as long as rows are): where they part, for its last elements, "
+            f"{most:.1f} of {entry:.0f} are active."
             if of_rows
-            else f"Let the threads of a warp take the same way: {most:.1f} of {entry:.0f} are active where it costs "
-            "most. Sort or regroup the work by its branch, or make both sides one computation."
+            else f"Let the threads of a warp take the same way: where they part, {most:.1f} of {entry:.0f} are active. "
+            "Sort or regroup the work by its branch, or make both sides one computation."
         ),
         evidence=(
             derived("thread_inst_executed / inst_executed", mean, "thread"),

@@ -1739,3 +1739,18 @@ def test_what_is_looked_at_before_its_atomic_is_not_told_to_be() -> None:
     assert "Skip those" in found("ground_heights_an_atomic_each_point", "global_atomics").change
     looked = explain(study("ground_heights_an_atomic_each_point", "look")[0]).findings
     assert not any("Skip those" in one.change for one in looked)
+
+
+def test_an_array_walked_both_ways_at_once_is_one_pass() -> None:
+    """Products of a row's values with those from its other end: each is loaded twice in one walk."""
+    pairs = json.loads((DATA / "pairs" / "outcomes.json").read_text("utf-8"))["pairs"]
+    flawed = next(
+        one["flawed"] for one in pairs if one["pair"] == "triangle_bands" and one["size"] == "33792"
+    )
+    said = explain(one_launch(DATA / "pairs" / flawed["report"], flawed["launch"])).findings
+    assert said and not any("fewer passes" in one.change for one in said)
+
+
+def test_one_store_of_a_warp_is_not_what_its_lanes_are_idle_for() -> None:
+    """A warp a row of few entries: lanes have none of them, and one stores the sum."""
+    assert "Give a row fewer lanes" in found("spmv_power_law_warp_per_row", "branch_divergence").change
