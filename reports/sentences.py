@@ -117,7 +117,7 @@ def gate_lines(gate: GateResult) -> Iterator[GateLine]:
     for item in gate.broken:
         yield "error" if item.waiver is None else "warning", break_words(item), item.kernel
     for waiver in gate.expired:
-        said = f"the waiver for {waiver.kernel.pattern} ended on {waiver.until}: {waiver.reason}"
+        said = f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
         yield "warning", said, None
     for kernel, text in gate.undecided:
         yield "notice", f"{kernel.match.title}: not decided: {text}", kernel

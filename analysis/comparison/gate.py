@@ -26,49 +26,40 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.amounts import signed_percent
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
-from gemmprof.base.regex import Regex, regex
+from gemmprof.base.regex import regex
 
 # --- Waivers ----------------------------------------------------------------------------------------------------------
 
 LARGEST_BYTES = 256 << 10  # of a file of waivers; Python's TOML parser takes seconds for a megabyte
 
 
-@dataclass(frozen=True, slots=True)
-class Waiver:
+class Waiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lets kernels pass although a condition is met, until a day."""
 
-    kernel: Regex  # expression that is looked for in full name and label
-    condition: str  # name of the figure or finding, '' for any
-    reason: str  # why
+    kernel: str  # regular expression that is looked for in full name and label
+    reason: Annotated[str, msgspec.Meta(pattern=r"\S")]  # why
     until: datetime.date  # last day on which it holds
+    condition: str = ""  # name of the figure or finding, '' for any
 
     def covers(self, kernel: Compared, condition: str) -> bool:
         """Whether it is about this kernel and condition."""
-        record = kernel.record
+        record, wanted = kernel.record, regex(self.kernel, ignore_case=False)
         texts = (record.name, record.title, kernel.match.title)
-        return any(self.kernel.search(text) for text in texts) and self.condition in ("", condition)
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    kernel: str
-    reason: Annotated[str, msgspec.Meta(pattern=r"\S")]
-    until: datetime.date
-    condition: str = ""
+        return named(self.condition) in ("", condition) and any(map(wanted.search, texts))
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    waiver: list[_Entry]
+    waiver: tuple[Waiver, ...]
 
 
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Waivers from a TOML file, tables ``[[waiver]]`` as `_Entry` says; UsageError if it is missing or holds others."""
+    """Waivers from a TOML file, tables ``[[waiver]]``; UsageError if it is missing or holds others."""
     fix = 'write [[waiver]] with kernel = "regex", reason = "why" and until = 2030-12-31'
     try:
-        entries = msgspec.convert(tomllib.loads(read_text(path, LARGEST_BYTES)), _File).waiver
-        return tuple(
-            Waiver(regex(one.kernel, ignore_case=False), named(one.condition), one.reason, one.until)
-            for one in entries
-        )
+        found = msgspec.convert(tomllib.loads(read_text(path, LARGEST_BYTES)), _File).waiver
+        for one in found:  # what is no expression is said here
+            regex(one.kernel, ignore_case=False)
+        return found
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as waivers", fix, found=str(error)) from None
 
@@ -215,12 +206,15 @@ class _Gate:
         """Hold a kernel against every condition."""
         decided = False
         for text, condition in self._asked:
-            answers: dict[language.Condition, _Answer] = {}
+            answers: dict[language.Part, _Answer] = {}
             for part in language.parts_of(condition):
                 answers[part] = _answer(part, kernel)
                 if answers[part].there:
                     self.known.add(part)
-            met = _combined(condition, answers)
+            # Of three values, as in SQL: what is not decided stays so unless the rest decides.
+            truth = {part: UNDECIDED if one.met is None else float(one.met) for part, one in answers.items()}
+            found = language.evaluated(condition, truth.__getitem__, lambda one: 1.0 - one, min, max)
+            met = None if found == UNDECIDED else bool(found)
             told = [one for one in answers.values() if (one.met is None) == (met is None)]
             said = "; ".join(one.words for one in told if one.words)
             if met is None and said:
@@ -238,19 +232,7 @@ def named(name: str) -> str:
     return name if name == language.TIME else language.canonical(name)
 
 
-def _combined(condition: language.Condition, answers: dict[language.Condition, _Answer]) -> bool | None:
-    """An expression of three values, as in SQL: what is not decided stays so unless the rest decides."""
-    if condition in answers:
-        return answers[condition].met
-    if isinstance(condition, language.Not):
-        met = _combined(condition.part, answers)
-        return None if met is None else not met
-    assert isinstance(condition, (language.Both, language.Either))
-    parts = [_combined(part, answers) for part in condition.parts]
-    decisive = isinstance(condition, language.Either)
-    return decisive if decisive in parts else None if None in parts else not decisive
-
-
+UNDECIDED = 0.5  # between false and true
 NO_TIME = "no time on both sides"
 NOT_THERE = _Answer(None, "not collected", there=False)
 

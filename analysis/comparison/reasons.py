@@ -44,20 +44,6 @@ class Reason:
     text: str  # one sentence (untrusted text may be in it)
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """A counter that differs."""
-
-    metric: str
-    before: float
-    after: float
-
-    @property
-    def change(self) -> float:
-        """after/before - 1; infinite from 0."""
-        return self.after / self.before - 1 if self.before else float("inf")
-
-
 def reasons(before: KernelRecord, after: KernelRecord) -> tuple[Reason, ...]:
     """Everything that differs, in the order in which it explains."""
     ways: dict[Kind, Callable[[KernelRecord, KernelRecord], Iterator[str]]] = {
@@ -106,8 +92,8 @@ def _first(words: Sequence[str], what: str) -> str:
     return ", ".join(words[:SHOWN]) + (f" and {more} {what} more" if more > 0 else "")
 
 
-def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter, ...] | None:
-    """The counters that differ, the largest change first; None where no side counts instructions."""
+def changed_counters(before: KernelRecord, after: KernelRecord) -> list[tuple[str, float, float]] | None:
+    """Those that differ: (metric, before, after), the largest change first; None where no side counts instructions."""
     names = before.metrics.keys() & after.metrics.keys()
     counted = {name: m.counts(name) for name in names}
     if "instructions" not in counted.values():
@@ -123,18 +109,17 @@ def changed_counters(before: KernelRecord, after: KernelRecord) -> tuple[Counter
             distance = abs(right.middle - left.middle)
             if distance <= max(within * max(abs(left.middle), abs(right.middle)), TRAFFIC_AT_LEAST):
                 continue
-        found.append(Counter(name, left.middle, right.middle))
-    return tuple(sorted(found, key=lambda counter: (-abs(counter.change), counter.metric)))
+        found.append((name, left.middle, right.middle))
+    return sorted(found, key=lambda one: (-abs(one[2] / one[1] - 1) if one[1] else -math.inf, one[0]))
 
 
 def _counters(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
     # Instructions first: they say that the kernel did something else, traffic how it went.
     found = changed_counters(before, after) or ()
-    ordered = sorted(found, key=lambda counter: m.counts(counter.metric) != "instructions")
     words = []
-    for one in ordered:
-        change = signed_percent(100 * one.change) if one.before else f"0 → {one.after:,.0f}"
-        words.append(f"{m.readable(one.metric)} {change}")
+    for metric, was, now in sorted(found, key=lambda one: m.counts(one[0]) != "instructions"):
+        change = signed_percent(100 * (now / was - 1)) if was else f"0 → {now:,.0f}"
+        words.append(f"{m.readable(metric)} {change}")
     if words:
         yield _first(words, "counters")
 

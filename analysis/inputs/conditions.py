@@ -11,10 +11,12 @@ or a new finding, needs two sides: only a gate has them.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import reduce
+from typing import NamedTuple, TypeVar
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.base.errors import UsageError
@@ -117,6 +119,7 @@ class Either:
 
 Part = Comparison | HasFinding | Match
 Condition = Part | Not | Both | Either
+Truth = TypeVar("Truth")
 
 
 class _Token(NamedTuple):
@@ -154,12 +157,25 @@ def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     return found
 
 
+def evaluated(
+    condition: Condition,
+    of_part: Callable[[Part], Truth],
+    opposite: Callable[[Truth], Truth],
+    both: Callable[[Truth, Truth], Truth],
+    either: Callable[[Truth, Truth], Truth],
+) -> Truth:
+    """What a condition says where ``of_part`` says it of its parts; truth may be a number as well as a column."""
+    if isinstance(condition, Not):
+        return opposite(evaluated(condition.part, of_part, opposite, both, either))
+    if isinstance(condition, (Both, Either)):
+        found = (evaluated(part, of_part, opposite, both, either) for part in condition.parts)
+        return reduce(both if isinstance(condition, Both) else either, found)
+    return of_part(condition)
+
+
 def parts_of(condition: Condition) -> tuple[Part, ...]:
     """What a condition is made of, in the order of its text."""
-    if isinstance(condition, (Comparison, HasFinding, Match)):
-        return (condition,)
-    parts = (condition.part,) if isinstance(condition, Not) else condition.parts
-    return tuple(one for part in parts for one in parts_of(part))
+    return evaluated(condition, lambda part: (part,), lambda parts: parts, operator.add, operator.add)
 
 
 def asks_change(condition: Condition) -> bool:

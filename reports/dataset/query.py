@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -131,22 +130,20 @@ def _meeting(
     """Which launches, with all that it looks at, meet a condition: true, false, or null where a figure is absent, as in
     SQL; ``places``: the column of each figure or metric by its name.
     """
-    if isinstance(condition, conditions.Comparison | conditions.HasFinding):
-        values = _number(launches[places[condition.name]].cast("float64"))
-        if isinstance(condition, conditions.HasFinding):
+
+    def of_part(part: conditions.Part) -> pa.ChunkedArray:
+        if isinstance(part, conditions.Match):
+            wanted = regex(part.pattern)
+            coded = launches[part.name].combine_chunks().dictionary_encode()  # each text is looked at once
+            found = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
+            met = pa.array(found, pa.bool_()).take(coded.indices)
+            return met if part.wanted else pc.invert(met)
+        values = _number(launches[places[part.name]].cast("float64"))
+        if isinstance(part, conditions.HasFinding):
             return pc.greater(values, 0.0)
-        return _COMPARE[condition.operator](values, condition.value)
-    if isinstance(condition, conditions.Match):
-        wanted = regex(condition.pattern)
-        coded = launches[condition.name].combine_chunks().dictionary_encode()  # each text is looked at once
-        found = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
-        met = pa.array(found, pa.bool_()).take(coded.indices)
-        return met if condition.wanted else pc.invert(met)
-    if isinstance(condition, conditions.Not):
-        return pc.invert(_meeting(condition.part, launches, places))
-    assert isinstance(condition, (conditions.Both, conditions.Either))
-    join = pc.and_kleene if isinstance(condition, conditions.Both) else pc.or_kleene
-    return reduce(join, (_meeting(part, launches, places) for part in condition.parts))
+        return _COMPARE[part.operator](values, part.value)
+
+    return conditions.evaluated(condition, of_part, pc.invert, pc.and_kleene, pc.or_kleene)
 
 
 def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -27,7 +27,6 @@ from gemmprof.analysis.comparison.records import (
 )
 from gemmprof.analysis.comparison.sides import ALIKE, Side, chosen, match, rungs
 from gemmprof.base.errors import UsageError
-from gemmprof.base.regex import regex
 from gemmprof.reports.sentences import gate_lines
 
 METRIC = "sm__made_up.sum"
@@ -99,7 +98,7 @@ class TestGate:
         waived = check(
             compared(before, after),
             [f"{METRIC} > +5 and registers > 39"],
-            waivers=[Waiver(regex("kernel"), METRIC, "agreed", datetime.date.max)],
+            waivers=[Waiver("kernel", "agreed", datetime.date.max, METRIC)],
         )
         assert waived.holds and waived.broken[0].condition == f"{METRIC} > +5 and registers > 39"
 
@@ -307,7 +306,7 @@ class TestCounters:
     def test_small_amounts_are_left_over_from_other_work(self) -> None:
         before = record(metrics={INSTRUCTIONS: (5.0, 5.0, 5.0), TRAFFIC: (1000.0,) * 3})
         after = record(metrics={INSTRUCTIONS: (5.0, 5.0, 5.0), TRAFFIC: (5000.0,) * 3})
-        assert changed_counters(before, after) == ()
+        assert changed_counters(before, after) == []
         assert changed_counters(record(), record()) is None
 
     def test_instructions_are_named_before_traffic(self) -> None:
@@ -417,7 +416,7 @@ class TestWaivers:
             ("time", day, False),
             ("", day + datetime.timedelta(1), False),
         ):
-            waiver = Waiver(regex("kernel"), name, "agreed", day)
+            waiver = Waiver("kernel", "agreed", day, name)
             found = check(outcome, condition, waivers=[waiver], today=today)
             assert found.holds is holds and bool(found.expired) is (today > day)
             if found.expired:
