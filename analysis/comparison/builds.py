@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -80,33 +81,28 @@ def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
             times=(),
             origin=Origin(),
             code=code,
-            metrics={key: Range(value, value, value) for key, value in _figures(kernel, occupancy, code)},
+            metrics={key: Range.of([value]) for key, value in _figures(kernel, occupancy, code).items()},
         )
 
 
-def _figures(
-    kernel: KernelResources, occupancy: float | None, code: Code | None
-) -> Iterator[tuple[str, float]]:
+def _figures(kernel: KernelResources, occupancy: float | None, code: Code | None) -> dict[str, float]:
     stores, loads = kernel.spill_store_bytes, kernel.spill_load_bytes
-    yield "registers", float(kernel.registers_per_thread)
-    yield "shared_memory", float(kernel.static_shared_memory)
-    # The stack frame holds what is spilled; only old compilers spill beside it.
-    yield (
-        "local_accesses",
-        float(kernel.stack_bytes + (kernel.local_bytes or 0) or (stores or 0) + (loads or 0)),
-    )
-    for name, value in (("spill_stores", stores), ("spill_loads", loads), ("barriers", kernel.barriers)):
-        if value is not None:
-            yield name, float(value)
-    if occupancy is not None:
-        yield "theoretical_occupancy", occupancy
+    found: dict[str, float | None] = {
+        "registers": kernel.registers_per_thread,
+        "shared_memory": kernel.static_shared_memory,
+        # The stack frame holds what is spilled; only old compilers spill beside it.
+        "local_accesses": kernel.stack_bytes + (kernel.local_bytes or 0) or (stores or 0) + (loads or 0),
+        "spill_stores": stores,
+        "spill_loads": loads,
+        "barriers": kernel.barriers,
+        "theoretical_occupancy": occupancy,
+    }
     if code is not None and code.instructions:
-        yield "executed", float(code.instructions)
-        counts = dict.fromkeys(CLASSES, 0)
+        counts = Counter(dict.fromkeys(CLASSES, 0))
         for opcode, count in code.opcodes.items():
             counts[info(opcode.partition(".")[0]).instruction_class] += count
-        for name, count in counts.items():
-            yield f"instructions_{name}", float(count)
+        found |= {"executed": code.instructions} | {f"instructions_{one}": n for one, n in counts.items()}
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def compare_builds(before: Side, after: Side) -> Outcome:

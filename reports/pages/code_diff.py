@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gemmprof import metrics
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.report import one_launch
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.model import NotCollected
@@ -109,12 +109,9 @@ def pairs_of(outcome: Outcome) -> Iterator[tuple[Compared, tuple[DiffPart, ...]]
 
 def _read(place: tuple[str, int] | None) -> KernelAnalysis | None:
     """The launch at a place with its code; None without one, or without counters by instruction."""
-    if place is None:
-        return None
-    with ReportReader(place[0]) as reader:
-        found = next(iter(reader.profiles(source=True, units=True, only={place[1]})))
-    kernel = analyse(found)
-    return None if isinstance(kernel.get(SourceView), NotCollected) else kernel
+    found = None if place is None else one_launch(*place, source=True, units=True)
+    kernel = None if found is None else analyse(found)
+    return None if kernel is None or isinstance(kernel.get(SourceView), NotCollected) else kernel
 
 
 def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:

@@ -15,7 +15,6 @@ from gemmprof.analysis.kernel_analysis import analyses
 from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.figures import drawings
-from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.formatting import raw_value
 from gemmprof.reports.pages import occupancy_page
 from gemmprof.reports.pages.contents import KernelPage
@@ -62,7 +61,7 @@ View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and t
 VIEWS: dict[str, View] = {
     "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
     "timeline": lambda result, page, prefix: drawings.timeline(result),
-    "memory_chart": lambda result, page, prefix: diagram(result),
+    "memory_chart": lambda result, page, prefix: drawings.diagram(result),
     "source_view": lambda result, page, prefix: listing(result),
     "occupancy": lambda result, page, prefix: occupancy_page.calculator(page.analysis, prefix),
     "raw_metrics": lambda result, page, prefix: _metric_rows(page.analysis.profile),

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from gemmprof.analysis.sections.memory_chart import MemoryChart
 from gemmprof.analysis.session import Session
-from gemmprof.reports.figures.memory_diagram import Box, Diagram, diagram
+from gemmprof.reports.figures.drawings import Box, Diagram, diagram
 from gemmprof.reports.formatting import number, traffic
 
 REPORTS = (

@@ -27,7 +27,7 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.cli import main
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.facts import tiles
-from gemmprof.reports.figures.memory_diagram import diagram
+from gemmprof.reports.figures.drawings import diagram
 from gemmprof.reports.formatting import bandwidth, percent
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Report, kernel_article
