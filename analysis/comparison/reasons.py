@@ -17,7 +17,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import Code, KernelRecord, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import one_launch
-from gemmprof.base.amounts import ratio, signed_percent
+from gemmprof.base.amounts import lower_first, ratio, signed_percent
 from gemmprof.model import Finding
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
@@ -234,8 +234,7 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
 
 
 def _title(cause: str) -> str:
-    title = CAUSES.get(cause, cause)
-    return title[:1].lower() + title[1:]
+    return lower_first(CAUSES.get(cause, cause))
 
 
 @cache

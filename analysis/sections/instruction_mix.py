@@ -13,6 +13,7 @@ from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import collected, declared, derived, figure, unlisted
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import by_address, constants_set
+from gemmprof.base.amounts import lower_first
 from gemmprof.base.foreign_files import facts
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -67,8 +68,7 @@ class PipeUse:
     def counts(self) -> str:
         """What `percent` counts, by the title of its figure: busy cycles before instructions, of active ones first."""
         known = next((name for name in _PIPE_ORDER if getattr(self, name) is not None), _PIPE_ORDER[0])
-        title = declared(PipeUse)[known].title
-        return title[:1].lower() + title[1:]
+        return lower_first(declared(PipeUse)[known].title)
 
     @derived("Pipe use", "%", "of its peak, by what its row says", listed=False)
     def percent(self) -> float:

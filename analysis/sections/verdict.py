@@ -21,7 +21,7 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.base.amounts import scaled, significant
+from gemmprof.base.amounts import lower_first, scaled, significant
 from gemmprof.model import Explanation, NotCollected
 
 UNKNOWN = "unknown"
@@ -122,7 +122,7 @@ def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) 
     if point is not None:
         level = point.memory.label
         if point.memory.level in (roofline.DRAM, roofline.SHARED):  # the others begin with an abbreviation
-            level = _lower_first(level)
+            level = lower_first(level)
         rate = scaled(point.achieved, "OP/s" if "int" in point.compute.key else "FLOP/s")
         sentences.append(
             f"At {significant(point.intensity)} operations per byte of {level} it does {rate} of "
@@ -134,7 +134,7 @@ def _closeness(light: SpeedOfLight | None, roofs: Roofline | None, unit: _Unit) 
 def _waiting(states: WarpStates | None, issue: Scheduler | None) -> str:
     sentences = []
     if states is not None and (stall := states.main_stall) is not None:
-        what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
+        what = f"{lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
         cycles, share = states.cycles_per_issued_instruction, f"{100 * stall.share:.0f} %"
         if cycles is not None and stall.cycles_per_issue is not None:
             sentences.append(f"A warp issues every {cycles:.1f} cycles; {share} of its time it {what}.")
@@ -148,10 +148,6 @@ def _waiting(states: WarpStates | None, issue: Scheduler | None) -> str:
     return " ".join(sentences)
 
 
-def _lower_first(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
-
-
 def _advice(explanation: Explanation | None) -> str:
     """What to change first: the findings below say the rest."""
     if explanation is None:
@@ -161,7 +157,7 @@ def _advice(explanation: Explanation | None) -> str:
         title = CAUSES.get(first.cause, first.cause)
         place = next((f" ({base_name(p.file)}:{p.line})" for p in first.places if p.file is not None), "")
         return (
-            f"First to change: {_lower_first(title)}{place}, which would save about "
+            f"First to change: {lower_first(title)}{place}, which would save about "
             f"{100 * first.saves:.0f} % of its time."
         )
     if explanation.at_limit is not None:

@@ -127,11 +127,6 @@ def marked(text: str) -> str:
     )
 
 
-def lower_first(text: str) -> str:
-    """The first letter small unless the word is an abbreviation."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
-
-
 def options(text: str) -> Markup:
     """A sentence or command whose options stay whole: browsers break lines behind a hyphen, and so ``--section``."""
     return Markup(" ").join(
@@ -153,7 +148,7 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
         one.__name__: one
         for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
     },
-    **{one.__name__: one for one in (in_words, lower_first, listed, formulas, code, marked, options)},
+    **{one.__name__: one for one in (in_words, listed, formulas, code, marked, options)},
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,
