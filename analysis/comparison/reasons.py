@@ -17,7 +17,8 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison.records import Code, KernelRecord, opcode_changes
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import one_launch
-from gemmprof.base.amounts import lower_first, ratio, signed_percent
+from gemmprof.base.amounts import ratio, signed_percent
+from gemmprof.base.printable import lower_first
 from gemmprof.model import Finding
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]

@@ -236,10 +236,6 @@ class AccessPatterns:
         """Bytes that wgmma reads from shared memory in the whole launch."""
         return self.executing_warps // WARPS_OF_A_GROUP * self.steps * self.operand_bytes_a_step
 
-    def access(self, name: str) -> WarpAccess | None:
-        """The access with this name, or None."""
-        return next((access for access in self.accesses if access.name == name), None)
-
     def requests(self, access: WarpAccess) -> int:
         """Warp-level executions of the access in the whole launch."""
         return self.needed_requests(access) + self.executing_warps * access.ahead

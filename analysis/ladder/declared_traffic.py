@@ -205,10 +205,6 @@ class Traffic:
     # False if the shape is no multiple of the block tile: then blocks at the rim do less than the model says
     whole_tiles: bool = True
 
-    def row(self, name: str) -> TrafficRow | None:
-        """The quantity with this name, or None."""
-        return next((row for row in self.rows if row.name == name), None)
-
 
 _COPIED = "tensor copies keep nothing in L1 that blocks could share"
 _AHEAD = "above: the last step loads the first operands of a step that does not come"

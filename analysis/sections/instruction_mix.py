@@ -13,8 +13,8 @@ from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import collected, declared, derived, figure, unlisted
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import by_address, constants_set
-from gemmprof.base.amounts import lower_first
 from gemmprof.base.foreign_files import facts
+from gemmprof.base.printable import lower_first
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "instruction_mix"

@@ -21,7 +21,8 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.base.amounts import lower_first, scaled, significant
+from gemmprof.base.amounts import scaled, significant
+from gemmprof.base.printable import lower_first
 from gemmprof.model import Explanation, NotCollected
 
 UNKNOWN = "unknown"

@@ -202,11 +202,6 @@ def fit(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
 
 
-def lower_first(text: str) -> str:
-    """The first letter small unless the word is an abbreviation."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
-
-
 def saved(saves: float, low: float, high: float) -> str:
     """A saving with its interval, shares: ``62 % (50 to 70)``."""
     return f"{100 * saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})"

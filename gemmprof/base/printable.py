@@ -121,6 +121,11 @@ def _named(found: re.Match[str]) -> str:
     return "\N{REPLACEMENT CHARACTER}" if code < 0xA0 or 0xD800 <= code < 0xE000 else f"⟨U+{code:04X}⟩"
 
 
+def lower_first(text: str) -> str:
+    """The first letter small unless the word is an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def one_line(text: object) -> str:
     """As `printable`, for a name within a sentence: a line feed is written as ``\\n``, too."""
     line = str(text)

@@ -27,7 +27,7 @@ from gemmprof.analysis.occupancy.calculator import in_words
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base import amounts
-from gemmprof.base.printable import markdown, visible
+from gemmprof.base.printable import lower_first, markdown, visible
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting, sentences
 from gemmprof.reports import words as explanations
@@ -148,7 +148,7 @@ _OF_OTHERS: dict[str, Callable[..., Any]] = {
         one.__name__: one
         for one in (formatting.dimensions, formatting.extent, formatting.change_text, formatting.moment, heat)
     },
-    **{one.__name__: one for one in (in_words, listed, formulas, code, marked, options)},
+    **{one.__name__: one for one in (in_words, lower_first, listed, formulas, code, marked, options)},
     **{one.__name__: one for one in (explanations.conclusion, explanations.how_predicted, sentences.named)},
     "base_name": base_name,
     "marked_name": markdown,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from named import named
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.ladder.access_pattern import AccessPatterns, WarpAccess
@@ -178,7 +179,7 @@ def test_the_ladder_in_sectors() -> None:
 
 def test_what_a_tensor_copy_brings_is_read_without_conflicts_thanks_to_the_swizzle() -> None:
     model = patterns(stage_by_number(13))
-    load = model.access("shared_load_a")
+    load = named(model.accesses, "shared_load_a")
     assert load is not None
     assert load.addresses[8] == load.addresses[0] + 128 + 16
     assert {a.name: a.conflicts for a in model.accesses if a.conflicts} == {}
@@ -252,9 +253,9 @@ def test_elements_of_two_bytes() -> None:
 
 def test_requests_of_a_launch() -> None:
     model = patterns(stage_by_number(3))
-    load = model.access("global_load_a")
-    store = model.access("global_store_c")
-    assert load is not None and store is not None and model.access("nothing") is None
+    load = named(model.accesses, "global_load_a")
+    store = named(model.accesses, "global_store_c")
+    assert load is not None and store is not None
     assert model.requests(load) == (128 * 128) * 32 * 128
     assert model.requests(store) == (128 * 128) * 32
 

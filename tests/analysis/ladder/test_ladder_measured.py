@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from compiled_resources import committed_sass
+from named import named
 from scale import few
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -98,7 +99,7 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
             / (ELEMENT_TYPES[problem.dtype].bytes * problem.m * problem.n),
         }
         for name in EXACT:
-            row = model.row(name)
+            row = named(model.rows, name)
             if row is None or row.measured is None or (name.startswith("shared") and not row.formula):
                 continue  # what WMMA's own words load is not declared
             assert row.predicted is not None
@@ -173,7 +174,7 @@ def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, own: 
 def test_caches_only_lower_what_l2_must_deliver(session: Session, own: Stage) -> None:
     """A tiled kernel loads each element of its tiles once a block, so L2 delivers that or, where L1 helps, less."""
     for stage, problem, analysis in measured(session, own):
-        row = declared_traffic.model(stage, problem, analysis).row("l2_read_bytes")
+        row = named(declared_traffic.model(stage, problem, analysis).rows, "l2_read_bytes")
         assert row is not None and row.ratio is not None
         assert 0.3 < row.ratio < 1.001, (problem.label, row)
 
@@ -188,9 +189,9 @@ def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_paramete
         declared_traffic.model(stage, problem, other),
     )
     for name in ("shared_bytes", "l2_read_bytes"):
-        known, row = expected.row(name), model.row(name)
+        known, row = named(expected.rows, name), named(model.rows, name)
         assert known is not None and row is not None
         assert known.predicted is not None and row.predicted is None
         assert row.measured == known.measured and row.formula == ""
-    fma = model.row("fma_per_output")
+    fma = named(model.rows, "fma_per_output")
     assert fma is not None and fma.predicted == problem.k

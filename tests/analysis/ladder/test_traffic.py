@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from named import named
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
@@ -19,7 +20,7 @@ OURS = [stage for stage in SINGLE.stages if stage.addresses is not None]
 
 
 def per_output(stage: Stage, space: str, problem: Problem = CUBE) -> float | None:
-    row = declared_traffic.model(stage, problem).row(f"{space}_loads_per_output")
+    row = named(declared_traffic.model(stage, problem).rows, f"{space}_loads_per_output")
     return None if row is None else row.predicted
 
 
@@ -72,7 +73,7 @@ def test_the_printed_formula_is_the_prediction(stage: Stage) -> None:
         )
     model = declared_traffic.model(stage, CUBE)
     for name in ("global_loads_per_output", "shared_loads_per_output"):
-        row = model.row(name)
+        row = named(model.rows, name)
         if row is None:
             assert "BLOCK" in letters and name.startswith("shared")
             continue
@@ -86,14 +87,14 @@ def test_the_printed_formula_is_the_prediction(stage: Stage) -> None:
 def test_arithmetic_intensity_grows_with_the_shape_of_the_tile_only(stage: Stage) -> None:
     small, large = (declared_traffic.model(stage, Problem(size, size, size)) for size in (1024, 4096))
     for name in ("l1_intensity", "l2_intensity"):
-        left, right = small.row(name), large.row(name)
+        left, right = named(small.rows, name), named(large.rows, name)
         if name == "l1_intensity" and stage.name == "fastest":
             # Tensor copies touch no sector of L1.
             assert left is right is None
             continue
         assert left is not None and right is not None
         assert left.predicted == pytest.approx(right.predicted)
-    compulsory = large.row("dram_intensity")
+    compulsory = named(large.rows, "dram_intensity")
     assert compulsory is not None
     assert compulsory.predicted == pytest.approx(2 * 4096 / 8)
 
@@ -117,7 +118,7 @@ def test_shapes_that_are_no_multiple_of_the_tile_are_marked() -> None:
 
 def test_a_stage_of_another_version_is_no_crash() -> None:
     stage = replace(stage_by_number(5), parameters={"BLOCKSIZE": 3})
-    assert declared_traffic.model(stage, CUBE).row("global_loads_per_output") is None
+    assert named(declared_traffic.model(stage, CUBE).rows, "global_loads_per_output") is None
 
 
 @pytest.mark.parametrize("value", [0, -8, 1.5, "128", None, [128], True])
@@ -148,13 +149,13 @@ def test_predictions_meet_the_measurement_of_simple_kernels(recorded: ReadRecord
             "shared_bytes",
             "l1_bytes",
         ):
-            row = model.row(name)
+            row = named(model.rows, name)
             if row is not None:
                 assert row.measured == row.predicted, (number, name)
         for name in ("l2_read_bytes", "dram_read_bytes", "l2_intensity"):
-            row = model.row(name)
+            row = named(model.rows, name)
             assert row is not None and row.ratio == pytest.approx(1, abs=0.01), (number, name)
-        assert model.row("global_loads_per_output") is not None
+        assert named(model.rows, "global_loads_per_output") is not None
 
 
 def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> None:
@@ -162,7 +163,7 @@ def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> 
     problem = Problem(1024, 1024, 1024)
     profile = recorded("ladder_simple")[2]
     model = declared_traffic.model(stage_by_number(3), problem, kernel_analysis.analyse(profile))
-    row = model.row("shared_loads_per_output")
+    row = named(model.rows, "shared_loads_per_output")
     assert row is not None
     assert row.measured == row.predicted
 
@@ -178,9 +179,9 @@ def test_what_was_not_collected_has_no_measurement(recorded: ReadRecorded) -> No
 
 def test_multiply_adds_of_tensor_cores_are_not_zero_but_uncounted(recorded: ReadRecorded) -> None:
     profile = recorded("flaws_tensor", source=True)[0]
-    row = declared_traffic.model(
-        stage_by_number(0), Problem(1024, 1024, 1024, "float16"), kernel_analysis.analyse(profile)
-    ).row("fma_per_output")
+    halves = Problem(1024, 1024, 1024, "float16")
+    model = declared_traffic.model(stage_by_number(0), halves, kernel_analysis.analyse(profile))
+    row = named(model.rows, "fma_per_output")
     assert row is not None and row.predicted == 1024 and row.measured is None
 
 
@@ -202,7 +203,7 @@ def test_what_a_ragged_shape_begins_counts_whole() -> None:
 
 def test_rows_of_a_lie_k_apart_and_rows_of_b_n() -> None:
     for matrix, length in (("A", OBLONG.k), ("B", OBLONG.n)):
-        access = oblong().access(f"global_load_{matrix.lower()}")
+        access = named(oblong().accesses, f"global_load_{matrix.lower()}")
         assert access is not None
         places = zip(access.rows, access.columns, strict=True)
         assert access.addresses == tuple(2 * (row * length + column) for row, column in places)
