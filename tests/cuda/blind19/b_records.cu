@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(256) deal_blocks_tables(const float *__restric
 }
 
 Study dealt("block_cyclic_pieces_divided_for_each_element", "linear algebra", 4096, "4096 x 4096 values dealt out to two by four processes in blocks of 64 x 64",
-    "six quotients and remainders of 64 bits by what is only known at run time, for each element",
+    "a dozen quotients and remainders of 64 bits by what is only known at run time, for each element",
     {{"fours", "a row of the grid a row, four columns of 32-bit indices a thread", {"integer_arithmetic", "narrow_access"}}, {"tables", "tables of where each row and each column goes", {"integer_arithmetic"}}},
     [](Buffers &b, long n) -> Sides {
         const int side = 64, down = 2, across = 4, tall = n / down, wide = n / across;
