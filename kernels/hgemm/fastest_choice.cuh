@@ -35,8 +35,9 @@ constexpr TileFacts facts() {
 constexpr TileFacts tile_facts[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
 
-// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200 (the four largest tiles, whose block and
-// later are an H100's; all else to 6,546 others), and to 14,807 of an H100 (docs/fastest_hgemm.md). So are all constants below: what hides behind other times
+// What a card takes for it. Microseconds, fitted to 7,420 shapes of an H200 and 14,807 of an H100, and from there half of
+// the way (H200), or 0.7 of it, to what 2,507 others ask for whose last tiles begin further in; but an H100's LargePair
+// has its old time for each later tile (docs/fastest_hgemm.md). So are most constants below: what hides behind other times
 // counts for less, which is why some bandwidths are above what a card has.
 struct TileTimes {
     double step;       // BK along K, of a block that waits for nobody
@@ -67,52 +68,52 @@ struct Card {
     TileTimes tiles[kTiles];
 };
 constexpr Card H200 = {
-    1.0, 4.91, 5.65e+06, 7.62e+06, 1.95e+07, 6.13e-08, 1.62e-08, 0.534, 0.377, 0.205,
+    1.0, 4.91, 6.18e+06, 7.89e+06, 2.00e+07, 5.46e-08, 1.51e-08, 0.473, 0.376, 0.223,
     {3.77, 0.684, 0.158, 0.0551, 0.000879, 4.15, 0.0287, 5.62, 1.84e+06},
     {
-        {0.574, 2.3, 1.64, 0.016, 1.063, 0.025, 1.0},               // Large
-        {0.599, 3.95, 1.0, 0.02, 1.555, 0.073, 1.0},                // LargePair
-        {0.398, 3.88, 1.23, 0.017, 1.416, 0.317, 1.0},              // Turn160
-        {0.435, 3.13, 1.19, 0.066, 1.1, 0.18, 1.0},                 // Turn192
-        {0.283, 1.25, 0.485, 0.188, 0.811, 0.0521, 1.18},           // Medium
-        {0.176, 0.375, 0.553, 0.052, 0.836, 0.0547, 1.04},          // Small
-        {0.107, 0.265, 0.487, 0.118, 0.768, 0.0954, 0.792},         // Tiny
-        {0.269, 1.42, 1.06, 0.001, 0.691, 0.0558, 1.0},             // Lone128
-        {0.154, 0.647, 0.435, 0.15, 0.775, 0.104, 1.0},             // Lone64
-        {0.0973, 1.07, 0.551, 0.12, 0.749, 0.051, 1.0},             // Lone16
-        {0.171, 0.67, 0.363, 0.133, 0.677, 0.131, 0.882},           // Narrow
-        {0.311, 1.73, 0.579, 0.0426, 0.898, 0.211, 0.76},           // MediumPair
-        {0.203, 0.832, 0.771, 0.421, 0.73, 0.108, 1.03},            // Tall96
-        {0.1, 0.217, 0.582, 0.117, 0.757, 0.0588, 1.04},            // Slim32
-        {0.433, 3.2, 1.75, 0.029, 1.02, 0.0738, 0.544},             // TallPair192
-        {0.211, 0.968, 0.275, 0.0483, 1.56, 0.0414, 0.78},          // SmallQuad
-        {0.328, 1.53, 0.433, 0.0257, 1.32, 0.0313, 0.733},          // MediumQuad
-        {0.365, 2.81, 1.63, 0.0262, 1.05, 0.0822, 0.776},           // TallQuad160
-        {0.201, 1.98, 0.685, 0.0495, 0.789, 0.077, 0.777}           // SlimQuad160
+        {0.544, 2.35, 1.65, 0.0159, 1.01, 0.025, 1.0},              // Large
+        {0.597, 3.66, 0.886, 0.0196, 1.64, 0.0717, 1.0},            // LargePair
+        {0.38, 3.41, 1.35, 0.017, 1.5, 0.313, 1.0},                 // Turn160
+        {0.42, 2.88, 1.22, 0.0654, 1.12, 0.179, 1.0},               // Turn192
+        {0.277, 1.14, 0.483, 0.188, 0.791, 0.0537, 1.16},           // Medium
+        {0.167, 0.421, 0.573, 0.052, 0.808, 0.0589, 1.09},          // Small
+        {0.108, 0.234, 0.508, 0.118, 0.748, 0.0891, 0.822},         // Tiny
+        {0.258, 1.37, 1.05, 0.001, 0.673, 0.0565, 1.0},             // Lone128
+        {0.15, 0.691, 0.441, 0.15, 0.798, 0.107, 1.0},              // Lone64
+        {0.102, 1.03, 0.551, 0.12, 0.763, 0.0493, 1.0},             // Lone16
+        {0.172, 0.621, 0.373, 0.133, 0.666, 0.13, 0.917},           // Narrow
+        {0.301, 1.69, 0.538, 0.0426, 0.883, 0.206, 0.773},          // MediumPair
+        {0.199, 0.83, 0.807, 0.425, 0.704, 0.111, 1.1},             // Tall96
+        {0.102, 0.243, 0.599, 0.117, 0.729, 0.0532, 1.09},          // Slim32
+        {0.427, 3.27, 1.75, 0.03, 1.07, 0.0735, 0.583},             // TallPair192
+        {0.206, 0.964, 0.266, 0.0483, 1.47, 0.0408, 0.833},         // SmallQuad
+        {0.324, 1.44, 0.422, 0.0257, 1.41, 0.0303, 0.791},          // MediumQuad
+        {0.366, 2.6, 1.86, 0.0261, 1.1, 0.0823, 0.766},             // TallQuad160
+        {0.211, 1.84, 0.762, 0.0495, 0.89, 0.0772, 0.735}           // SlimQuad160
     }};
 constexpr Card H100 = {
-    0.682, 4.72, 4.70e+06, 4.60e+06, 1.80e+07, 1.39e-07, 6.63e-08, 0.721, 0.568, 0.5,
+    0.682, 4.72, 4.91e+06, 5.17e+06, 1.80e+07, 1.13e-07, 5.62e-08, 0.629, 0.6, 0.491,
     {3.18, 0.709, 0.236, 0.0588, 0.000795, 4.44, 0.0652, 1.15, 1.59e+06},
     {
-        {0.504, 2.3, 1.64, 0.02, 1.05, 0.0229, 1.0},                // Large
-        {0.546, 3.95, 1.0, 0.014, 1.26, 0.0609, 1.0},               // LargePair
-        {0.39, 3.88, 1.23, 0.0174, 1.15, 0.255, 1.0},               // Turn160
-        {0.385, 3.13, 1.19, 0.0614, 1.24, 0.361, 1.0},              // Turn192
-        {0.255, 1.31, 0.523, 0.152, 0.81, 0.0432, 1.08},            // Medium
-        {0.162, 0.429, 0.481, 0.0523, 0.922, 0.0508, 1.12},         // Small
-        {0.107, 0.244, 0.511, 0.118, 0.814, 0.0836, 0.793},         // Tiny
-        {0.251, 1.42, 0.489, 0.001, 0.62, 0.0476, 1.0},             // Lone128
-        {0.148, 0.638, 0.0969, 0.136, 0.815, 0.0983, 1.0},          // Lone64
-        {0.0885, 1.52, 0.38, 0.12, 0.863, 0.0503, 1.0},             // Lone16
-        {0.174, 0.685, 0.297, 0.132, 0.843, 0.0437, 1.11},          // Narrow
-        {0.303, 2.0, 0.567, 0.04, 1.06, 0.166, 0.695},              // MediumPair
-        {0.219, 0.945, 0.608, 0.266, 0.799, 0.0812, 1.07},          // Tall96
-        {0.0916, 0.205, 0.677, 0.117, 0.767, 0.0432, 1.11},         // Slim32
-        {0.391, 3.1, 1.77, 0.0436, 1.1, 0.128, 0.538},              // TallPair192
-        {0.195, 0.873, 0.266, 0.0483, 1.24, 0.0518, 0.868},         // SmallQuad
-        {0.309, 1.59, 0.272, 0.0257, 1.28, 0.0672, 0.815},          // MediumQuad
-        {0.325, 2.95, 1.94, 0.0273, 1.13, 0.0776, 0.899},           // TallQuad160
-        {0.214, 1.76, 1.02, 0.0493, 1.25, 0.0749, 0.794}            // SlimQuad160
+        {0.481, 2.27, 1.56, 0.0203, 1.03, 0.0229, 1.0},             // Large
+        {0.517, 3.92, 1.0, 0.0136, 1.37, 0.0588, 1.0},              // LargePair
+        {0.38, 3.81, 1.25, 0.0173, 1.35, 0.247, 1.0},               // Turn160
+        {0.371, 2.89, 1.21, 0.0651, 1.22, 0.289, 1.0},              // Turn192
+        {0.241, 1.24, 0.577, 0.155, 0.783, 0.0443, 1.15},           // Medium
+        {0.149, 0.451, 0.493, 0.0523, 0.898, 0.051, 1.15},          // Small
+        {0.103, 0.206, 0.521, 0.118, 0.815, 0.075, 0.818},          // Tiny
+        {0.233, 1.4, 0.571, 0.001, 0.634, 0.0476, 1.0},             // Lone128
+        {0.14, 0.666, 0.1, 0.136, 0.805, 0.107, 1.0},               // Lone64
+        {0.0821, 1.57, 0.38, 0.12, 0.85, 0.0489, 1.0},              // Lone16
+        {0.166, 0.678, 0.295, 0.132, 0.82, 0.0471, 1.07},           // Narrow
+        {0.283, 2.19, 0.57, 0.0393, 1.05, 0.162, 0.707},            // MediumPair
+        {0.195, 0.989, 0.641, 0.269, 0.785, 0.0838, 1.24},          // Tall96
+        {0.0879, 0.198, 0.686, 0.117, 0.742, 0.0399, 1.19},         // Slim32
+        {0.377, 3.44, 1.75, 0.0444, 1.15, 0.121, 0.51},             // TallPair192
+        {0.192, 0.844, 0.257, 0.0483, 1.32, 0.0509, 0.782},         // SmallQuad
+        {0.298, 1.57, 0.263, 0.0256, 1.32, 0.061, 0.864},           // MediumQuad
+        {0.319, 2.75, 1.99, 0.0272, 1.08, 0.0804, 0.971},           // TallQuad160
+        {0.213, 1.74, 1.01, 0.0493, 1.25, 0.0769, 0.795}            // SlimQuad160
     }};
 
 constexpr double WRITTEN_BYTES = 5e7;
@@ -135,7 +136,9 @@ constexpr double FETCH = 3.05, FETCH_PER_PART = 1.75;
 // Clusters that share a tile are at different places of K, too: each row of tiles but the first reads a part of B again.
 constexpr double READ_AGAIN = 0.342;
 // A tile that lies partly beyond C copies less than its neighbours and runs ahead of them along K, so fewer of their
-// requests are for the same at the same time: what L2 takes more, times the largest part of a tile beyond C.
+// requests are for the same at the same time: what L2 takes more, times the largest part of a tile beyond C. From so long
+// a K on the last tiles begin further in instead.
+constexpr int INWARD_K = 512;
 constexpr double EDGE = 0.368;
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
@@ -150,6 +153,11 @@ struct Choice {
     bool far = false;  // who share a tile are no cluster, and meet in memory
     double time = 1e300;  // expected, in microseconds
 };
+
+// Two tiles store the same bits where they overlap, unless C is read or they are cut at different places.
+inline bool begins_inward(const gemmprof::Gemm& g, const Choice& choice) {
+    return g.k > INWARD_K && g.beta == 0.0f && !choice.cut;
+}
 
 // How many clusters of this size the device holds at a time.
 inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
@@ -215,8 +223,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double b_cost = 1.0 + BEYOND_LINE * beyond_lines(g.b, g.ldb);
     const int copied = tile.swapped ? tile.bn : gemmprof::ceil_div(tile.bn, 64) * 64;
     const double asked = (a_cost * tile.bm * tile.pair + b_cost * copied) * 2.0 * BK * choice.splits * at_once;
-    const double edge = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
-    const double l2 = asked * (1.0 + EDGE * edge) / card.from_l2;
+    const double beyond = std::max(beyond_edge(g.m, tile.bm * tile.pair), beyond_edge(g.n, tile.bn));
+    const double l2 = asked * (1.0 + (begins_inward(g, choice) ? 0.0 : EDGE * beyond)) / card.from_l2;
     const double steps = parts * all(times.step * (1.0 + heat * times.hot), SPLIT_ROW * split, l2);
     // So many tiles of a block, one after the other.
     const double next = tile.in_turn || tile.kept ? both(steps, times.later) : steps + times.later;

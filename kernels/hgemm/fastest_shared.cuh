@@ -16,6 +16,18 @@ constexpr int LANES = SUMMERS * 16;
 template <class TILE>
 constexpr bool smallest = TILE::pair == 1 && TILE::stage_bytes <= 16 << 10;
 
+// A schedule, and where the last tiles begin: so far in that they are full.
+struct Places : Schedule {
+    int last_row, last_col;
+
+    // Where a block's tile begins, `rank` of its pair.
+    template <class TILE>
+    __device__ __forceinline__ void begin(int tile, int rank, int& row, int& col) const {
+        place(tile, row, col);
+        row = min((row * TILE::pair + rank) * TILE::bm, last_row), col = min(col * TILE::bn, last_col);
+    }
+};
+
 // The most fours that a thread of a cluster's block receives where blocks share `quads`.
 __host__ __device__ constexpr int most_received(int quads) {
     int most = 0;

@@ -61,7 +61,7 @@ namespace GEMMPROF_STAGE {
 template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void __launch_bounds__(THREADS, 1)
     hgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_c, Schedule schedule, gemmprof::Output out) {
+                  const __grid_constant__ CUtensorMap map_c, Places schedule, gemmprof::Output out) {
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(THREADS, 1)
         if (group == CONSUMERS) {
             auto start = pieces;
             const int steps = start.next(schedule) ? min(ST, start.last - start.first) : 0;
-            int tile_row, tile_col;
-            schedule.place(start.tile, tile_row, tile_col);
+            int row, col;
+            schedule.begin<TILE>(start.tile, pair_rank, row, col);
             ptx::named_barrier_sync(MADE, WARPS * 32);
             if (ptx::elect_one()) {
 #pragma unroll 1
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                     const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
                     const int k = (start.first + ahead) * BK;
                     ptx::barrier_expect(barrier, STAGE_BYTES);
-                    copy_a(tile, tile_row * TILE::bm, k, barrier);
-                    copy_b(tile + A::bytes, tile_col * TILE::bn, k, barrier);
+                    copy_a(tile, row, k, barrier);
+                    copy_b(tile + A::bytes, col, k, barrier);
                 }
             }
         } else if (warp == 0) {
@@ -156,9 +156,8 @@ __global__ void __launch_bounds__(THREADS, 1)
         begin_barriers();
         auto start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
         if (start.next(schedule)) {
-            int tile_row, tile_col;
-            schedule.place(start.tile, tile_row, tile_col);
-            const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
+            int row, col;
+            schedule.begin<TILE>(start.tile, pair_rank, row, col);
             for (; ahead < min(PAIR == 1 ? ST : 1, start.last - start.first); ++ahead) {
                 const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
                 const int k = (start.first + ahead) * BK;
@@ -188,9 +187,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                 if (start.next(schedule)) ahead = min(ST, start.last - start.first);
             }
             while (pieces.next(schedule)) {
-                int tile_row, tile_col;
-                schedule.place(pieces.tile, tile_row, tile_col);
-                const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
+                int row, col;
+                schedule.begin<TILE>(pieces.tile, pair_rank, row, col);
                 const auto copy_step = [&](int step) {
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
                     const bool begun = !SMALLEST && ahead > 0, mine = COPIERS != 2 || stage % 2 == also;
@@ -304,8 +302,9 @@ __global__ void __launch_bounds__(THREADS, 1)
                 if (pieces.more(schedule)) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
             // While the last steps are multiplied: where the sums go, and what comes next.
             const auto piece = pieces;
-            int tile_row, tile_col;
-            schedule.place(piece.tile, tile_row, tile_col);
+            int row, col;
+            schedule.begin<TILE>(piece.tile, pair_rank, row, col);
+            row += group_row, col += group_col;
             some = pieces.next(schedule);
             next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
             if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
@@ -314,8 +313,6 @@ __global__ void __launch_bounds__(THREADS, 1)
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
             release(stage == 0 ? ST - 1 : stage - 1);
 
-            const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
-            const int col = tile_col * TILE::bn + group_col;
             if constexpr (TILE::cuttable)
                 if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
             if constexpr (shareable<TILE>) {
@@ -431,6 +428,7 @@ void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
 
 #if GEMMPROF_PART == 0
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "../include/hgemm.cuh"
@@ -489,6 +487,13 @@ cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& se
 Describe* const describe_tile[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
 #undef GEMMPROF_TILE
 
+// Where the last tile of so many elements begins so that it is full. Where rows of the operand, `ld` long, lie across the
+// tile, it begins where they do within a line of L2.
+int last_begin(int extent, int of_tile, std::int64_t ld) {
+    const int apart = int((ld | 64) & -(ld | 64));
+    return std::max(0, gemmprof::ceil_div(extent - of_tile, apart) * apart);
+}
+
 // `places`: how many of its clusters the device holds.
 cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
     const TileFacts& tile = tile_facts[choice.tile];
@@ -504,7 +509,7 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const int rounds = gemmprof::ceil_div(count, places);
     const int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
     const int steps = gemmprof::ceil_div(seen.k, BK);
-    Schedule schedule = {};
+    Places schedule = {};
     schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
     schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
     schedule.by_cluster = Divisor::of(sharers), schedule.by_band = Divisor::of(GROUP * columns);
@@ -515,6 +520,11 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     const auto passes = [&](int others, double side) { return others == 1 && 2.0 * side * seen.k < READ_ONCE_BYTES; };
     schedule.bulk = bulk, schedule.a_once = passes(columns, seen.m), schedule.b_once = passes(rows, seen.n);
 
+    schedule.last_row = schedule.last_col = INT_MAX;
+    if (begins_inward(g, choice)) {  // C's columns in eights
+        schedule.last_row = last_begin(seen.m, tile.bm, seen.a_transposed ? seen.lda : tile.swapped ? 8 : 1);
+        schedule.last_col = last_begin(seen.n, tile.bn, !seen.b_transposed ? seen.ldb : tile.swapped ? 1 : 8);
+    }
     const int leaving = choice.far || choice.cut ? clusters * sharers * tile.slots : 0;
     const gemmprof::Parts parts(device, leaving, std::size_t(tile.part_bytes), stream, choice.far ? choice.splits + 1 : 1);
     if (choice.far && parts.complete == nullptr) return launch_choice(g, {choice.tile}, places, device, stream);
