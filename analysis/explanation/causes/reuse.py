@@ -28,6 +28,7 @@ from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 
 AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
 PASSES = 0.6  # share of a thread's loads that are different, below which all are loaded anew in another pass
+MOSTLY_NEW = 0.75  # the same, from which on no loop is unrolled to keep what comes again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
@@ -246,7 +247,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[footprint.Reuse], flows: Tra
             f"kept in registers, {values / wider:.0f} a thread{threads}",
             Fix(
                 keep=keep,
-                latency=_all_at_once(work, mine, waits, wider) if stays < PASSES else waits,
+                latency=_all_at_once(work, mine, waits, wider) if stays < MOSTLY_NEW else waits,
                 resources=fewer,
                 registers=_registers_to_keep(work, rows, round(values / wider)),
             ),
