@@ -22,12 +22,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes, read_text
-from gemmprof.base.progress import Progress
+from gemmprof.base.progress import SILENT, Progress
+from gemmprof.base.system import cache_directory
 from gemmprof.gpu import devices
 from gemmprof.gpu.cubins import code_spans
 from gemmprof.gpu.devices import KernelResources, Tool, cuobjdump_path, parse_ptxas, with_short_names
@@ -468,3 +469,32 @@ def main_kernels(kernels: Iterable[KernelResources]) -> tuple[KernelResources, .
     every = tuple(kernels)
     main = tuple(kernel for kernel in every if is_main(kernel.name)) or every
     return tuple(sorted(main, key=lambda kernel: -kernel.registers_per_thread))
+
+
+# --- One variant with some parameters as a small library of its own, without torch: what a search compiles ------------
+
+CANDIDATE_NAME = "candidate.so"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A compiled variant."""
+
+    library: Any  # its path, or what stands for it where the compiler runs elsewhere
+    kernels: tuple[KernelResources, ...]  # what the assembler said of them
+
+
+def compile_candidate(variant: Variant, architecture: str) -> Candidate:
+    """Compile a variant for one architecture as its own library, or find it in the cache; BuildError if it fails."""
+    nvcc, cache = require_nvcc(), cache_directory()
+    parts = stage_units(variant, nvcc, [architecture_number(architecture)])
+    units = (*parts, host_unit("include/runtime.cu", nvcc))
+    missing = [unit for unit in units if not is_compiled(cache, unit)]
+    _, errors = compile_units(cache, missing, len(parts), SILENT)
+    if errors:
+        raise next(iter(errors.values()))
+    library = cache / "candidates" / digest(*(unit.key for unit in units)) / CANDIDATE_NAME
+    if not is_whole(library.parent):
+        with new_entry(library.parent) as folder:
+            link(cache, nvcc, units, folder / CANDIDATE_NAME, variant.source)
+    return Candidate(library, read_record(cache, parts).kernels)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import BuildError, UsageError
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32, name_of
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
+from gemmprof.kernels.compiler import is_whole
 from gemmprof.model import Stage
 
 if TYPE_CHECKING:
@@ -263,3 +264,86 @@ def _scale(value: float, device: torch.device) -> Tensor:
 
 # How the stages without a source of ours are run, by name.
 LIBRARY_CALLS: dict[str, Callable[[Tensor, Tensor, Tensor, float, float], None]] = {"cublas": _torch_mm}
+
+
+# --- Candidates of a search, libraries of their own (`compiler.compile_candidate`), called without torch's operators --
+
+
+class _Gemm(ctypes.Structure):
+    """``gemmprof::Gemm`` in include/gemm.h."""
+
+    _fields_ = (
+        *(("m", ctypes.c_int), ("n", ctypes.c_int), ("k", ctypes.c_int)),
+        *(
+            ("alpha", ctypes.c_float),
+            ("beta", ctypes.c_float),
+            ("dtype", ctypes.c_int),
+            ("c_dtype", ctypes.c_int),
+        ),
+        *(("a", ctypes.c_void_p), ("lda", ctypes.c_int64), ("b", ctypes.c_void_p), ("ldb", ctypes.c_int64)),
+        *(("c", ctypes.c_void_p), ("ldc", ctypes.c_int64)),
+        *(("a_transposed", ctypes.c_int), ("b_transposed", ctypes.c_int)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCandidate:
+    """A candidate's library in this process."""
+
+    name: str
+    library: ctypes.CDLL
+
+    @classmethod
+    def load(cls, name: str, library: Path) -> LoadedCandidate:
+        """Open a variant's library; BuildError if it is not whole: a cut one ends the process that opens it."""
+        if not is_whole(library.parent):
+            raise BuildError(f"{library} is damaged", "search again: it is compiled anew")
+        try:
+            return cls(name, ctypes.CDLL(str(library)))
+        except OSError as error:
+            raise BuildError(f"{library} cannot be loaded", found=str(error)) from error
+
+    def occupancy(self) -> tuple[KernelOccupancy, ...]:
+        """What the CUDA runtime says of its kernels."""
+        return query_kernels(self.library, self.name)
+
+    def kernel(self) -> Callable[[Tensor, Tensor, Tensor, float, float], None]:
+        """A function ``kernel(a, b, out, alpha, beta)`` that launches on torch's current stream.
+
+        It checks nothing: the operands must be contiguous CUDA matrices of the stage's types that fit each other (B may
+        be the transpose of one). It raises RuntimeError with the runtime's message if the launch fails.
+        """
+        import torch
+
+        launch: Any = self.library[f"gemmprof_launch_{self.name}"]
+        launch.argtypes = (ctypes.POINTER(_Gemm), ctypes.c_void_p)
+
+        def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
+            gemm = described(a, b, out, alpha, beta)
+            error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
+            if error != 0:
+                raise RuntimeError(f"{self.name}: the launch failed: {error_string(self.library, error)}")
+
+        return kernel
+
+
+def described(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> ctypes.Structure:
+    """``gemmprof::Gemm`` of matrices whose rows or columns (of `out`: rows) lie side by side."""
+    (first, lda), (second, ldb) = _stored(a), _stored(b)
+    return _Gemm(
+        *(a.shape[0], b.shape[1], a.shape[1], alpha, beta, _code(a), _code(out), a.data_ptr(), lda),
+        *(b.data_ptr(), ldb, out.data_ptr(), _stored(out)[1], int(first), int(second)),
+    )
+
+
+def _stored(matrix: Tensor) -> tuple[bool, int]:
+    """Whether it is stored transposed, and the elements from a stored row to the next, as the binding tells them."""
+    rows, columns = matrix.shape
+    if columns > 1 and matrix.stride(1) != 1 and (rows <= 1 or matrix.stride(0) == 1):
+        return True, max(matrix.stride(1), 1)
+    return False, max(matrix.stride(0) if rows > 1 else columns, 1)
+
+
+def _code(matrix: Tensor) -> int:
+    """``gemmprof::Dtype`` of a tensor."""
+    return ELEMENT_TYPES[name_of(matrix.dtype)].code

@@ -6,8 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from gemmprof.gpu.dtypes import FLOAT8_E4M3
-from gemmprof.kernels.candidates import described
-from gemmprof.kernels.operators import error_string, load, run_stage
+from gemmprof.kernels.operators import described, error_string, load, run_stage
 
 if TYPE_CHECKING:
     import torch

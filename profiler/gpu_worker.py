@@ -18,9 +18,8 @@ from typing import Any
 
 from gemmprof.base.errors import GemmprofError
 from gemmprof.children.line_worker import Works, serve_worker
-from gemmprof.kernels.candidates import LoadedCandidate
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
-from gemmprof.kernels.operators import run_stage
+from gemmprof.kernels.operators import LoadedCandidate, run_stage
 from gemmprof.kernels.plugin import install_named
 from gemmprof.model import Problem
 from gemmprof.profiler.measuring import Bench, launches, random_operands, verify, verify_stage

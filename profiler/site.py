@@ -23,8 +23,7 @@ from gemmprof.base.progress import Progress
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
 from gemmprof.gpu.devices import VISIBLE, Gpu, Tool, find_torch, list_gpus, selected_gpus
-from gemmprof.kernels.candidates import Candidate, compile_candidate
-from gemmprof.kernels.compiler import require_nvcc
+from gemmprof.kernels.compiler import Candidate, compile_candidate, require_nvcc
 from gemmprof.model import Card
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks

@@ -28,9 +28,8 @@ from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes
 from gemmprof.base.progress import Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.kernels import compiler
-from gemmprof.kernels.candidates import Candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
-from gemmprof.kernels.compiler import main_kernels
+from gemmprof.kernels.compiler import Candidate, main_kernels
 from gemmprof.kernels.parameters import Tuned, read_constraints, save_tuned, valid_parameters
 from gemmprof.model.answers import Outcome, Search, TuneDocument
 from gemmprof.model.ladder import Parameters, Variant

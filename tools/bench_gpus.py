@@ -17,9 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
-from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants
-from gemmprof.kernels.compiler import present_architectures
+from gemmprof.kernels.compiler import compile_candidate, present_architectures
 from gemmprof.model import Problem
 from gemmprof.model.answers import Search
 from gemmprof.profiler import tuning as searching

@@ -24,8 +24,7 @@ from gemmprof.base.foreign_files import open_lock, read_end
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import VISIBLE, Tool
-from gemmprof.kernels.candidates import Candidate
-from gemmprof.kernels.compiler import architecture_number
+from gemmprof.kernels.compiler import Candidate, architecture_number
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.model import Card
 from gemmprof.model.answers import Check, WorkerReport

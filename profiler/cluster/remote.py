@@ -26,7 +26,7 @@ from gemmprof.base.foreign_files import MIB, read_bytes
 from gemmprof.base.output import new_file
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.devices import Gpu, KernelResources, Tool, find_ncu, find_nvcc, list_gpus, visible_gpus
-from gemmprof.kernels.compiler import is_whole, new_entry
+from gemmprof.kernels.compiler import compile_candidate, is_whole, new_entry
 from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant
@@ -334,8 +334,6 @@ class Library:
 
 def compile_library(variant: Variant, architecture: str) -> Library:
     """Compile a candidate of a search, or find it in this machine's cache."""
-    from gemmprof.kernels.candidates import compile_candidate
-
     try:
         candidate = compile_candidate(variant, architecture)
     except BuildError as error:

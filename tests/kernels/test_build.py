@@ -21,9 +21,9 @@ from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import compiler
 from gemmprof.kernels.build import build
-from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.compiler import architecture_number, require_nvcc, target_number
+from gemmprof.kernels.compiler import architecture_number, compile_candidate, require_nvcc, target_number
+from gemmprof.kernels.operators import LoadedCandidate
 
 
 def test_stages_compile_for_every_architecture(built):

@@ -9,9 +9,8 @@ import pytest
 from scale import few, inputs
 
 from gemmprof.base.errors import BuildError
-from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, all_variants
-from gemmprof.kernels.compiler import SOURCES
+from gemmprof.kernels.compiler import SOURCES, compile_candidate
 from gemmprof.kernels.parameters import read_constraints, valid_parameters
 from gemmprof.model.ladder import Variant
 

@@ -382,8 +382,9 @@ def test_tuned_parameters_are_what_runs(extension, tmp_path, monkeypatch):
     """A candidate of the search, called as the search calls it."""
     from dataclasses import replace
 
-    from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
     from gemmprof.kernels.catalog import stage_by_number, stage_variants
+    from gemmprof.kernels.compiler import compile_candidate
+    from gemmprof.kernels.operators import LoadedCandidate
 
     variant = stage_variants(stage_by_number(9))[0]
     changed = replace(variant, parameters={**variant.parameters, "BM": 64, "BK": 8})
