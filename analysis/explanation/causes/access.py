@@ -29,6 +29,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
+from gemmprof.analysis.explanation.code.sequences import COMPILED_BY_TRITON
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along, shared_by_neighbours
 from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
@@ -149,7 +150,34 @@ def _wasteful(work: Work) -> Mask:
             filled = MISALIGNED_SECTORS * math.ceil(len(places) * form.width / SECTOR)
             off_a_border = there is not None and bool(places) and there.fewest <= filled
             wasteful[index] = not (off_a_border or _shares_its_sectors(work, form))
+    # Bytes and halves that a thread of Triton's takes one by one are no lanes apart, but a vector that is missing.
+    wasteful &= ~((_taken_apart(work) > 0) & (work.widths < FULL_WORD))
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else wasteful
+
+
+@once
+def _taken_apart(work: Work) -> Array:
+    """Bytes of the vector that each of Triton's accesses is a part of: it deals a thread as many neighbouring elements
+    as a vector holds, and moves them one by one where it cannot tell that rows and masks begin and end with vectors.
+    """
+    found = np.zeros(len(work.sass))
+    if owner_of(work.profile).key not in COMPILED_BY_TRITON:
+        return found
+    groups: dict[tuple[object, Loop | None, bool, int], list[Form]] = {}
+    for index, one in checked_forms(work).items():
+        form, line = one.form, work.sass[index]
+        if form.space == "global" and not line.is_atomic and 0 < form.width < WIDE and form.kind != UNKNOWN:
+            key = form.base, work.code.loop_of(index), line.is_store, form.width
+            groups.setdefault(key, []).append(form)
+    for forms in groups.values():
+        offsets = forms[0].offsets
+        steps = np.diff(np.sort(warps_of(offsets), axis=1), axis=1) if offsets is not None else np.zeros(1)
+        run = int(steps.flat[0]) if steps.size else 0
+        taken = {constant(form) - min(map(constant, forms)) for form in forms}
+        whole = {place % run for place in taken} == set(range(0, run, forms[0].width)) if run > 0 else False
+        if whole and forms[0].width < run == vector(run) and (steps == run).all():
+            found[[form.index for form in forms]] = run
+    return found
 
 
 def _beyond_their_bytes(work: Work) -> Mask:
@@ -644,8 +672,9 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     one, of the address arithmetic and the loop around it, and of what neighbours compute or load alike, one in so many
     stays; the sectors stay the same. Where there is no loop, fewer threads have their sums to exchange; where a warp
     adds up in each round, it takes several rounds at once. Where a thread itself reads what lies side by side, fields
-    of a structure or a stretch of memory, one vector brings several: nothing else changes. Records that are looked up
-    are padded until vectors fit. Bytes and halves that it walks along come with words of four bytes wherever they
+    of a structure or a stretch of memory, one vector brings several: nothing else changes. So does one of what Triton
+    deals a thread as a vector and moves one by one, because places or masks may not allow it. Records that are looked
+    up are padded until vectors fit. Bytes and halves that it walks along come with words of four bytes wherever they
     begin, and are picked out of them. Those that neighbours take from shared memory one by one come as words there:
     what is made of each stays.
     """
@@ -836,15 +865,15 @@ def _own_vectors(work: Work) -> tuple[Array, int, int, Array, Array]:
     """
     keep, widest, padded, cycles, picked = work.all_kept(), 0, 0, work.all_kept(), np.zeros(len(work.sass))
     fields: dict[tuple[object, Loop | None, bool], list[Form]] = {}
-    checked = checked_forms(work)
+    checked, apart_of = checked_forms(work), _taken_apart(work)
     for index, one in checked.items():
         form, line = one.form, work.sass[index]
         plain = form.space == "global" and not line.is_atomic and line.opcode != "LDGSTS"
-        plain &= not (line.guard and line.is_store)
+        plain &= not (line.guard and line.is_store) or apart_of[index] > 0
         if plain and 0 < form.width < WIDE and form.kind != UNKNOWN and form.parameters:
             fields.setdefault((form.base, work.code.loop_of(index), line.is_store), []).append(form)
     for forms in fields.values():
-        size = vector(aligned(forms[0]))
+        size = max(vector(aligned(forms[0])), int(apart_of[[form.index for form in forms]].min()))
         apart = record(forms[0])
         pads = forms[0].kind == LOOK_UP and size < min(WIDE, apart) and apart % WIDE > 0
         size = WIDE if pads else size

@@ -14,12 +14,14 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.demands.distinct import evaluations
+from gemmprof.analysis.explanation.code.sequences import COMPILED_BY_TRITON
+from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
+from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
@@ -61,7 +63,7 @@ class _Waits:
 
     def leaving(self, stays: float) -> float:
         """Factor on the whole state when this share of the waits at barriers stays."""
-        return 1.0 - (1.0 - stays) * self.part / self.of_state
+        return 1.0 - (1.0 - stays) * share(self.part, self.of_state)
 
 
 def barriers(work: Work) -> Iterator[Candidate]:
@@ -115,14 +117,16 @@ def barriers(work: Work) -> Iterator[Candidate]:
 
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
-    waits, bars = work.samples.get(flow.BARRIER), work.barriers
-    if waits is None or (whole := float(waits.sum())) < 0.03:
+    bars = work.barriers
+    waits = work.samples.get(flow.BARRIER, np.zeros(len(bars)))
+    whole, exchanged = float(waits.sum()), _exchanged(work)
+    if max(whole, exchanged) < 0.03:
         return None
     # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
     others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
     waits = np.where(others, 0.0, waits)
     part, count = float(waits.sum()), float(work.executed[bars].sum())
-    if part < max(0.03, 0.5 * whole) or not count:
+    if (part < max(0.03, 0.5 * whole) and exchanged < 0.03) or not count:
         return None
     each = share(part * (work.warp_cycles or 0.0), count)
     numbers = (
@@ -132,6 +136,17 @@ def _waits(work: Work) -> _Waits | None:
         derived("barrier samples / all samples", part),
     )
     return _Waits(bars, count, waits, part, whole, each, numbers)
+
+
+def _exchanged(work: Work) -> float:
+    """Share of the warps' time in what Triton's warps reduce through, wherever it is sampled: lanes' exchanges, what is
+    left in shared memory and read there. 0 where tensor cores multiply: operands go that way, too.
+    """
+    tensor = work.ran & work.where(lambda line: line.instruction_class == "tensor")
+    if owner_of(work.profile).key not in COMPILED_BY_TRITON or tensor.any() or not work.samples:
+        return 0.0
+    exchanges = work.where(lambda line: line.opcode in ("SHFL", "REDUX", "BAR") or line.space == "shared")
+    return float(work.attributed_total[exchanges].sum())
 
 
 def _meetings(work: Work, waits: _Waits) -> Candidate:
@@ -275,7 +290,9 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
     if shuffles.any():
         # A lane stores what its warp has summed up: others' own values are a sort, or a transpose.
         by_warps = SUMS_OF_A_WARP * float(work.executed[steps & stores].sum())
-        whole = float(lanes[steps & stores].sum()) > by_warps
+        # All lanes of a warp may store one value in one place.
+        one_value = _of_places(work, neighbours_alike(work))
+        whole = float((lanes / one_value)[steps & stores].sum()) > by_warps
         if whole or (work.where(lambda line: line.instruction_class == "tensor") & ran).any():
             return
     elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
@@ -324,6 +341,15 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
             f"nobody, and what all {warps} warps do alike is done once. Several such warps make a block."
         ),
     )
+
+
+def _of_places(work: Work, values: Array) -> Array:
+    """The smallest of these numbers, of what each instruction's address is made of; 1 where it is of nothing."""
+    code = work.code
+    made = [
+        [one for name in line.places for one in code.producers(at, name)] for at, line in enumerate(code.sass)
+    ]
+    return np.array([min((float(values[one]) for one in each), default=1.0) for each in made])
 
 
 def _scans(work: Work, steps: Mask, lanes: Array) -> bool:

@@ -175,6 +175,13 @@ def neighbours_alike(work: Work) -> Array:
 
 
 @once
+def own_elements(work: Work) -> Array:
+    """Threads of a block whose results of each instruction differ from one another, at most."""
+    differs, classes = _differs(work)
+    return np.array([float(classes.counts[one.classes]) for one in differs])
+
+
+@once
 def shared_by_neighbours(work: Work) -> Array:
     """The same, of what a thread that does the work of several neighbours does once: a loop that these leave when their
     own data say so (a root that is near enough, the end of a list) it walks for each of them.

@@ -1621,6 +1621,48 @@ def test_lanes_that_all_do_the_same_value_by_value_share_out_the_rounds() -> Non
     assert of_all[0].cause == "redundant_loads"
 
 
+@pytest.mark.parametrize(
+    "name, elements",
+    [("triton_rotary_interleaved_pairs", 64), ("triton_group_norm_pixel_by_pixel", 16)],
+)
+def test_a_program_of_fewer_elements_than_threads_holds_them_again(name: str, elements: int) -> None:
+    """Half of a head's 128 values for 128 threads, 16 channels of one pixel for 32; as two heads none is held twice."""
+    finding, (_, came) = found(name, "idle_threads"), study(name)
+    assert finding.variants[0].name == f"threads for {elements} elements"
+    assert 0.4 < finding.saves < max(came.values()) + 0.05
+    sides = {cause for side in came for cause in said_of(name, side) if cause == "idle_threads"}
+    assert not sides
+
+
+def said_of(name: str, side: str) -> set[str]:
+    """The causes that are told of a fixed side of a study."""
+    return {one.cause for one in explain(study(name, side)[0]).findings}
+
+
+@pytest.mark.parametrize(
+    "name, fix",
+    [("triton_adamax_step_odd_count", "rounded_up"), ("triton_picture_over_another_byte_by_byte", "words")],
+)
+def test_what_triton_takes_apart_is_narrow_and_not_uncoalesced(name: str, fix: str) -> None:
+    """Halves at places that are known to be no multiple of a vector's bytes, and the four bytes of a pixel."""
+    said, (_, came) = explain(study(name)[0]).findings, study(name)
+    assert said[0].cause == "narrow_access"
+    assert said[0].saves == pytest.approx(came[fix], abs=0.11)
+    assert "uncoalesced_access" not in {one.cause for one in said}
+
+
+def test_records_of_words_that_a_thread_takes_apart_stay_uncoalesced() -> None:
+    """Positions and speeds of a particle side by side: as planes each load has neighbours of its own."""
+    assert explain(study("triton_particles_pushed_as_records")[0]).findings[0].cause == "uncoalesced_access"
+
+
+def test_warps_that_reduce_need_not_wait_long_to_do_so_for_nothing() -> None:
+    """The nearest of many in each step: 2 % of the time at barriers, more in what lanes hand one another."""
+    launch = work(study("triton_nearest_minimum_each_step")[0])
+    assert float(launch.samples["barrier"].sum()) < 0.03
+    assert "barriers" in {one.cause for one in detect(launch)}
+
+
 def test_products_that_fill_the_issue_slots_are_for_tensor_cores() -> None:
     """FP32 tiles multiplied exactly (Triton's `ieee`): 87 % of what is issued, with the FMA pipe two thirds busy."""
     finding = found("triton_matmul_ieee_products", "tensor_cores_idle")
@@ -1665,9 +1707,12 @@ def test_sentences_say_what_there_is() -> None:
 
 
 def test_in_triton_elements_of_one_thread_that_lie_side_by_side_go_to_neighbours() -> None:
-    """A row of halves that begins anywhere, four elements a thread one by one: the axis has stride 1 already."""
-    change = found("triton_cost_volume_shifts_last", "uncoalesced_access").change
-    assert "neighbouring threads hold neighbouring elements" in change
+    """The axis has stride 1 already: words of a tile one by one, and halves of a row that begins anywhere."""
+    tile = explain(study("triton_matmul_ieee_products", "tf32")[0]).findings
+    words = next(one for one in tile if one.cause == "uncoalesced_access")
+    assert "neighbouring threads hold neighbouring elements" in words.change
+    halves = {one.cause for one in detect(work(study("triton_cost_volume_shifts_last")[0]))}
+    assert "narrow_access" in halves and "uncoalesced_access" not in halves
 
 
 def test_a_search_between_two_barriers_is_no_step_of_a_reduction() -> None:
