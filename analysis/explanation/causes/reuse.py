@@ -568,9 +568,9 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
     Known where it cannot be otherwise: more was read from DRAM than the program has allocated, or than all blocks load
-    at places that are known, so that some of it was read again; fixed, DRAM reads that much, L2 takes in no more and
-    serves the rest. And where the same looked-up index is used in several arrays: fixed, one record holds all that is
-    wanted, and its sector is fetched in place of one an array.
+    at places that are known and L2 does not hold, so that some of it was read again; fixed, DRAM reads that much, L2
+    takes in no more and serves the rest; what SMs do stays. And where the same looked-up index is used in several
+    arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
     records = as_records(work)
