@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.needed import needed
 from gemmprof.analysis.explanation.demands.places import AXES
-from gemmprof.analysis.explanation.demands.resources import GPU, L1_PASSES
+from gemmprof.analysis.explanation.demands.resources import L1_PASSES
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Work, share, tensor_copies
@@ -569,7 +569,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
 
     Known where it cannot be otherwise: more was read from DRAM than the program has allocated, or than all blocks load
     at places that are known and L2 does not hold, so that some of it was read again; fixed, DRAM reads that much, L2
-    takes in no more and serves the rest; what SMs do stays. And where the same looked-up index is used in several
+    takes in no more and serves the rest. And where the same looked-up index is used in several
     arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
@@ -641,11 +641,6 @@ def _by_copies(flows: Traffic) -> bool:
     return flows.copied > 0.5 * flows.missed
 
 
-def _of_the_sms(work: Work) -> tuple[str, ...]:
-    """What an order of the work leaves as it is."""
-    return tuple(key for key, load in work.loads.items() if load.resource.scope != GPU)
-
-
 def _read_again(work: Work, flows: Traffic, there: float, named: str) -> Candidate:
     """More was read from DRAM than there is to read: that much suffices."""
     again = flows.dram_read / there
@@ -660,13 +655,7 @@ def _read_again(work: Work, flows: Traffic, there: float, named: str) -> Candida
     waits = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
     return Candidate(
         cause="cache_locality",
-        variants=(
-            Variant(
-                "an order of work that stays in L2",
-                Fix(resources=factors, latency=waits),
-                counted=_of_the_sms(work),
-            ),
-        ),
+        variants=(Variant("an order of work that stays in L2", Fix(resources=factors, latency=waits)),),
         change=(
             f"Read it once: {again:.1f} times {named} was read from DRAM, each block's part by that block "
             "alone, again and again. Keep what it works on in registers or shared memory between its passes, or give "
@@ -712,7 +701,7 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
     fix = Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
     return Candidate(
         cause="cache_locality",
-        variants=(Variant("less fetched from L2", fix, plain=not by_copies, counted=_of_the_sms(work)),),
+        variants=(Variant("less fetched from L2", fix, plain=not by_copies),),
         change=f"{first}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {then}",
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", times),

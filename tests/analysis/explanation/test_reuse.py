@@ -393,10 +393,8 @@ def test_twice_the_tile_leaves_half_of_the_passes() -> None:
     assert said.get("memory_latency", 0.0) < 0.1  # the tile is loaded in a seventh of the time
 
 
-def test_an_order_of_the_work_leaves_what_the_sms_do() -> None:
-    """Tiles of a product that fill L2, while L1 delivers three quarters of the time."""
-    said = explain_work(study("triton_matmul_ieee_products", "half", DATA / "blind3" / "h100")[0]).findings
-    assert all(one.saves < 0.3 for one in said if one.cause == "cache_locality")
+def test_look_ups_are_in_no_order() -> None:
+    """A search in halves: most of what L2 serves are places that the search tells."""
     searched = explain_work(study("common_neighbours_linear", "binary", DATA / "blind3" / "h100")[0]).findings
     assert all(one.cause != "cache_locality" for one in searched)
 
