@@ -78,6 +78,7 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
     owner, everything = owner_of(work.profile), tuple(found)
     words = WORDS.get(owner.key, {} if owner.editable else WORDS[OTHERS])
     triton = owner.key == "triton"
+    products = work.where(lambda line: line.instruction_class == "tensor").any()
     if triton:
         everything = tuple(_of_exchanges(work, everything))
     usual = [names for names, said in _taken_by(owner, "narrow_access") if said is None]
@@ -96,8 +97,8 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
             said = WAYS["more programs"]
         elif triton and candidate.cause == "uncoalesced_access" and piece_by_piece(work):
             said = WAYS["side by side"]
-        elif triton and candidate.cause == "memory_latency" and not _multiplies(work):
-            said = WAYS["stages of a loop"]
+        elif triton and candidate.cause == "memory_latency" and not products:
+            said = WAYS["stages of a loop"]  # the kernel's num_stages are for operands of tl.dot
         elif triton and candidate.variants[0].of_threads:
             said = WAYS["more elements"]
         if candidate.cause == loses:
@@ -116,11 +117,6 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
             yield _in_words(work, candidate, said, owner)
         elif known or (owner.editable and not triton):
             yield candidate
-
-
-def _multiplies(work: Work) -> bool:
-    """Whether it uses tensor cores: what ``num_stages`` of a Triton program is for."""
-    return bool(work.executed[work.where(lambda line: line.instruction_class == "tensor")].any())
 
 
 def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:

@@ -30,8 +30,6 @@ AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read ag
 PASSES = 0.6  # share of a thread's loads that are different, below which all are loaded anew in another pass
 MOSTLY_NEW = 0.75  # the same, from which on no loop is unrolled to keep what comes again
 LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
-# Of the warps' time that goes with what several results share: so much a rewrite takes away, with what nobody counted.
-GOES_ALONG = 2.0
 # Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
 # Bytes that a block can keep beside what it works with; those of a loop's tile.
@@ -445,7 +443,6 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
             f"many {'do' if of_blocks else 'threads do'} now. Keep what they share in registers."
         ),
         plain=of_blocks,
-        most=GOES_ALONG * work.within(keep),
     )
     for loop in walked:
         often = footprint.rounds(work, loop)

@@ -397,9 +397,3 @@ def test_look_ups_are_in_no_order() -> None:
     """A search in halves: most of what L2 serves are places that the search tells."""
     searched = explain_work(study("common_neighbours_linear", "binary", DATA / "blind3" / "h100")[0]).findings
     assert all(one.cause != "cache_locality" for one in searched)
-
-
-def test_what_results_share_in_little_of_the_time_saves_little() -> None:
-    """Boxes of a cipher in shared memory are filled once a block; its rounds stay, whatever a thread takes."""
-    said = explain_work(study("feistel_constant_boxes", "shared", DATA / "blind3" / "h100")[0]).findings
-    assert all(one.saves < 0.3 for one in said if one.cause == "redundant_loads")
