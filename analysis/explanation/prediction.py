@@ -16,7 +16,7 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code.flow import BARRIER
 from gemmprof.analysis.explanation.demands.resources import is_float
-from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, LINK, Fix, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import ESTIMATED, LINES, LINK, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.explanation.trust import SHORT
@@ -181,7 +181,9 @@ class Predictor:
         room = min(self.room, variant.most)
         if self._accesses_stay(fix):
             # What warps execute and move beside what goes stays, so do the launch's start and end: that takes time.
-            busiest = max((term for key, term in terms.items() if key not in ESTIMATED), default=0.0)
+            # What lies in shared memory, and less of it then, is written anew: past L1 all stays.
+            keys = terms if fix.resources.get(LINES, 1.0) == 1.0 else BELOW_L1
+            busiest = max((terms.get(key, 0.0) for key in keys if key not in ESTIMATED), default=0.0)
             ends = max(0.0, 1.0 - busiest - _ends(self.model.work))
             found, room = found.at_most(ends), min(room, ends)
         # Nor does any rewrite do away with the arithmetic that it leaves.
@@ -205,7 +207,8 @@ class Predictor:
             lambda line: bool(line.space) and not (line.is_store and line.space == "shared")
         )
         same = fix.keep is None or bool((fix.keep[accesses] >= 1.0).all())
-        same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK))
+        # L1's room for lines under way is no traffic.
+        same &= all(fix.resources.get(key, 1.0) == 1.0 for key in (*BELOW_L1, LINK) if key != LINES)
         return same or BARRIER in fix.reasons
 
 

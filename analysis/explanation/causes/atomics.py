@@ -345,21 +345,22 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     hit, read = work.number(metrics.L2_READ_HIT_RATE), work.number(metrics.L2_SECTORS_READ)
     of_loads = (1.0 - hit / 100.0) * read if hit is not None and read is not None else 0.0
     missed = min(flows.dram_read, work.number(metrics.L2_SECTORS_MISSED) or flows.dram_read)
-    stays = min(max(0.0, missed - of_loads), flows.dram_written + l2) / flows.atomics
     first = checked_forms(work).get(int(np.flatnonzero(atomics)[0]))
     several = enumerate(min(one, MOST_BLOCKS) for one in work.profile.launch.grid)
     alike = [
         1 / one for axis, one in several if first and distinct_along(work, first.form, axis, one) == 1 / one
     ]
-    if (met := prod(alike)) < 1.0:
-        stays = max(stays, met)  # all blocks along an axis meet
+    met = prod(alike) if prod(alike) < 1.0 else 0.0  # all blocks along an axis meet
+    through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
+    # Rates are counted in another pass: where nothing is left beside the loads, their misses may hide the atomics'. Not
+    # of a product cut along K, whose operands alone are so many.
+    others = max(0.0, missed - of_loads) or (0.0 if met or (through & work.ran).any() else missed)
+    stays = max(met, min(others, flows.dram_written + l2) / flows.atomics)
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
     if not 0 < stays <= ALL_RANDOM or not once:
         return
-    values = ((at, work.sass[at].operands[-1]) for at in np.flatnonzero(atomics).tolist())
-    sources = (source for at, value in values for source in work.code.producers(at, value))
+    sources = (source for at in np.flatnonzero(atomics).tolist() for source in _added(work, at))
     made = reached(sources, work.code.sources)
-    through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
     made |= set(np.flatnonzero(through & work.ran).tolist())
     keep = stays * work.all_kept()
     keep[list(made)] = 1.0
@@ -392,6 +393,15 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0),
     )
+
+
+def _added(work: Work, atomic: int) -> Iterator[int]:
+    """What makes the values that an atomic adds: of a vector, each of its registers."""
+    value = work.sass[atomic].operands[-1]
+    several = max(1, int(work.widths[atomic]) // 4)
+    names = [f"R{int(value[1:]) + one}" for one in range(several)] if value[1:].isdigit() else [value]
+    for name in names:
+        yield from work.code.producers(atomic, name)
 
 
 def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:

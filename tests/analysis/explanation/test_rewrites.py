@@ -1813,3 +1813,19 @@ def test_an_array_walked_both_ways_at_once_is_one_pass() -> None:
 def test_one_store_of_a_warp_is_not_what_its_lanes_are_idle_for() -> None:
     """A warp a row of few entries: lanes have none of them, and one stores the sum."""
     assert "Give a row fewer lanes" in found("spmv_power_law_warp_per_row", "branch_divergence").change
+
+
+def test_rows_that_meet_where_loads_miss_as_often() -> None:
+    """Entries of a sparse matrix that Triton adds to their rows, by vectors: all misses are counted as the loads'."""
+    name = "triton_sparse_entries_added_by_atomics"
+    for card in ("h100", "h200"):
+        profile, came = study(name, sets=(DATA / "blind19" / card,))
+        first = explain(profile).findings[0]
+        assert first.cause == "global_atomics" and "walk all that goes to a target" in first.change
+        assert abs(first.saves - came["sixteen_rows"]) < 0.1
+
+
+def test_what_shared_memory_gives_back_to_l1_moves_nothing_less() -> None:
+    """Six stages of a product whose loads keep L2 busy: three times the blocks load as much."""
+    _, came = study("triton_product_six_stages_of_128")
+    assert abs(found("triton_product_six_stages_of_128", "low_occupancy").saves - came["two_stages"]) < 0.06
