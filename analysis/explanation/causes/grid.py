@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, Candidate, Variant, derived
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.code.flow import Loop, Program, reached
 from gemmprof.analysis.explanation.demands.distinct import COPIES, evaluations
 from gemmprof.analysis.explanation.demands.footprint import handed_on
@@ -136,18 +136,15 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
 
     Fixed: the busiest SM works as long as the average one does now; where the last wave is not full, as long as smaller
     blocks leave it (of four warps, or half as large). Within an SM, warps that finish early leave it half empty; fixed,
-    as many warps are resident as the launch allows. Of a scan in few blocks, pieces may go to all SMs: another way.
+    as many warps are resident as the launch allows.
     """
     dealt = _dealt(work)
     if dealt is None:
         return
     if dealt.blocks < work.sms:
         # Where mostly nothing runs, a launch takes what starting and ending one do, however it is cut.
-        if work.idle_start < 0.5 and divisible(work):
+        if divisible(work) and work.idle_start < 0.5:
             yield from _small_grid(work, dealt)
-        elif work.idle_start < 0.5 and not _few_accesses(work) and not handed_round(work):
-            # Of a scan each piece ends in what the next begins with: a way to do more at once, but not the plain one.
-            yield from (replace(one, rank=ANY_WARPS) for one in _small_grid(work, dealt))
         return
     schedulers = work.sms * WARPS_A_CYCLE["issue"]
     if work.launched_warps < schedulers and dealt.per_sm and divisible(work):
@@ -169,13 +166,11 @@ def divisible(work: Work) -> bool:
     """Whether more blocks would have work at once: a warp of accesses for each SM, and no loop of rounds in turn."""
     if work.program is None:
         return True
-    return not _few_accesses(work) and not _mostly(work, work.code.in_order | work.code.one_after_another)
-
-
-def _few_accesses(work: Work) -> bool:
     accesses = work.where(lambda line: line.space == "global") & work.ran
     few = accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms
-    return bool(few) and not tensor_copies(work).any()  # one thread's tensor copy moves a tile
+    if few and not tensor_copies(work).any():  # one thread's tensor copy moves a tile
+        return False
+    return not _mostly(work, work.code.in_order | work.code.one_after_another)
 
 
 def _mostly(work: Work, rows: Mask) -> bool:

@@ -1663,16 +1663,6 @@ def test_warps_that_reduce_need_not_wait_long_to_do_so_for_nothing() -> None:
     assert "barriers" in {one.cause for one in detect(launch)}
 
 
-@pytest.mark.parametrize(
-    "name, fix", [("triton_gated_scan_32_programs", "pieces"), ("advantages_walk_back_in_16_blocks", "parts")]
-)
-def test_a_scan_in_few_blocks_can_be_cut_into_pieces(name: str, fix: str) -> None:
-    """A second step joins them; behind what keeps more loads under way, which needs none."""
-    finding, (_, came) = found(name, "small_grid"), study(name)
-    assert finding.saves == pytest.approx(came[fix], abs=0.08)
-    assert explain(study(name)[0]).findings[0].cause == "memory_latency"
-
-
 def test_products_that_fill_the_issue_slots_are_for_tensor_cores() -> None:
     """FP32 tiles multiplied exactly (Triton's `ieee`): 87 % of what is issued, with the FMA pipe two thirds busy."""
     finding = found("triton_matmul_ieee_products", "tensor_cores_idle")
