@@ -461,7 +461,7 @@ def _held_twice(work: Work) -> Candidate | None:
     computing[list(reached(met, work.code.readers.__getitem__))] = False
     threads = work.profile.launch.threads_per_block
     elements = float(own_elements(work)[computing].max(initial=0.0))
-    part = elements / threads
+    part = share(elements, threads)
     if not 0.0 < part <= MOST_LEAVE or elements < 2.0:
         return None
     keep = np.full(len(computing), part)
