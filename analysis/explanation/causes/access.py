@@ -29,7 +29,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     warps_of,
 )
 from gemmprof.analysis.explanation.code.flow import LONG, Loop, reached
-from gemmprof.analysis.explanation.code.sequences import COMPILED_BY_TRITON
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import neighbours_alike, same_along, shared_by_neighbours
 from gemmprof.analysis.explanation.demands.footprint import (
     Reuse,
@@ -161,7 +161,7 @@ def _taken_apart(work: Work) -> Array:
     as a vector holds, and moves them one by one where it cannot tell that rows and masks begin and end with vectors.
     """
     found = np.zeros(len(work.sass))
-    if owner_of(work.profile).key not in COMPILED_BY_TRITON:
+    if not compiled_by_triton(work):
         return found
     groups: dict[tuple[object, Loop | None, bool, int], list[Form]] = {}
     for index, one in checked_forms(work).items():

@@ -350,18 +350,18 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
     alike = [
         1 / one for axis, one in several if first and distinct_along(work, first.form, axis, one) == 1 / one
     ]
-    met = prod(alike) if prod(alike) < 1.0 else 0.0  # all blocks along an axis meet
-    through = work.where(lambda line: line.instruction_class == "tensor" or line.opcode == "LDGSTS")
+    met = prod(alike) if any(one < 1.0 for one in alike) else 0.0  # all blocks along an axis meet
+    through = work.products | (work.ran & work.where(lambda line: line.opcode == "LDGSTS"))
     # Rates are counted in another pass: where nothing is left beside the loads, their misses may hide the atomics'. Not
     # of a product cut along K, whose operands alone are so many.
-    others = max(0.0, missed - of_loads) or (0.0 if met or (through & work.ran).any() else missed)
+    others = max(0.0, missed - of_loads) or (0.0 if met or through.any() else missed)
     stays = max(met, min(others, flows.dram_written + l2) / flows.atomics)
     once = not any(work.code.loop_of(int(at)) for at in np.flatnonzero(atomics))
     if not 0 < stays <= ALL_RANDOM or not once:
         return
-    sources = (source for at in np.flatnonzero(atomics).tolist() for source in _added(work, at))
+    sources = (source for at in np.flatnonzero(atomics).tolist() for source in work.code.of_values(at))
     made = reached(sources, work.code.sources)
-    made |= set(np.flatnonzero(through & work.ran).tolist())
+    made |= set(np.flatnonzero(through).tolist())
     keep = stays * work.all_kept()
     keep[list(made)] = 1.0
     keep[work.code.loops_of(made)] = 1.0  # with what counts their rounds, and leads around parts of them
@@ -393,15 +393,6 @@ def _owned(work: Work, atomics: Mask) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics, work.threads, 0.0),
     )
-
-
-def _added(work: Work, atomic: int) -> Iterator[int]:
-    """What makes the values that an atomic adds: of a vector, each of its registers."""
-    value = work.sass[atomic].operands[-1]
-    several = max(1, int(work.widths[atomic]) // 4)
-    names = [f"R{int(value[1:]) + one}" for one in range(several)] if value[1:].isdigit() else [value]
-    for name in names:
-        yield from work.code.producers(atomic, name)
 
 
 def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:

@@ -14,14 +14,13 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, LATENCY, Candidate, Variant, derived
 from gemmprof.analysis.explanation.code import flow
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.sequences import COMPILED_BY_TRITON
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import evaluations, neighbours_alike
 from gemmprof.analysis.explanation.demands.footprint import rounds
 from gemmprof.analysis.explanation.demands.resources import LSU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, share, specialised
-from gemmprof.analysis.inputs.names import owner_of
 from gemmprof.analysis.opcodes import Sass
 from gemmprof.gpu.arch import REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP
 from gemmprof.model import Evidence
@@ -142,8 +141,7 @@ def _exchanged(work: Work) -> float:
     """Share of the warps' time in what Triton's warps reduce through, wherever it is sampled: lanes' exchanges, what is
     left in shared memory and read there. 0 where tensor cores multiply: operands go that way, too.
     """
-    tensor = work.ran & work.where(lambda line: line.instruction_class == "tensor")
-    if owner_of(work.profile).key not in COMPILED_BY_TRITON or tensor.any() or not work.samples:
+    if not compiled_by_triton(work) or work.products.any() or not work.samples:
         return 0.0
     exchanges = work.where(lambda line: line.opcode in ("SHFL", "REDUX", "BAR") or line.space == "shared")
     return float(work.attributed_total[exchanges].sum())
@@ -247,8 +245,7 @@ def _only_summed(work: Work, loop: Loop) -> set[int]:
     kept = any(
         evaluations(work).loops[one] >> code.loops.index(loop) & 1
         for at in stores
-        for name in lines[at].places
-        for one in code.producers(at, name)
+        for one in code.of_place(at)
     )
     goes_on = flow.reached(carried, uses.__getitem__)
     if not carried or goes_on & (among_lanes | loads | stores) or kept:
@@ -293,7 +290,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
         # All lanes of a warp may store one value in one place.
         one_value = _of_places(work, neighbours_alike(work))
         whole = float((lanes / one_value)[steps & stores].sum()) > by_warps
-        if whole or (work.where(lambda line: line.instruction_class == "tensor") & ran).any():
+        if whole or work.products.any():
             return
     elif 2.0 * float(lanes[steps & work.where(_reads_shared)].sum()) > met:
         return  # most threads read in every step: a sort, or a scan
@@ -345,10 +342,7 @@ def _warp_for_row(work: Work, waits: _Waits, steps: Mask) -> Iterator[Variant]:
 
 def _of_places(work: Work, values: Array) -> Array:
     """The smallest of these numbers, of what each instruction's address is made of; 1 where it is of nothing."""
-    code = work.code
-    made = [
-        [one for name in line.places for one in code.producers(at, name)] for at, line in enumerate(code.sass)
-    ]
+    made = map(work.code.of_place, range(len(work.sass)))
     return np.array([min((float(values[one]) for one in each), default=1.0) for each in made])
 
 
@@ -356,11 +350,7 @@ def _scans(work: Work, steps: Mask, lanes: Array) -> bool:
     """Whether each thread takes a result of its own from a block's steps: lanes shuffle upwards, or all read behind the
     steps where they have stored in them.
     """
-    code, sass = work.code, work.sass
-
-    def places(at: int) -> set[int]:
-        return {one for name in sass[at].places for one in code.producers(at, name)}
-
+    places = work.code.of_place
     stored = set[int]().union(*map(places, np.flatnonzero(steps & work.where(_writes_shared)).tolist()))
     last = int(np.flatnonzero(steps).max(initial=0))
     behind = work.where(_reads_shared) & work.ran & (lanes > SUMS_OF_A_WARP * work.executed)
@@ -376,8 +366,7 @@ def exchanged(work: Work) -> Variant | None:
     where it may be operands of tensor cores.
     """
     ran = work.ran
-    tensor = work.where(lambda line: line.instruction_class == "tensor")
-    if work.warps_of_block == 1 or (tensor & ran).any():
+    if work.warps_of_block == 1 or work.products.any():
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
     keep = work.all_kept()

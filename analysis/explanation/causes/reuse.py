@@ -374,10 +374,9 @@ def _more_outputs(work: Work, known: Sequence[footprint.Reuse], flows: Traffic) 
     """A thread does the work of several neighbours, which load much of the same."""
     if flows.dram_read > LOADED_AGAIN * flows.asked:
         return  # each sector that is asked for comes from DRAM: nobody else had it
-    tensor = work.where(lambda line: line.instruction_class == "tensor")
     counters = work.where(lambda line: line.is_atomic and line.space == "shared")
     used = list(reached((row for one in known for row in one.rows), work.code.readers.__getitem__))
-    if (work.executed[tensor] > 0).any() or counters[used].any():
+    if work.products.any() or counters[used].any():
         return  # results lie in the fragments of a warp, or in what threads count together
     launch = work.profile.launch
     different = sum(one.thread for one in known)
@@ -583,10 +582,10 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     # loads again itself is no order of blocks.
     known = footprint.arrays(work)
     shared = all(one.thread > LOADED_AGAIN * one.asked for one in known)
-    once = _by_all_blocks(work, known, flows)
-    # What fits L2 is read once in any order: fewer sectors are no count of what blocks load, but neighbours' sharing.
-    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed and once > (l2 or 0) / SECTOR:
-        there = min(there, once)
+    if shared and flows.dram_read <= LOADED_AGAIN * flows.missed:
+        once = _by_all_blocks(work, known, flows)
+        # What fits L2 is read once in any order: fewer sectors are neighbours' sharing, no count of what blocks load.
+        there = min(there, once) if once > (l2 or 0) / SECTOR else there
     ordered = 0.0 < flows.missed <= 2.0 * in_order
     if ordered and flows.dram_read > AGAIN * there * wasted:
         named = "all allocated memory" if there == allocated else "what all blocks load"

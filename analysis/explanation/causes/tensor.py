@@ -60,7 +60,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """
     if not work.total_executed:
         return
-    if (work.where(lambda line: line.instruction_class == "tensor") & work.ran).any():
+    if work.products.any():
         return
     found, device = _products(work), work.profile.device
     if found is None:

@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
 from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
 from gemmprof.analysis.explanation.code.live import live_registers
-from gemmprof.analysis.explanation.code.sequences import COMPILED_BY_TRITON
+from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import (
     FLOATS,
     evaluations,
@@ -450,8 +450,7 @@ def _held_twice(work: Work) -> Candidate | None:
     """Threads of a program that hold the same elements as others of it: Triton deals out a tensor of fewer elements
     than threads again and again, until each thread has one.
     """
-    tensor = work.ran & work.where(lambda line: line.instruction_class == "tensor")
-    if owner_of(work.profile).key not in COMPILED_BY_TRITON or tensor.any():
+    if not compiled_by_triton(work) or work.products.any():
         return None
     computing = work.ran & work.where(lambda line: line.instruction_class in FLOATS or line.fetches)
     # Of what lanes exchange, through shared memory where they only reduce, nobody knows how many have the same.
@@ -564,9 +563,8 @@ def _masked_off(work: Work) -> Iterator[Candidate]:
         return
     keep = np.full(len(loads), part)
     fix = Fix(keep=keep, resources=same_traffic(work, keep))
-    tensor = work.ran & work.where(lambda line: line.instruction_class == "tensor")
-    if tensor.any():
-        brought = loads | tensor | work.where(lambda line: line.opcode == "LDSM")
+    if work.products.any():
+        brought = loads | work.products | work.where(lambda line: line.opcode == "LDSM")
         keep = np.where(brought, part, 1.0)
         fix = Fix(
             keep=keep,

@@ -283,7 +283,7 @@ class Program:
         line = self.sass[at]
         if not line.places or (space and line.space != space):
             return False
-        places = (one for name in line.places for one in self.producers(at, name) if one in loop)
+        places = (one for one in self.of_place(at) if one in loop)
         made = reached(places, lambda one: [source for source in self.sources(one) if source in loop])
         return not made.isdisjoint(self.carried(loop))
 
@@ -453,8 +453,17 @@ class Program:
 
     def placed_by(self, index: int) -> set[int]:
         """What tells where an instruction accesses memory, up to what comes from there itself."""
-        places = self.sass[index].places
-        return self.made_of(source for name in places for source in self.producers(index, name))
+        return self.made_of(self.of_place(index))
+
+    def of_place(self, index: int) -> set[int]:
+        """What makes the registers that tell where an instruction accesses memory."""
+        return {source for name in self.sass[index].places for source in self.producers(index, name)}
+
+    def of_values(self, index: int) -> set[int]:
+        """What makes the registers whose values it stores or adds there."""
+        line = self.sass[index]
+        names = (name for name in line.reads if name not in line.places)
+        return {source for name in names for source in self.producers(index, name)}
 
     @cached_property
     def _sources(self) -> tuple[frozenset[int], ...]:

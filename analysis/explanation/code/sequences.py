@@ -100,6 +100,11 @@ class Found:
         return np.minimum(self.fast, self.once)
 
 
+def compiled_by_triton(work: Work) -> bool:
+    """Whether Triton compiled it: for its owner, or for torch."""
+    return owner_of(work.profile).key in COMPILED_BY_TRITON
+
+
 def precise_functions(work: Work) -> Found:
     """Every call of a precise function that was executed, and what else comes to few values again and again."""
     taken = np.zeros(len(work.sass), dtype=bool)
@@ -111,7 +116,7 @@ def precise_functions(work: Work) -> Found:
     roots, code = set[int](), work.code
     looked_up = 0.0
     part_of: dict[int, Function] = {}
-    by_triton = owner_of(work.profile).key in COMPILED_BY_TRITON
+    by_triton = compiled_by_triton(work)
     for function, index in _calls(code, by_triton):
         if not work.executed[index] or part_of.get(index, function) is not function:
             continue  # of another one, which goes as a whole

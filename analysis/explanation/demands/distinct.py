@@ -488,9 +488,7 @@ def exchanged_in_rounds(work: Work) -> Mask:
     code, ran = work.code, work.executed > 0
     made = ran & work.where(lambda line: line.opcode == "STS")
     for at in np.flatnonzero(made).tolist():
-        values = (name for name in work.sass[at].reads if name not in work.sass[at].places)
-        sources = {one for name in values for one in code.producers(at, name)}
-        made[at] = any(work.sass[one].instruction_class in FLOATS for one in sources)
+        made[at] = any(work.sass[one].instruction_class in FLOATS for one in code.of_values(at))
     found = code.within(loop for loop in code.loops if made[loop.first : loop.last + 1].any())
     for key, one in own_places(work).items():
         if isinstance(key, int):

@@ -268,6 +268,11 @@ class Work:
         """The barriers of a block that ran."""
         return self.where(lambda line: line.opcode == "BAR") & (self.executed > 0)
 
+    @cached_property
+    def products(self) -> Mask:
+        """The instructions of tensor cores that ran."""
+        return self.where(lambda line: line.instruction_class == "tensor") & (self.executed > 0)
+
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
         if self.program is None:
