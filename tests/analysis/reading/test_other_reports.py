@@ -78,6 +78,20 @@ def test_a_launch_that_ncu_could_not_profile_loses_no_other_one(
     assert any("ncu could not profile it" in page for page in pages)
 
 
+def test_a_report_that_is_written_anew_keeps_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no disassembly is kept: else a test sees another report than the one before it."""
+    monkeypatch.setenv("GEMMPROF_CACHE", "off")
+    content = content_of("programs/triton_set")
+    recorded, written = tmp_path / "recorded.ncu-rep", tmp_path / "written.ncu-rep"
+    recorded.write_bytes(content)
+    written.write_bytes(rewritten(content, lambda *_: None))
+    told = [profile.source for profile in read_report(recorded, units=False)]
+    assert all(source.instructions for source in told)
+    assert [profile.source for profile in read_report(written, units=False)] == told
+
+
 def test_what_ncu_could_not_profile_took_no_time_that_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
