@@ -380,7 +380,7 @@ bool few_rows(const gemmprof::Gemm& g) { return g.m < BM && g.m < g.n; }
 // Microseconds to ask for a row of 128 bytes of an operand, where that is not hidden: where it lies in two lines of L2, and
 // longer where it begins in the middle of a sector.
 double row_time(const void* data, std::int64_t ld) {
-    constexpr double ROW = 0.00142, BEYOND_LINE = 0.00091, MID_SECTOR = 0.00148;
+    constexpr double ROW = 0.00125, BEYOND_LINE = 0.00088, MID_SECTOR = 0.00187;
     const auto from = std::int64_t(reinterpret_cast<std::uintptr_t>(data) % 128), apart = ld % 128;
     const double beyond = apart != 0 ? 1.0 - double(apart & -apart) / 128 : from != 0 ? 1.0 : 0.0;
     const double split = apart % 32 != 0 ? 0.5 : from % 32 != 0 ? 1.0 : 0.0;
@@ -391,7 +391,7 @@ double row_time(const void* data, std::int64_t ld) {
 // an H100, and 50,000 where blocks share tiles (docs/fastest_fp8.md); shorter where few blocks ask. Few rows wait for
 // memory in any case. Blocks that share a tile fetch different parts of K: the more of them, the longer.
 double step_time(const gemmprof::Gemm& g, const Choice& choice, int places, int sms) {
-    constexpr double STEP = 0.0562, STEP_COLUMN = 0.00137, BUSY = 0.344, RELATIVE_STEP = 0.00793, FEW_ASK = 0.388;
+    constexpr double STEP = 0.0562, STEP_COLUMN = 0.00137, BUSY = 0.344, RELATIVE_STEP = 0.00793, FEW_ASK = 0.446;
     const TileFacts& tile = tiles[choice.tile];
     const std::int64_t count = tiles_of(g, choice), rounds = (count + places - 1) / places;
     const double busy = double((count + rounds - 1) / rounds) * choice.parts * tile.pair / sms;
@@ -404,7 +404,7 @@ double step_time(const gemmprof::Gemm& g, const Choice& choice, int places, int 
 }
 
 // Microseconds until blocks that copy for each other have met.
-constexpr double meeting_time(int tile) { return tiles[tile].pair > 1 ? 2.6 : 0.0; }
+constexpr double meeting_time(int tile) { return tiles[tile].pair > 1 ? 2.0 : 0.0; }
 
 // Microseconds that a tile's steps take, of tiles that blocks compute one after the other.
 double steps_time(const gemmprof::Gemm& g, int tile, int places, int sms) {

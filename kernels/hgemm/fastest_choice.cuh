@@ -121,6 +121,9 @@ constexpr double READ_ONCE_BYTES = 2.4e8;  // from which on an operand that is r
 constexpr double PACK = 3.2, PACK_BANDWIDTH = 4.0e6;  // of the launch that copies operands; bytes a microsecond
 constexpr double BEYOND_LINE = 0.734;  // that a row costs more whose 128 bytes lie in two lines of L2
 constexpr double STORE_ODD = 0.262;  // that C costs more whose rows begin within a sector
+// Of a tile in turn half of a block's threads store all. Where that is element by element, in so few rounds little hides it:
+// microseconds.
+constexpr double STORED_IN_TURN = 3.0, FEW_ROUNDS = 3;
 constexpr double L2_HOLDS = 7.87e+06;  // operands of which later rounds find all in L2, of twice that none
 // Of the sums of blocks that share a tile, for each tile of a block: microseconds, and a byte, as if all blocks had the
 // largest share of them to add; more while others do.
@@ -258,6 +261,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     }
     if (!once) time += card.write_back * std::min(operands, WRITTEN_BYTES);
     time += times.block + (tile.kept ? KEEP * rounds : 0.0);
+    if (tile.in_turn && rounds <= FEW_ROUNDS && stored_packed(problem) && !stored_by_copies(problem))
+        time += STORED_IN_TURN;
     const double covered = double(count) * tile.bm * tile.pair * tile.bn / (double(g.m) * g.n);
     if (covered > 1.0) time *= std::pow(covered, times.wasted);
     if (choice.far)

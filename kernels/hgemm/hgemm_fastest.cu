@@ -566,7 +566,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     int device = 0, sms = 0;
     if (cudaError_t error = gemmprof::current_device(device, sms)) return error;
     const int type = gemmprof::half_index(gemm);
-    const int kind = stored_packed(gemm) << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
+    const int kind = stored_by_copies(gemm) << 3 | stored_packed(gemm) << 2 | gemm.a_transposed << 1 | gemm.b_transposed;
     const Plan plan = gemmprof::remembered(gemmprof::question(gemm, device, kind),
                                            [&] { return planned(gemm, device, sms); });
     if (plan.few > 0)
