@@ -350,6 +350,11 @@ def table(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> lis
     return text
 
 
+def language(row: Judged) -> str:
+    """What the study's kernels are written in."""
+    return row.study.split("_")[0] if row.study.startswith(FRAMEWORKS) else "CUDA"
+
+
 def where(rows: Sequence[Judged]) -> list[str]:
     """The table of classes: where the error of these predictions lies."""
     text = [
@@ -360,9 +365,7 @@ def where(rows: Sequence[Judged]) -> list[str]:
     kinds = {
         "main cause": classes(studies, lambda row: row.causes.split()[0]),
         "where they run": classes(studies, lambda row: row.domain),
-        "language": classes(
-            studies, lambda row: row.study.split("_")[0] if row.study.startswith(FRAMEWORKS) else "CUDA"
-        ),
+        "language": classes(studies, language),
     }
     for kind, found in kinds.items():
         for name, members in found.items():
@@ -399,6 +402,28 @@ def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> li
         ]
         for name in ("mean error against the nearer fix, points", "skill against the best constant"):
             text.append(f"| {half}: {name} | {' | '.join(column[name] for column in columns)} |")
+    return text
+
+
+def expected(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
+    """What is told today of all halves that nobody looks at, by language: what the next kernel may expect."""
+    kept: dict[str, list[Judged]] = defaultdict(list)
+    for folder in HALVED:
+        for card, rows in today[folder].items():
+            kept[card] += [row for row in rows if unopened(row.study)]
+    names = (
+        "studies", "mean error against the nearer fix, points", "skill against the best constant",
+        "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval",
+    )  # fmt: skip
+    text = [f"| | | {' | '.join(names)} |", "|---|---|" + "---:|" * len(names)]
+    for card, rows in kept.items():
+        found = {
+            "all": rows,
+            **{of: [row for row in rows if language(row) == of] for of in ("CUDA", "triton")},
+        }
+        for of, members in found.items():
+            shown = figures(members)
+            text.append(f"| {card.upper()} | {of} | {' | '.join(shown[name] for name in names)} |")
     return text
 
 
@@ -702,7 +727,9 @@ def section() -> list[str]:
         *halves(first[BLIND], today[BLIND]),
         "",
         f"What is told today of the other halves of {', '.join(f'`{folder.name}`' for folder in HALVED)} (below) is "
-        "what the next kernel may expect.",
+        "what the next kernel may expect:",
+        "",
+        *expected(today),
         "",
         *taken_by_others(today),
         "",
