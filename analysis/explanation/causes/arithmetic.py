@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
-from gemmprof.analysis.explanation.causes.access import WIDE
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.code import divisions, flow, latency, sequences, single_bits
 from gemmprof.analysis.explanation.code.address_forms import checked_forms
@@ -20,7 +18,7 @@ from gemmprof.analysis.explanation.code.flow import reached
 from gemmprof.analysis.explanation.code.sequences import DIVISION, DIVISION_FLOATS, LITTLE, RECIPROCAL
 from gemmprof.analysis.explanation.demands import distinct, footprint
 from gemmprof.analysis.explanation.demands.places import AXES
-from gemmprof.analysis.explanation.demands.resources import FULL, TENSOR, XU, is_float, pipe
+from gemmprof.analysis.explanation.demands.resources import FULL, XU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once, share
@@ -165,17 +163,15 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
     dimensions tell it, six where a loaded value is multiplied by the reciprocal, fourteen of 64 bits and for what 128
-    bits leave of 64). Arithmetic on whole numbers that
-    comes to the same in neighbouring threads is done once for as many of their results as a thread stores with one
-    vector; what comes to few values again and again, in other threads, blocks or rounds, once for each, and is looked
-    up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each eight. Of
-    remainders by a number, of what remainders left, few stay, or what folds the upper bits.
+    bits leave of 64). What comes to few values again and again, in other threads, blocks or rounds, once for each, and
+    is looked up. What makes single bits of a value one after the other makes eight at a time, with a look-up for each
+    eight. Of remainders by a number, of what remainders left, few stay, or what folds the upper bits.
     """
     divided = divisions.integer_divisions(work)
     digits = divided.bits
     gone = work.executed * (1.0 - divided.keep) * divided.instructions
     part = share(gone.sum(), work.total_executed)
-    ways = filter(None, (repeated(work), *alike_in_blocks(work), turned_loops(work)))
+    ways = filter(None, (*alike_in_blocks(work), turned_loops(work)))
     variants = [shared for cause, shared in ways if cause == "integer_arithmetic"]
     again = distinct.computed_again(work, distinct.WHOLE_NUMBERS)
     # A number of the code that goes to a register is nothing that is worked out.
@@ -252,54 +248,6 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         ),
         attributed=gone,
     )
-
-
-@once
-def repeated(work: Work) -> tuple[str, Variant] | None:
-    """What neighbouring threads load and compute alike, done once for as many results as a vector of what is stored
-    holds, and the cause that it is told under: a factor for each channel in every pixel, random numbers that come four
-    at a time.
-    """
-    code, ran = work.code, work.ran
-    stores = work.where(lambda line: line.is_store and line.space == "global")
-    stores &= work.threads > work.executed
-    exchanges = ran & work.where(lambda line: line.opcode in ("SHFL", "REDUX"))
-    # Threads that meet or exchange work with one another's values: what they have alike they execute once.
-    if not stores.any() or work.barriers.any() or exchanges.any() or distinct.exchanged_in_rounds(work).any():
-        return None
-    widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
-    times = np.maximum(1.0, np.minimum(distinct.shared_by_neighbours(work), widest))
-    loads = work.global_loads & ran & (times > 1.0) & ~code.chased
-    # Warps execute matrix products together: what tells where their operands are is the same for all lanes.
-    values = work.where(lambda line: not line.space and pipe(line) != TENSOR) & footprint.computing(work)
-    rows = (times > 1.0) & (loads | (values & ran & ~distinct.evaluations(work).alike))
-    gone, left = distinct.alone(work, set(np.flatnonzero(rows).tolist()), 1.0 / times)
-    keep = work.all_kept()
-    keep[list(gone)] = left[list(gone)]
-    less = work.executed * (1.0 - keep)
-    if float(less.sum()) < LITTLE * work.total_executed:
-        return None
-    fewer = share(work.executed[keep < 1.0].sum(), (work.executed * keep)[keep < 1.0].sum())
-    number = 1 << round(math.log2(fewer))
-    # Threads of several results leave places empty where the grid fills the GPU no more; what each result still loads
-    # for itself is under way together.
-    warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) / number)
-    waits = np.where(work.global_loads & (keep == 1.0), warps, 1.0)
-    variant = Variant(
-        f"once for {number} neighbouring results",
-        Fix(keep=keep, latency=waits, resources=dict.fromkeys(BELOW_L1, 1.0), warps=warps),
-        of_threads=True,
-        change=(
-            f"Compute it once for {number} results: as many neighbouring threads load and compute the same. Let a "
-            "thread compute that many results, or exchange them (__shfl_sync)."
-        ),
-    )
-    if float(less[loads].sum()) > LITTLE * work.total_executed:
-        return "redundant_loads", variant
-    # What no thread decides runs on the uniform datapath, which knows whole numbers alone.
-    cause = _kind(work, less)
-    only_loaded = not float(less[work.where(is_float)].sum()) and float(less[loads].sum()) > 0.0
-    return ("redundant_loads" if cause == "expensive_math" and only_loaded else cause), variant
 
 
 @once
@@ -440,20 +388,12 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         yield from _counted_divisions(work)
         return
     found = sequences.precise_functions(work)
-    cause, shared = repeated(work) or ("", None)
     variants: list[Variant] = []
     fewer = "evaluated once"
     how = "Evaluate what does not change once (before the loop, in a table or on the host)"
     if any("division" in name for name in found.names):
         fewer = f"{fewer}, products with reciprocals"
         how = f"{how}, and multiply by the reciprocal of what is divided by again and again"
-    if cause == "expensive_math" and shared is not None and shared.fix.keep is not None:
-        alike = shared.fix.keep
-        if float(work.executed @ (found.once - alike)) > 0.0:
-            fewer, how = shared.name, shared.change.partition(":")[0]
-        found = replace(found, once=np.minimum(found.once, alike))
-        if not found.instructions.any():
-            variants.append(shared)
     gone = work.executed * (1.0 - found.both)
     part = share(gone.sum(), work.total_executed)
     if part < LITTLE:

@@ -11,7 +11,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, ORDER, SPECIFIC, Candidate, Variant, derived
 from gemmprof.analysis.explanation.causes.access import WIDE, as_records, idle_share
-from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks, repeated
+from gemmprof.analysis.explanation.causes.arithmetic import alike_in_blocks
 from gemmprof.analysis.explanation.causes.product_tiles import larger_tiles, masked_rounds, taller_tiles
 from gemmprof.analysis.explanation.code import address_forms, latency
 from gemmprof.analysis.explanation.code.flow import Loop, reached
@@ -92,8 +92,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     tiles = [*taller_tiles(work, flows), *larger_tiles(work, flows), *masked_rounds(work, flows)]
     tiles += [*_behind_tests(work, flows), *_met_in_memory(work, flows)]
     variants += tiles
-    ways = filter(None, (repeated(work), *alike_in_blocks(work)))
-    variants += [shared for cause, shared in ways if cause == "redundant_loads"]
+    variants += [shared for cause, shared in alike_in_blocks(work) if cause == "redundant_loads"]
     if not variants:
         return
     attributed = work.executed * (1.0 - keep)

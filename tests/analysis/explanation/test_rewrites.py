@@ -21,7 +21,6 @@ from gemmprof.analysis.explanation.causes.access import narrow_access
 from gemmprof.analysis.explanation.causes.arithmetic import (
     double_precision,
     expensive_math,
-    repeated,
     turned_loops,
 )
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
@@ -311,8 +310,6 @@ def test_random_numbers_that_come_four_at_a_time_are_the_same_in_four_threads() 
     # is taken, and where it is used, on all of it.
     assert (alike[products] == 4).sum() == products.sum() - 1
     assert (alike[launch.where(lambda line: line.space == "global")] == 1).all()
-    said = found("dropout_grad_one_of_four_numbers", "integer_arithmetic")
-    assert "4" in said.variants[0].name
 
 
 def test_bits_of_a_word_are_one_load() -> None:
@@ -982,21 +979,6 @@ def test_a_reduction_in_every_round_of_a_loop_is_one() -> None:
     assert candidate.variants[0].name == "shuffles within the warp"
 
 
-def test_what_the_lanes_of_a_warp_load_alike_and_compute_alike_is_done_once() -> None:
-    """A channel's factors in each of its pixels: the channel comes from divisions, one sector a warp tells."""
-    launch = work(study("batch_norm_root_each_element")[0])
-    cause, variant = repeated(launch) or ("", None)
-    assert cause == "redundant_loads" and variant is not None and variant.fix.keep is not None
-    roots = launch.where(lambda line: line.opcode == "MUFU" and "RSQ" in line.modifiers) & (
-        launch.executed > 0
-    )
-    assert roots.any() and (variant.fix.keep[roots] <= 0.25).all()
-    stores = launch.where(lambda line: line.is_store)
-    assert (variant.fix.keep[stores] == 1.0).all()
-    # Bits of what was loaded are no bits of an index.
-    assert repeated(work(study("sound_mix_64_bits")[0])) is None
-
-
 def test_what_blocks_load_elsewhere_is_no_reuse_of_theirs() -> None:
     """Distances of all pairs: a block loads the rows of its own number and of its column's, which are others."""
     tile = work(study("hamming_pairs_bytes", "tile")[0])
@@ -1565,20 +1547,6 @@ def test_a_row_that_each_round_puts_together_is_a_warps_in_each_round() -> None:
     shuffled, came = study("haplotype_mosaic_tree_each_site", "shuffled")
     more = next(one for one in explain(shuffled).findings if one.cause == "barriers")
     assert 0.4 < more.saves < 1.0 - (1.0 - came["warp"]) / (1.0 - came["shuffled"])
-
-
-def test_several_results_a_thread_leave_as_many_fewer_threads() -> None:
-    """Chains of 8, 4 and 31 warps an SM were told 49, 60 and 70 points for what four neighbours load alike."""
-
-    def told(name: str) -> float:
-        ways = (way for one in explain(study(name)[0]).findings for way in one.variants)
-        return max((way.saves for way in ways if way.name.startswith("once for 4 neigh")), default=0.0)
-
-    few = ("code_words_one_chain_of_4096_products", "goertzel_one_chain", "legendre_sums_block_per_wave")
-    assert [told(name) < 0.25 for name in few] == [True] * 3
-    assert (
-        told("electron_density_orbitals_again_for_each_pair") > 0.4
-    )  # four waves of blocks: as many warps stay
 
 
 @pytest.mark.parametrize(
