@@ -120,19 +120,21 @@ def _of_the_owner(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]
 
 
 def _of_exchanges(work: Work, everything: Sequence[Candidate]) -> Iterator[Candidate]:
-    """In Triton nobody lays out what warps exchange: where that meets in banks, it is the exchange that can go."""
+    """In Triton nobody lays out what warps exchange, unless it is operands of tensor cores: where that meets in banks,
+    the exchange can go, or nothing can.
+    """
     conflicts = next((one for one in everything if one.cause == "shared_bank_conflicts"), None)
-    way = exchanged(work) if conflicts is not None else None
-    if conflicts is None or way is None:
+    if conflicts is None or work.warps_of_block == 1 or work.products.any():
         yield from everything
         return
+    way = exchanged(work)
     meetings = next((one for one in everything if one.cause == "barriers"), None)
     for one in everything:
-        if one is meetings:
+        if one is meetings and way is not None:
             yield replace(one, variants=(*one.variants, way))
         elif one is not conflicts:
             yield one
-        elif meetings is None:
+        elif meetings is None and way is not None:
             yield replace(one, cause="barriers", variants=(way,))
 
 

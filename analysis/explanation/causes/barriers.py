@@ -363,10 +363,10 @@ def _scans(work: Work, steps: Mask, lanes: Array) -> bool:
 def exchanged(work: Work) -> Variant | None:
     """A warp for a program, where what meets in banks is mostly what warps hand one another of what they computed (a
     reduction, a sort): values that come from another warp come by a shuffle then, stores and meetings are gone. None
-    where it may be operands of tensor cores.
+    where a thread has no registers for what all warps hold.
     """
-    ran = work.ran
-    if work.warps_of_block == 1 or work.products.any():
+    ran, held = work.ran, work.warps_of_block * (work.profile.launch.registers_per_thread or 0)
+    if held > REGISTERS_PER_THREAD:
         return None
     stores, loads = work.where(_writes_shared) & ran, work.where(_reads_shared) & ran
     keep = work.all_kept()
