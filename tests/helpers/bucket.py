@@ -14,6 +14,8 @@ from threading import Thread
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from gemmprof.base.buckets import _opened
+
 
 class _Handler(BaseHTTPRequestHandler):
     """HEAD and GET of objects, whole or a range of them; PUT, also in parts; DELETE; ListObjectsV2."""
@@ -178,6 +180,7 @@ def buckets(root: Path, *, endless: bool = False) -> Iterator[tuple[dict[str, st
     )
     server.parts = {}  # type: ignore[attr-defined]
     Thread(target=server.serve_forever, daemon=True).start()
+    _opened.cache_clear()  # this process may have opened a bucket of the same name where another server was
     try:
         yield (
             {

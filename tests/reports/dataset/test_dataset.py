@@ -360,9 +360,6 @@ def test_tables_and_data_sets_are_written_into_a_bucket_as_onto_a_disk(
     (tmp_path / "bucket").mkdir()
     tree = Path(shutil.copytree(tree, tmp_path / "tree"))
     one = reports(tree)[0]
-    monkeypatch.setattr(
-        buckets_module, "_opened", buckets_module._opened.__wrapped__
-    )  # another server a test
     with buckets(tmp_path) as (variables, asked):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
