@@ -235,6 +235,14 @@ def test_errors_are_data_and_bounded(call: Call) -> None:
     assert "no launch" in call("open", path="ladder_simple.ncu-rep.xz", kernel="(.*)*xyz")
 
 
+def within(seconds: float, come: Callable[[], bool]) -> bool:
+    """Whether it comes to that; a machine under load takes its time."""
+    end = time.monotonic() + seconds
+    while not come() and time.monotonic() < end:
+        time.sleep(0.05)
+    return come()
+
+
 def test_a_request_does_not_outlive_its_client(folder: Path) -> None:
     """Neither the server nor its workers go on when nobody listens any more."""
     server = subprocess.Popen(
@@ -253,18 +261,23 @@ def test_a_request_does_not_outlive_its_client(folder: Path) -> None:
     assert json.loads(server.stdout.readline())["id"] == 1
     say(method="notifications/initialized")
     say(id=2, method="tools/call", params={"name": "explain", "arguments": {"path": "."}})
-    time.sleep(1.5)
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
-    workers = [
-        int(pid) for path in children.parent.parent.glob("*/children") for pid in path.read_text().split()
-    ]
-    assert workers
+    workers: list[str] = []
+
+    def begun() -> bool:
+        lists = Path(f"/proc/{server.pid}/task").glob("*/children")
+        workers[:] = [pid for path in lists for pid in path.read_text().split()]
+        return bool(workers)
+
+    def ended() -> bool:
+        files = (Path(f"/proc/{pid}/cmdline") for pid in workers)
+        return not any(file.exists() and file.read_bytes() for file in files)
+
+    assert within(30.0, begun)
+    time.sleep(0.5)  # in the middle of it
+    begun()
     server.stdin.close()
-    assert server.wait(timeout=15) == 0
-    time.sleep(1.5)
-    assert not any(
-        Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in workers
-    )
+    assert server.wait(timeout=60) == 0
+    assert within(30.0, ended)
 
 
 def test_what_is_opened_is_checked_not_what_is_named(tmp_path: Path) -> None:
