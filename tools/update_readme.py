@@ -18,6 +18,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+import try_statements
 from compiled_resources import committed_sass
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
@@ -37,6 +38,7 @@ from gemmprof.runs.directory import Run, load_recorded_run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+READING = ROOT / "docs" / "expert_reading.md"
 ANSWERED = Path("docs") / "examples" / "recorded" / "transformer.ncu-rep.xz"
 """The report whose front door README shows."""
 LADDERS_PAGE = ROOT / "docs" / "ladders.md"
@@ -392,6 +394,7 @@ def main() -> int:
         NOTES: {"goal": fastest_table(run, summarise(run, None))},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
+        READING: {"tried": try_statements.table()},
     }
     if not options.quick:
         blocks |= of_the_kernels(run)

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Do what `explain` says of fixed kernels, and see whether it comes true (docs/expert_reading.md).
+
+tests/cuda/tried holds one program a statement: the kernel as it is, and forms of it that do what is said; each compares
+all results and prints its forms' times. What was said, and the times of the last run, stand in statements.json.
+
+Usage: try_statements.py    (needs nvcc and a GPU; update_readme.py then writes the page's table)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from record_variants import ARCHITECTURE  # noqa: E402
+
+TRIED = ROOT / "tests" / "cuda" / "tried"
+STATEMENTS = TRIED / "statements.json"
+AS_IT_IS = "as_it_is"
+LEAST = 5  # % of the time from which on something came
+LINE = re.compile(r"STMT \d+ (\S+) ([\d.]+) ")
+
+
+def run(source: Path) -> dict[str, float]:
+    """Microseconds of each form of a statement, the faster of two turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "tried"
+        flags = ("-O3", "-std=c++17", ARCHITECTURE, "-lineinfo", "-o", str(program))
+        subprocess.run(["nvcc", *flags, str(source)], check=True)
+        said = subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout
+    found: dict[str, float] = {}
+    for name, time in LINE.findall(said):
+        found[name] = min(float(time), found.get(name, float("inf")))
+    return found
+
+
+def came(statement: Mapping[str, Any]) -> tuple[str, int]:
+    """The fastest form that does no more than what is said, and the % of the time that it saves."""
+    times = {name: time for name, time in statement["us"].items() if name not in statement["beyond"]}
+    before = times.pop(AS_IT_IS)
+    best = min(times, key=times.__getitem__)
+    return best, round(100 * (1 - times[best] / before))
+
+
+def table() -> str:
+    """The table of docs/expert_reading.md, with what it says in all."""
+    tried = json.loads(STATEMENTS.read_text("utf-8"))
+    lines = ["| fixed side | told, % of its time | came | form |", "|---|---:|---:|---|"]
+    off, inside, right = [], 0, 0
+    for one in tried["statements"]:
+        form, saved = came(one)
+        told = f"{one['cause']}: {one['told']} ({one['low']} to {one['high']})"
+        lines.append(f"| `{one['study']}`, {one['side']} | {told} | {saved} | {form.replace('_', ' ')} |")
+        off.append(abs(saved - one["told"]))
+        inside += one["low"] <= saved <= one["high"]
+        right += saved >= LEAST
+    count = len(off)
+    lines += [
+        "",
+        f"**{right} of {count} bring {LEAST} % or more; what is told is off by {statistics.fmean(off):.1f} points, "
+        f"{inside} of {count} lie inside the interval** ({tried['gpu']}, {tried['date']}).",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Compile and time every form anew."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    tried = json.loads(STATEMENTS.read_text("utf-8"))
+    for one, source in zip(tried["statements"], sorted(TRIED.glob("*.cu")), strict=True):
+        one["us"] = run(source)
+    name = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "--id=0"]
+    tried["gpu"] = subprocess.run(name, check=True, capture_output=True, text=True).stdout.strip()
+    tried["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
+    STATEMENTS.write_text(json.dumps(tried, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
