@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Do what `explain` says of fixed kernels, and see whether it comes true (docs/expert_reading.md).
+"""Do what `explain` says beside the planted flaws, and see whether it comes true (docs/expert_reading.md).
 
-tests/cuda/tried holds one program a statement: the kernel as it is, and forms of it that do what is said; each compares
-all results and prints its forms' times. What was said, and the times of the last run, stand in statements.json.
+The folders of tests/cuda/tried hold one program a statement: the kernel as it is, and forms of it that do what is said;
+each compares all results and prints its forms' times. What was said, and the times of the last run, stand in
+statements.json.
 
 Usage: try_statements.py    (needs nvcc and a GPU; update_readme.py then writes the page's table)
 """
@@ -27,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from record_variants import ARCHITECTURE  # noqa: E402
 
 TRIED = ROOT / "tests" / "cuda" / "tried"
-STATEMENTS = TRIED / "statements.json"
+STATEMENTS = "statements.json"
 AS_IT_IS = "as_it_is"
 LEAST = 5  # % of the time from which on something came
 LINE = re.compile(r"STMT \d+ (\S+) ([\d.]+) ")
@@ -54,10 +55,10 @@ def came(statement: Mapping[str, Any]) -> tuple[str, int]:
     return best, round(100 * (1 - times[best] / before))
 
 
-def table() -> str:
-    """The table of docs/expert_reading.md, with what it says in all."""
-    tried = json.loads(STATEMENTS.read_text("utf-8"))
-    lines = ["| fixed side | told, % of its time | came | form |", "|---|---:|---:|---|"]
+def table(kind: str) -> str:
+    """The table of a folder in docs/expert_reading.md, with what it says in all."""
+    tried = json.loads((TRIED / kind / STATEMENTS).read_text("utf-8"))
+    lines = ["| kernel | told, % of its time | came | form |", "|---|---:|---:|---|"]
     off, inside, right = [], 0, 0
     for one in tried["statements"]:
         form, saved = came(one)
@@ -80,13 +81,14 @@ def main() -> int:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    tried = json.loads(STATEMENTS.read_text("utf-8"))
-    for one, source in zip(tried["statements"], sorted(TRIED.glob("*.cu")), strict=True):
-        one["us"] = run(source)
     name = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "--id=0"]
-    tried["gpu"] = subprocess.run(name, check=True, capture_output=True, text=True).stdout.strip()
-    tried["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
-    STATEMENTS.write_text(json.dumps(tried, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    gpu = subprocess.run(name, check=True, capture_output=True, text=True).stdout.strip()
+    for file in sorted(TRIED.glob(f"*/{STATEMENTS}")):
+        tried = json.loads(file.read_text("utf-8"))
+        for one, source in zip(tried["statements"], sorted(file.parent.glob("*.cu")), strict=True):
+            one["us"] = run(source)
+        tried |= {"gpu": gpu, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+        file.write_text(json.dumps(tried, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
 
 

@@ -394,7 +394,7 @@ def main() -> int:
         NOTES: {"goal": fastest_table(run, summarise(run, None))},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
-        READING: {"tried": try_statements.table()},
+        READING: {kind: try_statements.table(kind) for kind in ("fixed", "flawed")},
     }
     if not options.quick:
         blocks |= of_the_kernels(run)
