@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+__global__ void __launch_bounds__(256) linear16(const float *x, const float *w, const float *bias, float *y, int n, int depth) {
+    __shared__ float xs[16][16], ws[16][17];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, column = blockIdx.x * 16 + tx;
+    float sum = bias[column];
+    for (int k = 0; k < depth; k += 16) {
+        xs[ty][tx] = x[row * depth + k + tx];
+        ws[tx][ty] = w[(blockIdx.x * 16 + ty) * depth + k + tx];
+        __syncthreads();
+        for (int i = 0; i < 16; i++) sum += xs[ty][i] * ws[i][tx];
+        __syncthreads();
+    }
+    y[row * n + column] = sum;
+}
+
+__device__ __forceinline__ void copy_async(float *to, const float *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from) : "memory");
+}
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> __device__ __forceinline__ void wait_until() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
+
+// TILES tiles in turn: TILES - 1 are under way or in use, and the one used last is filled after the only barrier.
+template <int TILES> __global__ void __launch_bounds__(256) linear16_async(const float *x, const float *w, const float *bias, float *y, int n, int depth) {
+    __shared__ __align__(16) float xs[TILES][16][16], ws[TILES][16][17];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, column = blockIdx.x * 16 + tx;
+    const float *from_x = x + row * depth + tx, *from_w = w + (blockIdx.x * 16 + ty) * depth + tx;
+    float sum = bias[column];
+#pragma unroll
+    for (int t = 0; t < TILES - 1; ++t) {
+        if (t * 16 < depth) copy_async(&xs[t][ty][tx], from_x + t * 16), copy_async(&ws[t][tx][ty], from_w + t * 16);
+        commit();
+    }
+    int use = 0, filled = TILES - 1;
+    for (int k = 0; k < depth; k += 16) {
+        wait_until<TILES - 2>();
+        __syncthreads();
+        const int next = k + (TILES - 1) * 16;
+        if (next < depth) copy_async(&xs[filled][ty][tx], from_x + next), copy_async(&ws[filled][tx][ty], from_w + next);
+        commit();
+#pragma unroll
+        for (int i = 0; i < 16; i++) sum += xs[use][ty][i] * ws[use][i][tx];
+        use = use + 1 == TILES ? 0 : use + 1, filled = filled + 1 == TILES ? 0 : filled + 1;
+    }
+    y[row * n + column] = sum;
+}
+
+// As above, with the places of the tiles known to the compiler.
+template <int TILES> __global__ void __launch_bounds__(256) linear16_async_unrolled(const float *x, const float *w, const float *bias, float *y, int n, int depth) {
+    __shared__ __align__(16) float xs[TILES][16][16], ws[TILES][16][17];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, column = blockIdx.x * 16 + tx;
+    const float *from_x = x + row * depth + tx, *from_w = w + (blockIdx.x * 16 + ty) * depth + tx;
+    float sum = bias[column];
+#pragma unroll
+    for (int t = 0; t < TILES - 1; ++t) {
+        if (t * 16 < depth) copy_async(&xs[t][ty][tx], from_x + t * 16), copy_async(&ws[t][tx][ty], from_w + t * 16);
+        commit();
+    }
+    for (int first = 0; first < depth; first += TILES * 16) {
+#pragma unroll
+        for (int t = 0; t < TILES; ++t) {
+            if (first + t * 16 >= depth) break;
+            wait_until<TILES - 2>();
+            __syncthreads();
+            constexpr int AHEAD = TILES - 1;
+            const int filled = (t + AHEAD) % TILES, next = first + (t + AHEAD) * 16;
+            if (next < depth) copy_async(&xs[filled][ty][tx], from_x + next), copy_async(&ws[filled][tx][ty], from_w + next);
+            commit();
+#pragma unroll
+            for (int i = 0; i < 16; i++) sum += xs[t][ty][i] * ws[t][i][tx];
+        }
+    }
+    y[row * n + column] = sum;
+}
+
+// The next tile comes into registers during the arithmetic and goes to the other of two tiles after it: one barrier.
+__global__ void __launch_bounds__(256) linear16_registers(const float *x, const float *w, const float *bias, float *y, int n, int depth) {
+    __shared__ __align__(16) float xs[2][16][16], ws[2][16][17];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, column = blockIdx.x * 16 + tx;
+    const float *from_x = x + row * depth + tx, *from_w = w + (blockIdx.x * 16 + ty) * depth + tx;
+    float sum = bias[column];
+    xs[0][ty][tx] = from_x[0], ws[0][tx][ty] = from_w[0];
+    __syncthreads();
+    for (int k = 0, use = 0; k < depth; k += 16, use ^= 1) {
+        const bool more = k + 16 < depth;
+        float next_x = 0.f, next_w = 0.f;
+        if (more) next_x = from_x[k + 16], next_w = from_w[k + 16];
+#pragma unroll
+        for (int i = 0; i < 16; i++) sum += xs[use][ty][i] * ws[use][i][tx];
+        if (more) xs[use ^ 1][ty][tx] = next_x, ws[use ^ 1][tx][ty] = next_w;
+        __syncthreads();
+    }
+    y[row * n + column] = sum;
+}
+
+// --- data, comparison, timing ---
+
+__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    x *= 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+__device__ void put(float *p, float v) { *p = v; }
+__device__ void put(__half *p, float v) { *p = __float2half(v); }
+template <typename T> __global__ void fill(T *data, size_t count, double low, double high, unsigned seed) {
+    size_t i = blockIdx.x * size_t{256} + threadIdx.x;
+    if (i < count) put(data + i, static_cast<float>(low + hash(static_cast<unsigned>(i) ^ hash(seed)) / 4294967296.0 * (high - low)));
+}
+void check(cudaError_t status) {
+    if (status != cudaSuccess) printf("error: %s\n", cudaGetErrorString(status)), exit(1);
+}
+template <typename T> T *get(size_t count) {
+    T *data;
+    check(cudaMalloc(&data, count * sizeof(T)));
+    return data;
+}
+template <typename T> T *drawn(size_t count, double low = -1, double high = 1) {
+    static unsigned seed = 0;
+    T *data = get<T>(count);
+    fill<<<(count + 255) / 256, 256>>>(data, count, low, high, ++seed);
+    check(cudaGetLastError());
+    return data;
+}
+struct Form {
+    const char *name;
+    std::function<void()> run;
+    double diff = 0;
+};
+float median_time(const Form &f) {
+    static void *flush = get<char>(128 << 20);
+    cudaEvent_t a, b;
+    cudaEventCreate(&a), cudaEventCreate(&b);
+    std::vector<float> times;
+    for (int i = 0; i < 60; ++i) {
+        cudaMemsetAsync(flush, 0, 128 << 20);
+        cudaEventRecord(a), f.run(), cudaEventRecord(b), check(cudaEventSynchronize(b));
+        float ms = 0.f;
+        cudaEventElapsedTime(&ms, a, b);
+        if (i > 9) times.push_back(ms * 1e3f);
+    }
+    cudaEventDestroy(a), cudaEventDestroy(b);
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+}
+struct Output { const float *data; size_t count; };
+// The difference is relative to the value or, where that is smaller, to the mean magnitude of the output.
+void judge(int index, std::vector<Form> forms, const std::vector<Output> &outputs) {
+    std::vector<std::vector<float>> first;
+    for (Form &f : forms) {
+        for (const Output &o : outputs) cudaMemset(const_cast<float *>(o.data), 0xff, o.count * 4);
+        f.run();
+        check(cudaGetLastError()), check(cudaDeviceSynchronize());
+        std::vector<std::vector<float>> now;
+        for (const Output &o : outputs) now.emplace_back(o.count), check(cudaMemcpy(now.back().data(), o.data, o.count * 4, cudaMemcpyDeviceToHost));
+        if (first.empty()) first = now;
+        for (size_t k = 0; k < now.size(); ++k) {
+            double mean = 0;
+            for (float v : first[k]) mean += std::fabs(v);
+            mean = std::max(mean / first[k].size(), 1e-30);
+            for (size_t i = 0; i < now[k].size(); ++i) {
+                double d = std::fabs(double(now[k][i]) - first[k][i]) / std::max(std::fabs(double(first[k][i])), mean);
+                f.diff = std::max(f.diff, std::isnan(d) ? 1e99 : d);
+            }
+        }
+    }
+    for (int turn = 0; turn < 2; ++turn)
+        for (const Form &f : forms) printf("STMT %d %s %.3f %.3g\n", index, f.name, median_time(f), f.diff);
+    check(cudaDeviceSynchronize());
+}
+
+int main() {
+    const int n = 1024;
+    const float *x = drawn<float>(n * n), *w = drawn<float>(n * n), *bias = drawn<float>(n);
+    float *y = get<float>(n * n);
+    const dim3 grid(n / 16, n / 16), block(16, 16);
+    judge(8, {{"as_it_is", [=] { linear16<<<grid, block>>>(x, w, bias, y, n, n); }},
+        {"async_3_tiles", [=] { linear16_async<3><<<grid, block>>>(x, w, bias, y, n, n); }},
+        {"async_3_tiles_unrolled", [=] { linear16_async_unrolled<3><<<grid, block>>>(x, w, bias, y, n, n); }},
+        {"async_2_tiles_unrolled", [=] { linear16_async_unrolled<2><<<grid, block>>>(x, w, bias, y, n, n); }},
+        {"async_4_tiles_unrolled", [=] { linear16_async_unrolled<4><<<grid, block>>>(x, w, bias, y, n, n); }},
+        {"registers_2_tiles", [=] { linear16_registers<<<grid, block>>>(x, w, bias, y, n, n); }}}, {{y, size_t(n) * n}});
+}
