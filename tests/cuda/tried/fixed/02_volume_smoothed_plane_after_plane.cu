@@ -1,53 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hashed(unsigned x) { x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) data[i] = low + (high - low) * (hashed((unsigned)i + hashed(seed)) >> 8) * 0x1p-24f;
-}
-// The largest difference and the largest value, as bits: NaN is larger than all.
-__global__ void compare(const float *a, const float *b, size_t count, unsigned *result) {
-    unsigned most = 0, largest = 0;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-        most = max(most, __float_as_uint(fabsf(a[i] - b[i]))), largest = max(largest, __float_as_uint(fabsf(a[i])));
-    atomicMax(result, most), atomicMax(result + 1, largest);
-}
-void check(cudaError_t e) { if (e != cudaSuccess) { fprintf(stderr, "ERROR %s\n", cudaGetErrorString(e)); exit(1); } }
-template <class T> T *get(size_t count) { T *p; check(cudaMalloc(&p, count * sizeof(T))); return p; }
-struct Form { const char *name; std::function<void(float *)> run; float diff; };
-// Runs all forms, the first of which is the original; out: count values, poisoned with `poison` before each run to compare.
-void judge(int index, std::vector<Form> forms, size_t count, int poison) {
-    float *truth = get<float>(count), *out = get<float>(count);
-    unsigned *result = get<unsigned>(2), bits[2];
-    void *flush = get<char>(128 << 20);
-    cudaEvent_t a, b; check(cudaEventCreate(&a)), check(cudaEventCreate(&b));
-    check(cudaMemset(truth, poison, count * 4)), forms[0].run(truth);
-    for (Form &f : forms) {
-        check(cudaMemset(out, poison, count * 4)), check(cudaMemset(result, 0, 8));
-        f.run(out);
-        check(cudaGetLastError());
-        compare<<<1056, 256>>>(truth, out, count, result);
-        check(cudaMemcpy(bits, result, 8, cudaMemcpyDeviceToHost));
-        float v[2]; memcpy(v, bits, 8); f.diff = v[0] / v[1];
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                check(cudaMemsetAsync(flush, 0, 128 << 20));
-                check(cudaEventRecord(a)); f.run(out); check(cudaEventRecord(b)); check(cudaEventSynchronize(b));
-                float ms; check(cudaEventElapsedTime(&ms, a, b)); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            check(cudaGetLastError());
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-}
+// volume_smoothed_plane_after_plane, side columns: let a thread compute four neighbouring results along x, what they share in registers.
+#include "../tried.cuh"
 
 struct Volume {
     const float *cells;
@@ -123,17 +75,16 @@ __global__ void __launch_bounds__(256) smooth_four_aligned(const Volume v, float
 
 int main() {
     const int n = 4096, depth = 14;
-    const size_t count = (size_t)(n + 2) * (n / 2 + 2) * (depth + 2);
-    float *cells = get<float>(count);
-    fill<<<1056, 256>>>(cells, count, 0.f, 1.f, 1);
-    const Volume v{cells, n, n / 2, depth};
+    const size_t count = size_t(n + 2) * (n / 2 + 2) * (depth + 2);
+    const Volume v{drawn<float>(count, 0.0, 1.0, 1), n, n / 2, depth};
+    float *out = get<float>(count);
     judge(2, {
-        {"as_it_is", [=](float *o) { smooth_columns<<<dim3(depth, 64, 512), dim3(64, 4)>>>(v, o); }},
-        {"four_along_x_64x4", [=](float *o) { smooth_four<64><<<dim3(depth, 16, 512), dim3(64, 4)>>>(v, o); }},
-        {"four_along_x_16x16", [=](float *o) { smooth_four<16><<<dim3(depth, 64, 128), dim3(16, 16)>>>(v, o); }},
-        {"four_aligned_64x4", [=](float *o) { smooth_four_aligned<64, false><<<dim3(depth, 17, 512), dim3(64, 4)>>>(v, o); }},
-        {"four_aligned_32x8", [=](float *o) { smooth_four_aligned<32, false><<<dim3(depth, 33, 256), dim3(32, 8)>>>(v, o); }},
-        {"four_aligned_16x16", [=](float *o) { smooth_four_aligned<16, false><<<dim3(depth, 65, 128), dim3(16, 16)>>>(v, o); }},
-        {"four_aligned_32x8_shuffled", [=](float *o) { smooth_four_aligned<32, true><<<dim3(depth, 33, 256), dim3(32, 8)>>>(v, o); }},
-    }, count, 0);
+        {"as_it_is", [=] { smooth_columns<<<dim3(depth, 64, 512), dim3(64, 4)>>>(v, out); }},
+        {"four_along_x_64x4", [=] { smooth_four<64><<<dim3(depth, 16, 512), dim3(64, 4)>>>(v, out); }},
+        {"four_along_x_16x16", [=] { smooth_four<16><<<dim3(depth, 64, 128), dim3(16, 16)>>>(v, out); }},
+        {"four_aligned_64x4", [=] { smooth_four_aligned<64, false><<<dim3(depth, 17, 512), dim3(64, 4)>>>(v, out); }},
+        {"four_aligned_32x8", [=] { smooth_four_aligned<32, false><<<dim3(depth, 33, 256), dim3(32, 8)>>>(v, out); }},
+        {"four_aligned_16x16", [=] { smooth_four_aligned<16, false><<<dim3(depth, 65, 128), dim3(16, 16)>>>(v, out); }},
+        {"four_aligned_32x8_shuffled", [=] { smooth_four_aligned<32, true><<<dim3(depth, 33, 256), dim3(32, 8)>>>(v, out); }},
+    }, {{out, count}}, [=] { check(cudaMemsetAsync(out, 0, count * sizeof(float))); });  // no form writes the outermost cells
 }

@@ -1,49 +1,8 @@
-// Statement 3: mixture_factor_from_shared_for_each_product, side vectors: more points a thread for each vector read from shared memory.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
+// mixture_factor_from_shared_for_each_product, side vectors: compute more results a thread from each value read from shared memory.
 #include <random>
-#include <vector>
-#include <cuda_runtime.h>
-constexpr bool RELATIVE = true;  // differences as a share of the largest value
-__host__ __device__ __forceinline__ unsigned hash_of(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-template <class T> T *copy(const std::vector<T> &host) { T *data; cudaMalloc(&data, host.size() * sizeof(T)), cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice); return data; }
-struct Form { const char *name; std::function<void()> run; };
-// Each form against the first (as it is), then two turns of timing. `prepare` is run before each launch, not timed.
-template <class T> void judge(int index, const std::vector<Form> &forms, T *out, size_t count, std::function<void()> prepare) {
-    std::vector<double> differences;
-    std::vector<T> right(count), got(count);
-    for (const Form &f : forms) {
-        prepare(), f.run(), cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (cudaError_t e = cudaGetLastError()) printf("STMT %d %s failed: %s\n", index, f.name, cudaGetErrorString(e)), exit(1);
-        if (&f == &forms[0]) right = got;
-        double worst = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double d = std::abs(double(got[i]) - double(right[i]));
-            if (!(d <= worst)) worst = d == d ? d : INFINITY;  // outputs are poisoned with NaN
-            largest = std::max(largest, std::abs(double(right[i])));
-        }
-        differences.push_back(RELATIVE ? worst / largest : worst);
-    }
-    void *flush;
-    cudaEvent_t a, b;
-    cudaMalloc(&flush, 128 << 20), cudaEventCreate(&a), cudaEventCreate(&b);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                float ms;
-                prepare(), cudaMemsetAsync(flush, 0, 128 << 20), cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                cudaEventElapsedTime(&ms, a, b);
-                if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %g\n", index, forms[f].name, t[t.size() / 2], differences[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) printf("STMT %d failed: %s\n", index, cudaGetErrorString(e));
-}
+
+#include "../tried.cuh"
+
 constexpr int AXES = 16, COMPONENTS = 16, ROWS_OF_FOUR = 40;
 // A running sum of exponentials and the largest exponent so far.
 struct LogSum {
@@ -134,9 +93,7 @@ __global__ void __launch_bounds__(128) mixture_vectors_points(const float4 *__re
     for (int p = 0; p < POINTS; ++p)
         if (first + 128 * p < n) out[first + 128 * p] = total[p].value();
 }
-__global__ void fill(float *x, size_t count) {
-    for (size_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) x[i] = (hash_of(i) >> 8) / 16777216.f * 3.f - 1.5f;
-}
+
 int main() {
     const int n = 1 << 20;
     std::mt19937 random(53);
@@ -153,12 +110,12 @@ int main() {
         }
         for (int v = 0; v < ROWS_OF_FOUR; ++v) rows[k * ROWS_OF_FOUR + v] = make_float4(padded[4 * v], padded[4 * v + 1], padded[4 * v + 2], padded[4 * v + 3]);
     }
-    float4 *points, *factors = copy(rows), *means = copy(places);
-    float *shares = copy(weights), *out;
-    cudaMalloc(&points, AXES * 4ul * n), cudaMalloc(&out, 4ul * n);
-    fill<<<1024, 256>>>(reinterpret_cast<float *>(points), static_cast<size_t>(AXES) * n);
-    judge(3, {{"as_it_is", [&] { mixture_vectors<<<8192, 128>>>(points, factors, means, shares, out, n); }},
-        {"two_points", [&] { mixture_vectors_points<2><<<4096, 128>>>(points, factors, means, shares, out, n); }},
-        {"four_points", [&] { mixture_vectors_points<4><<<2048, 128>>>(points, factors, means, shares, out, n); }}},
-        out, n, [&] { cudaMemsetAsync(out, 0xff, 4ul * n); });
+    const float4 *points = reinterpret_cast<const float4 *>(drawn<float>(static_cast<size_t>(AXES) * n, -1.5, 1.5, 1)), *factors = copied(rows), *means = copied(places);
+    const float *shares = copied(weights);
+    float *out = get<float>(n);
+    judge(3, {
+        {"as_it_is", [=] { mixture_vectors<<<8192, 128>>>(points, factors, means, shares, out, n); }},
+        {"two_points", [=] { mixture_vectors_points<2><<<4096, 128>>>(points, factors, means, shares, out, n); }},
+        {"four_points", [=] { mixture_vectors_points<4><<<2048, 128>>>(points, factors, means, shares, out, n); }},
+    }, {{out, n}});
 }

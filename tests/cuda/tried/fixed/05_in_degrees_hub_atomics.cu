@@ -1,48 +1,6 @@
-// Statement 5: in_degrees_hub_atomics, side matched: what a warp has combined already is combined in the block, too, before the global atomic.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-constexpr bool RELATIVE = false;
-__host__ __device__ __forceinline__ unsigned hash_of(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-template <class T> T *copy(const std::vector<T> &host) { T *data; cudaMalloc(&data, host.size() * sizeof(T)), cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice); return data; }
-struct Form { const char *name; std::function<void()> run; };
-// Each form against the first (as it is), then two turns of timing. `prepare` is run before each launch, not timed.
-template <class T> void judge(int index, const std::vector<Form> &forms, T *out, size_t count, std::function<void()> prepare) {
-    std::vector<double> differences;
-    std::vector<T> right(count), got(count);
-    for (const Form &f : forms) {
-        prepare(), f.run(), cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (cudaError_t e = cudaGetLastError()) printf("STMT %d %s failed: %s\n", index, f.name, cudaGetErrorString(e)), exit(1);
-        if (&f == &forms[0]) right = got;
-        double worst = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double d = std::abs(double(got[i]) - double(right[i]));
-            if (!(d <= worst)) worst = d == d ? d : INFINITY;  // outputs are poisoned with NaN
-            largest = std::max(largest, std::abs(double(right[i])));
-        }
-        differences.push_back(RELATIVE ? worst / largest : worst);
-    }
-    void *flush;
-    cudaEvent_t a, b;
-    cudaMalloc(&flush, 128 << 20), cudaEventCreate(&a), cudaEventCreate(&b);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                float ms;
-                prepare(), cudaMemsetAsync(flush, 0, 128 << 20), cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                cudaEventElapsedTime(&ms, a, b);
-                if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %g\n", index, forms[f].name, t[t.size() / 2], differences[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) printf("STMT %d failed: %s\n", index, cudaGetErrorString(e));
-}
+// in_degrees_hub_atomics, side matched: combine in the warp or in shared memory before updating global memory.
+#include "../tried.cuh"
+
 __global__ void in_degrees_matched(const int *__restrict__ target, unsigned *degree, int edges) {
     int e = blockIdx.x * blockDim.x + threadIdx.x;
     if (e >= edges) return;
@@ -112,18 +70,19 @@ template <class... P, class... A> std::function<void()> launch(void (*kernel)(P.
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     return [=] { kernel<<<blocks, threads, shared>>>(static_cast<P>(arguments)...); };
 }
+
 int main() {
     const int edges = 1 << 24, nodes = 1 << 20;
     std::vector<int> host(edges);
     for (int e = 0; e < edges; ++e) {
-        const double u = (hash_of(e) >> 8) / 16777216.0;
+        const double u = (hashed(e) >> 8) / 16777216.0;
         host[e] = static_cast<int>(nodes * u * u * u * u * u * u);
     }
-    const int *target = copy(host);
+    const int *target = copied(host);
     const int4 *fours = reinterpret_cast<const int4 *>(target);
-    unsigned *degree;
-    cudaMalloc(&degree, 4ul * nodes);
-    judge(5, {{"as_it_is", launch(in_degrees_matched, edges / 256, 256, 0, target, degree, edges)},
+    unsigned *degree = get<unsigned>(nodes);
+    judge(5, {
+        {"as_it_is", launch(in_degrees_matched, edges / 256, 256, 0, target, degree, edges)},
         {"block_of_256_edges", launch(in_degrees_table<256, 512, true, int>, edges / 256, 256, 512 * 8, target, degree, edges)},  // one edge a thread, as it is
         {"block_of_8192_edges", launch(in_degrees_table<512, 4096, true, int4>, edges / 8192, 512, 4096 * 8, fours, degree, edges / 4)},
         {"table_4_blocks_matched", launch(in_degrees_table<512, 4096, true, int4>, 132 * 4, 512, 4096 * 8, fours, degree, edges / 4)},
@@ -131,6 +90,6 @@ int main() {
         {"table_2_blocks", launch(in_degrees_table<1024, 8192, false, int4>, 132 * 2, 1024, 8192 * 8, fours, degree, edges / 4)},
         {"first_4096_nodes", launch(in_degrees_first<512, 4096>, 132 * 4, 512, 4096 * 4, fours, degree, edges / 4)},
         {"first_16384_nodes", launch(in_degrees_first<1024, 16384>, 132 * 2, 1024, 16384 * 4, fours, degree, edges / 4)},
-        {"first_49152_nodes", launch(in_degrees_first<1024, 49152>, 132, 1024, 49152 * 4, fours, degree, edges / 4)}},
-        degree, nodes, [&] { cudaMemsetAsync(degree, 0, 4ul * nodes); });
+        {"first_49152_nodes", launch(in_degrees_first<1024, 49152>, 132, 1024, 49152 * 4, fours, degree, edges / 4)},
+    }, {{degree, nodes}}, [=] { check(cudaMemsetAsync(degree, 0, nodes * sizeof(unsigned))); });
 }

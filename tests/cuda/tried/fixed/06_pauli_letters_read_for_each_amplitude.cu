@@ -1,17 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16;
-    x *= 0x7feb352du;
-    x ^= x >> 15;
-    x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-constexpr bool RELATIVE = true;
+// pauli_letters_read_for_each_amplitude, side together: sums in FP32 in place of double.
+#include "../tried.cuh"
+
 constexpr int QUBITS = 22, PRODUCTS = 8;
 
 __device__ __forceinline__ void add_of_block(double sum, double *to) {
@@ -85,84 +74,34 @@ __global__ void __launch_bounds__(256) together_fp32(const float2 *__restrict__ 
         }
     }
 }
-__global__ void noise(float *data, size_t count, float low, float high) {
-    size_t i = blockIdx.x * size_t{256} + threadIdx.x;
-    if (i < count) data[i] = low + (high - low) * (hash(static_cast<unsigned>(i) + 12345u) >> 8) / 16777216.f;
-}
 // For the comparison outside of the timing.
 __global__ void widen(const float *from, double *to) { to[threadIdx.x] = from[threadIdx.x]; }
 
-struct Form { const char *name; std::function<void()> run; double diff; };
-std::vector<float> times_of(const std::function<void()> &prepare, const std::function<void()> &run) {
-    static void *flush = nullptr;
-    if (!flush) cudaMalloc(&flush, 128 << 20);
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        prepare();
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times;
-}
-template <typename T> std::vector<T> fetch(const T *data, size_t count) {
-    std::vector<T> host(count);
-    cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost);
-    return host;
-}
-// Runs each form once and compares, then times all in two turns.
-template <typename T> void report(int index, std::vector<Form> forms, const T *out, size_t count, const std::function<void()> &prepare) {
-    std::vector<T> first;
-    for (Form &f : forms) {
-        prepare(), f.run();
-        std::vector<T> now = fetch(out, count);
-        if (first.empty()) first = now;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::fabs(double(now[i]) - double(first[i]));
-            if (std::isnan(d)) d = 1e99;
-            f.diff = std::max(f.diff, RELATIVE && d > 0 ? d / std::max(std::fabs(double(first[i])), 1e-30) : d);
-        }
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            auto t = times_of(prepare, f.run);
-            printf("STMT %d %s %.3f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-    cudaError_t status = cudaDeviceSynchronize();
-    if (status != cudaSuccess) printf("error: %s\n", cudaGetErrorString(status));
-}
-
 int main() {
-    const long n = 1L << QUBITS;
+    const size_t n = size_t(1) << QUBITS;
     std::vector<uint2> masks(PRODUCTS, make_uint2(0, 0));
     for (int p = 0; p < PRODUCTS; ++p) {
         for (int q = 0; q < QUBITS; ++q)
-            if (hash(p * QUBITS + q) % 3 == 0) masks[p].x |= 1u << q;
+            if (hashed(p * QUBITS + q) % 3 == 0) masks[p].x |= 1u << q;
         if (p > 3) {
             int q = (5 * p + 3) % QUBITS;
             masks[p].x &= ~(1u << q), masks[p].y |= 1u << q;
         }
     }
-    float2 *state;
-    uint2 *bits;
-    double *values;
-    float *singles;
-    cudaMalloc(&state, n * sizeof(float2)), cudaMalloc(&bits, PRODUCTS * sizeof(uint2)), cudaMalloc(&values, PRODUCTS * sizeof(double)), cudaMalloc(&singles, PRODUCTS * sizeof(float));
-    cudaMemcpy(bits, masks.data(), PRODUCTS * sizeof(uint2), cudaMemcpyHostToDevice);
-    noise<<<2 * n / 256, 256>>>(reinterpret_cast<float *>(state), 2 * n, 0.2f, 1.f);
-    auto prepare = [=] { cudaMemsetAsync(values, 0, PRODUCTS * sizeof(double)), cudaMemsetAsync(singles, 0, PRODUCTS * sizeof(float)); };
-    bool timed = false;
-    auto all_fp32 = [=] { together_fp32<float, false><<<1024, 256>>>(state, bits, singles, QUBITS); };
-    // The first call of this form, which is compared, also brings the results into `values`.
-    auto all_fp32_checked = [=]() mutable { all_fp32(); if (!timed) widen<<<1, PRODUCTS>>>(singles, values); timed = true; };
-    report<double>(6, {{"as_it_is", [=] { expectations_together<<<1024, 256>>>(state, bits, values, QUBITS); }, 0},
-        {"fp32_sums_double_atomic", [=] { together_fp32<double, false><<<1024, 256>>>(state, bits, values, QUBITS); }, 0},
-        {"fp32_sums_float_atomic", all_fp32_checked, 0},
-        {"fp32_sums_one_barrier", [=] { together_fp32<double, true><<<1024, 256>>>(state, bits, values, QUBITS); }, 0}}, values, PRODUCTS, prepare);
+    const float2 *state = reinterpret_cast<const float2 *>(drawn<float>(2 * n, 0.2, 1.0, 1));
+    const uint2 *bits = copied(masks);
+    double *values = get<double>(PRODUCTS);
+    float *singles = get<float>(PRODUCTS);
+    // The first run, which is compared, also brings the results into `values`.
+    bool compared = false;
+    auto float_atomic = [=]() mutable {
+        together_fp32<float, false><<<1024, 256>>>(state, bits, singles, QUBITS);
+        if (!compared) widen<<<1, PRODUCTS>>>(singles, values);
+        compared = true;
+    };
+    judge(6, {{"as_it_is", [=] { expectations_together<<<1024, 256>>>(state, bits, values, QUBITS); }},
+        {"fp32_sums_double_atomic", [=] { together_fp32<double, false><<<1024, 256>>>(state, bits, values, QUBITS); }},
+        {"fp32_sums_float_atomic", float_atomic},
+        {"fp32_sums_one_barrier", [=] { together_fp32<double, true><<<1024, 256>>>(state, bits, values, QUBITS); }}},
+        {{values, PRODUCTS}}, [=] { check(cudaMemsetAsync(values, 0, PRODUCTS * sizeof(double))), check(cudaMemsetAsync(singles, 0, PRODUCTS * sizeof(float))); });
 }

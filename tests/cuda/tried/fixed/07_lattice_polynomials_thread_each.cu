@@ -1,17 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16;
-    x *= 0x7feb352du;
-    x ^= x >> 15;
-    x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-constexpr bool RELATIVE = false;
+// lattice_polynomials_thread_each, side warp: neighbouring threads store neighbouring addresses.
+#include "../tried.cuh"
+
 constexpr int STREAM = 672, COEFFICIENTS = 256;
 constexpr unsigned MODULUS = 3329;
 
@@ -82,68 +71,14 @@ template <bool WORDS> __global__ void __launch_bounds__(256) draw_shared(const u
     if (count >= COEFFICIENTS) reinterpret_cast<uint4 *>(polynomial)[lane] = reinterpret_cast<const uint4 *>(row)[lane];
     else for (int k = lane; k < count; k += 32) polynomial[k] = row[k];
 }
-__global__ void noise(unsigned *data, size_t count) {
-    size_t i = blockIdx.x * size_t{256} + threadIdx.x;
-    if (i < count) data[i] = hash(static_cast<unsigned>(i) + 12345u);
-}
-
-struct Form { const char *name; std::function<void()> run; double diff; };
-std::vector<float> times_of(const std::function<void()> &prepare, const std::function<void()> &run) {
-    static void *flush = nullptr;
-    if (!flush) cudaMalloc(&flush, 128 << 20);
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        prepare();
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times;
-}
-template <typename T> std::vector<T> fetch(const T *data, size_t count) {
-    std::vector<T> host(count);
-    cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost);
-    return host;
-}
-// Runs each form once and compares, then times all in two turns.
-template <typename T> void report(int index, std::vector<Form> forms, const T *out, size_t count, const std::function<void()> &prepare) {
-    std::vector<T> first;
-    for (Form &f : forms) {
-        prepare(), f.run();
-        std::vector<T> now = fetch(out, count);
-        if (first.empty()) first = now;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::fabs(double(now[i]) - double(first[i]));
-            if (std::isnan(d)) d = 1e99;
-            f.diff = std::max(f.diff, RELATIVE && d > 0 ? d / std::max(std::fabs(double(first[i])), 1e-30) : d);
-        }
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            auto t = times_of(prepare, f.run);
-            printf("STMT %d %s %.3f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-    cudaError_t status = cudaDeviceSynchronize();
-    if (status != cudaSuccess) printf("error: %s\n", cudaGetErrorString(status));
-}
 
 int main() {
-    const long n = 1 << 16;
-    const size_t words = n * STREAM / 4, numbers = n * COEFFICIENTS;
-    unsigned char *streams;
-    unsigned short *out;
-    cudaMalloc(&streams, words * 4), cudaMalloc(&out, numbers * 2);
-    noise<<<(words + 255) / 256, 256>>>(reinterpret_cast<unsigned *>(streams), words);
-    const int grid = 32 * n / 256;
-    report<unsigned short>(7, {{"as_it_is", [=] { draw_warp<<<grid, 256>>>(streams, out, n); }, 0},
-        {"candidates_in_order", [=] { draw_in_order<<<grid, 256>>>(streams, out, n); }, 0},
-        {"shared_vector_stores", [=] { draw_shared<false><<<grid, 256>>>(streams, out, n); }, 0},
-        {"shared_vector_stores_word_loads", [=] { draw_shared<true><<<grid, 256>>>(streams, out, n); }, 0}}, out, numbers,
-        [=] { cudaMemsetAsync(out, 0xff, numbers * 2); });
+    const int n = 1 << 16, grid = 32 * n / 256;
+    const size_t numbers = size_t(n) * COEFFICIENTS;
+    const unsigned char *streams = drawn<unsigned char>(size_t(n) * STREAM, 0, 256, 1);
+    unsigned short *out = get<unsigned short>(numbers);
+    judge(7, {{"as_it_is", [=] { draw_warp<<<grid, 256>>>(streams, out, n); }},
+        {"candidates_in_order", [=] { draw_in_order<<<grid, 256>>>(streams, out, n); }},
+        {"shared_vector_stores", [=] { draw_shared<false><<<grid, 256>>>(streams, out, n); }},
+        {"shared_vector_stores_word_loads", [=] { draw_shared<true><<<grid, 256>>>(streams, out, n); }}}, {{out, numbers}});
 }

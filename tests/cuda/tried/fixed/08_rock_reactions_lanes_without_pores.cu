@@ -1,17 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16;
-    x *= 0x7feb352du;
-    x ^= x >> 15;
-    x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-constexpr bool RELATIVE = true;
+// rock_reactions_lanes_without_pores, side listed: one record of 16 bytes in place of three arrays.
+#include "../tried.cuh"
+
 constexpr int SUBSTEPS = 12;
 
 struct Rock {
@@ -60,87 +49,26 @@ __global__ void __launch_bounds__(256) pack_pores(Rock rock, float4 *__restrict_
     const int i = pores[k];
     records[k] = make_float4(rock.acid[i], rock.mineral[i], rock.heat[i], __int_as_float(i));
 }
-__global__ void noise(float *data, int count, float low, float high, unsigned seed) {
-    int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < count) data[i] = low + (high - low) * (hash(i + seed * 0x9e3779b9u) >> 8) / 16777216.f;
-}
-
-struct Form { const char *name; std::function<void()> run; double diff; };
-std::vector<float> times_of(const std::function<void()> &prepare, const std::function<void()> &run) {
-    static void *flush = nullptr;
-    if (!flush) cudaMalloc(&flush, 128 << 20);
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        prepare();
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times;
-}
-template <typename T> std::vector<T> fetch(const T *data, size_t count) {
-    std::vector<T> host(count);
-    cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost);
-    return host;
-}
-// Runs each form once and compares, then times all in two turns.
-template <typename T> void report(int index, std::vector<Form> forms, const T *out, size_t count, const std::function<void()> &prepare) {
-    std::vector<T> first;
-    for (Form &f : forms) {
-        prepare(), f.run();
-        std::vector<T> now = fetch(out, count);
-        if (first.empty()) first = now;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::fabs(double(now[i]) - double(first[i]));
-            if (std::isnan(d)) d = 1e99;
-            f.diff = std::max(f.diff, RELATIVE && d > 0 ? d / std::max(std::fabs(double(first[i])), 1e-30) : d);
-        }
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            auto t = times_of(prepare, f.run);
-            printf("STMT %d %s %.3f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-    cudaError_t status = cudaDeviceSynchronize();
-    if (status != cudaSuccess) printf("error: %s\n", cudaGetErrorString(status));
-}
 
 int main() {
     const long n = 192, cells = n * n * n;
     std::vector<unsigned char> pore(cells);
     std::vector<int> pores;
     for (long i = 0; i < cells; i++) {
-        const unsigned grain = hash(static_cast<unsigned>(i / 3 % n + i / n / 4 % n * 1000 + i / n / n / 4 * 1000000));
-        pore[i] = grain % 5 == 0 ? hash(static_cast<unsigned>(i)) % 8 != 0 : hash(static_cast<unsigned>(i)) % 40 == 0;
+        const unsigned grain = hashed(static_cast<unsigned>(i / 3 % n + i / n / 4 % n * 1000 + i / n / n / 4 * 1000000));
+        pore[i] = grain % 5 == 0 ? hashed(static_cast<unsigned>(i)) % 8 != 0 : hashed(static_cast<unsigned>(i)) % 40 == 0;
         if (pore[i]) pores.push_back(static_cast<int>(i));
     }
     const int count = static_cast<int>(cells), listed = static_cast<int>(pores.size()), grid = (listed + 255) / 256, all = (count + 255) / 256;
-    if (grid != 5380) printf("grid is %d, not 5380\n", grid);
-    unsigned char *is_pore;
-    float *values[3];
-    float2 *out;
-    float4 *records, *pore_records;
-    int *list;
-    cudaMalloc(&is_pore, cells), cudaMalloc(&out, cells * sizeof(float2)), cudaMalloc(&records, cells * sizeof(float4));
-    cudaMalloc(&pore_records, listed * sizeof(float4)), cudaMalloc(&list, listed * sizeof(int));
-    cudaMemcpy(is_pore, pore.data(), cells, cudaMemcpyHostToDevice), cudaMemcpy(list, pores.data(), listed * sizeof(int), cudaMemcpyHostToDevice);
-    const float low[3] = {0.1f, 0.2f, 0.8f}, high[3] = {1.f, 2.f, 1.3f};
-    for (int q = 0; q < 3; ++q) {
-        cudaMalloc(&values[q], cells * sizeof(float));
-        noise<<<all, 256>>>(values[q], count, low[q], high[q], q + 1);
-    }
-    const Rock rock{is_pore, values[0], values[1], values[2]};
+    const Rock rock{copied(pore), drawn<float>(cells, 0.1, 1.0, 1), drawn<float>(cells, 0.2, 2.0, 2), drawn<float>(cells, 0.8, 1.3, 3)};
+    const int *list = copied(pores);
+    float2 *out = get<float2>(cells);
+    float4 *records = get<float4>(cells), *pore_records = get<float4>(listed);
     pack<<<all, 256>>>(rock, records, count);
     pack_pores<<<grid, 256>>>(rock, pore_records, list, listed);
-    report<float>(8, {{"as_it_is", [=] { dissolve_listed<<<grid, 256>>>(rock, out, list, listed); }, 0},
-        {"records_of_16_bytes", [=] { dissolve_records<<<grid, 256>>>(records, out, list, listed); }, 0},
-        {"records_with_packing_timed", [=] { pack<<<all, 256>>>(rock, records, count); dissolve_records<<<grid, 256>>>(records, out, list, listed); }, 0},
-        {"pore_records_in_list_order", [=] { dissolve_pore_records<<<grid, 256>>>(pore_records, out, listed); }, 0}},
-        reinterpret_cast<float *>(out), 2 * cells, [=] { cudaMemsetAsync(out, 0, cells * sizeof(float2)); });
+    judge(8, {{"as_it_is", [=] { dissolve_listed<<<grid, 256>>>(rock, out, list, listed); }},
+        {"records_of_16_bytes", [=] { dissolve_records<<<grid, 256>>>(records, out, list, listed); }},
+        {"records_with_packing_timed", [=] { pack<<<all, 256>>>(rock, records, count); dissolve_records<<<grid, 256>>>(records, out, list, listed); }},
+        {"pore_records_in_list_order", [=] { dissolve_pore_records<<<grid, 256>>>(pore_records, out, listed); }}},
+        {{reinterpret_cast<float *>(out), 2 * cells}}, [=] { check(cudaMemsetAsync(out, 0, cells * sizeof(float2))); });
 }

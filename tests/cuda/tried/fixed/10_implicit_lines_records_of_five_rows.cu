@@ -1,53 +1,7 @@
-// implicit_lines_records_of_five_rows, side planes: more loads in flight
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
+// implicit_lines_records_of_five_rows, side planes: more loads in flight.
 #include <cuda_pipeline.h>
-#include <cuda_runtime.h>
 
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <class F> float median_us(F run) {
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    std::vector<float> t;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms; cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) t.push_back(ms * 1e3f);
-    }
-    cudaFree(flush), cudaEventDestroy(a), cudaEventDestroy(b), std::sort(t.begin(), t.end());
-    return t[t.size() / 2];
-}
-// Runs every form, compares with the first (the largest difference as a share of the largest value), and times two turns.
-struct Form { const char *name; std::function<void()> run; };
-template <class T> int measure(int index, T *out, size_t count, const std::vector<Form> &forms) {
-    std::vector<T> expected(count), got(count);
-    std::vector<double> diffs;
-    for (size_t f = 0; f < forms.size(); ++f) {
-        cudaMemset(out, 0xff, count * sizeof(T));
-        forms[f].run();
-        cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (f == 0) expected = got;
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double u = double(expected[i]), v = double(got[i]);
-            largest = std::max(largest, std::fabs(u));
-            if (got[i] != expected[i]) most = std::isnan(v) ? INFINITY : std::max(most, std::max(std::fabs(u - v), 1e-30));
-        }
-        diffs.push_back(largest > 0 ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) return printf("%s: %s\n", forms[f].name, cudaGetErrorString(e)), 1;
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) printf("STMT %d %s %.3f %g\n", index, forms[f].name, median_us(forms[f].run), diffs[f]);
-    if (cudaError_t e = cudaDeviceSynchronize()) return printf("%s\n", cudaGetErrorString(e)), 1;
-    return 0;
-}
+#include "../tried.cuh"
 
 constexpr int CELLS = 32, UNKNOWNS = 5, RECORD = 32, WORDS = 6 * UNKNOWNS, STAGES = 3;
 
@@ -159,26 +113,26 @@ __global__ void __launch_bounds__(128, 4) planes_async(const float *__restrict__
     }
 }
 
-__global__ void fill(float *planes, int lines) {
+// Right sides from 0 to 1, factors small enough for a stable recurrence.
+__global__ void fill_planes(float *planes, int lines) {
     const int line = blockIdx.x * 128 + threadIdx.x, cell = blockIdx.y;
     for (int k = 0; k < WORDS; ++k) {
-        const float unit = static_cast<float>(hash(static_cast<unsigned>((line * CELLS + cell) * RECORD + k)) >> 8) / 16777216.f;
+        const float unit = static_cast<float>(hashed(static_cast<unsigned>((line * CELLS + cell) * RECORD + k)) >> 8) / 16777216.f;
         planes[(static_cast<size_t>(cell) * WORDS + k) * lines + line] = k % 6 == 5 ? unit : 0.3f * (unit - 0.4f);
     }
 }
+
 int main() {
     const int lines = 256 * 256, grid = lines / 128;
-    float *p, *out;
     const size_t count = size_t(lines) * CELLS * UNKNOWNS;
-    cudaMalloc(&p, size_t(lines) * CELLS * WORDS * 4), cudaMalloc(&out, count * 4);
-    fill<<<dim3(grid, CELLS), 128>>>(p, lines);
-    return measure(10, out, count, {
-        {"as_it_is", [=] { back_along_lines_planes<<<grid, 128>>>(p, out, lines); }},
+    float *p = get<float>(size_t(lines) * CELLS * WORDS), *out = get<float>(count);
+    fill_planes<<<dim3(grid, CELLS), 128>>>(p, lines);
+    judge(10, {{"as_it_is", [=] { back_along_lines_planes<<<grid, 128>>>(p, out, lines); }},
         {"as_it_is_more_registers", [=] { planes_unrolled<1, 4><<<grid, 128>>>(p, out, lines); }},
         {"unroll_2_few_registers", [=] { planes_unrolled<2, 0><<<grid, 128>>>(p, out, lines); }},
         {"unroll_2", [=] { planes_unrolled<2, 4><<<grid, 128>>>(p, out, lines); }},
         {"cell_first", [=] { planes_cell_first<<<grid, 128>>>(p, out, lines); }},
         {"prefetch_cell", [=] { planes_prefetch<<<grid, 128>>>(p, out, lines); }},
         {"async_4_bytes", [=] { planes_async<4><<<grid, 128>>>(p, out, lines); }},
-        {"async_16_bytes", [=] { planes_async<16><<<grid, 128>>>(p, out, lines); }}});
+        {"async_16_bytes", [=] { planes_async<16><<<grid, 128>>>(p, out, lines); }}}, {{out, count}});
 }

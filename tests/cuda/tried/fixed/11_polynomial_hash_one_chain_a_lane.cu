@@ -1,53 +1,5 @@
-// polynomial_hash_one_chain_a_lane, side four_warps: several independent chains a thread
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_pipeline.h>
-#include <cuda_runtime.h>
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <class F> float median_us(F run) {
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    std::vector<float> t;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms; cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) t.push_back(ms * 1e3f);
-    }
-    cudaFree(flush), cudaEventDestroy(a), cudaEventDestroy(b), std::sort(t.begin(), t.end());
-    return t[t.size() / 2];
-}
-// Runs every form, compares with the first (the largest difference as a share of the largest value), and times two turns.
-struct Form { const char *name; std::function<void()> run; };
-template <class T> int measure(int index, T *out, size_t count, const std::vector<Form> &forms) {
-    std::vector<T> expected(count), got(count);
-    std::vector<double> diffs;
-    for (size_t f = 0; f < forms.size(); ++f) {
-        cudaMemset(out, 0xff, count * sizeof(T));
-        forms[f].run();
-        cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (f == 0) expected = got;
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double u = double(expected[i]), v = double(got[i]);
-            largest = std::max(largest, std::fabs(u));
-            if (got[i] != expected[i]) most = std::isnan(v) ? INFINITY : std::max(most, std::max(std::fabs(u - v), 1e-30));
-        }
-        diffs.push_back(largest > 0 ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) return printf("%s: %s\n", forms[f].name, cudaGetErrorString(e)), 1;
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) printf("STMT %d %s %.3f %g\n", index, forms[f].name, median_us(forms[f].run), diffs[f]);
-    if (cudaError_t e = cudaDeviceSynchronize()) return printf("%s\n", cudaGetErrorString(e)), 1;
-    return 0;
-}
+// polynomial_hash_one_chain_a_lane, side four_warps: several independent chains a thread.
+#include "../tried.cuh"
 
 using Wide = unsigned long long;
 constexpr Wide PRIME = (1ull << 61) - 1;
@@ -143,23 +95,18 @@ __global__ void __launch_bounds__(THREADS, 4) polynomial_items(const uint4 *__re
     if (threadIdx.x == 0) out[blockIdx.x] = all;
 }
 
-__global__ void fill(unsigned *words, int n) {
-    const int i = blockIdx.x * 256 + threadIdx.x;
-    if (i < n) words[i] = hash(i + 1);
-}
 int main() {
     const int n = 512;
     std::vector<Wide> powers(POWERS, 1);
     for (int k = 1; k < POWERS; ++k) powers[k] = static_cast<Wide>(static_cast<unsigned __int128>(powers[k - 1]) * 0x1234567890abcdeull % PRIME);
-    uint4 *m; Wide *keys, *out;
-    cudaMalloc(&m, size_t(n) * MESSAGE * 4), cudaMalloc(&keys, POWERS * 8), cudaMalloc(&out, n * 8);
-    cudaMemcpy(keys, powers.data(), POWERS * 8, cudaMemcpyHostToDevice);
-    fill<<<n * MESSAGE / 256, 256>>>(reinterpret_cast<unsigned *>(m), n * MESSAGE);
-    return measure(11, out, n, {
-        {"as_it_is", [=] { polynomial<128, 0><<<n, 128>>>(m, keys, out); }},
+    const uint4 *m = reinterpret_cast<const uint4 *>(drawn<unsigned>(size_t(n) * MESSAGE, 0, 4294967296.0, 1));
+    const Wide *keys = copied(powers);
+    Wide *out = get<Wide>(n);
+    // Compared in halves: a double holds no 61 bits.
+    judge(11, {{"as_it_is", [=] { polynomial<128, 0><<<n, 128>>>(m, keys, out); }},
         {"as_it_is_more_registers", [=] { polynomial<128, 4><<<n, 128>>>(m, keys, out); }},
         {"four_chains_few_registers", [=] { polynomial_four<128, 0><<<n, 128>>>(m, keys, out); }},
         {"four_chains", [=] { polynomial_four<128, 4><<<n, 128>>>(m, keys, out); }},
         {"two_chains", [=] { polynomial_two<128><<<n, 128>>>(m, keys, out); }},
-        {"four_vectors", [=] { polynomial_items<128><<<n, 128>>>(m, keys, out); }}});
+        {"four_vectors", [=] { polynomial_items<128><<<n, 128>>>(m, keys, out); }}}, {{reinterpret_cast<unsigned *>(out), 2 * n}});
 }

@@ -1,52 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <type_traits>
-#include <vector>
-#include <cuda_runtime.h>
-struct Form { const char *name; std::function<void()> prepare, run; };
-// Compares every form with the first, then times all in two turns, with a cold L2.
-template <class T> void study(int index, const std::vector<Form> &forms, T *out, size_t count) {
-    std::vector<T> reference(count), own(count); std::vector<double> diff;
-    for (const Form &f : forms) {
-        std::vector<T> &to = diff.empty() ? reference : own;
-        cudaMemset(out, 0xff, count * sizeof(T)), f.prepare(), f.run();
-        cudaMemcpy(to.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::abs(double(to[i]) - double(reference[i]));
-            most = std::max(most, std::isnan(d) ? double(INFINITY) : d), largest = std::max(largest, std::abs(double(reference[i])));
-        }
-        diff.push_back(std::is_floating_point<T>::value ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s: %s\n", f.name, cudaGetErrorString(e)), exit(1);
-    }
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                forms[f].prepare(), cudaMemsetAsync(flush, i, 128 << 20);
-                cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                float ms; cudaEventElapsedTime(&ms, a, b); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.3f %g\n", index, forms[f].name, t[t.size() / 2], diff[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s\n", cudaGetErrorString(e)), exit(1);
-}
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-    if (i < count) data[i] = low + (high - low) * (hash(unsigned(i) + seed * 0x9e3779b9u) >> 8) * (1.f / (1 << 24));
-}
-float *random_floats(size_t count, float low, float high, unsigned seed) {
-    float *data; cudaMalloc(&data, count * sizeof(float));
-    fill<<<unsigned((count + 255) / 256), 256>>>(data, count, low, high, seed);
-    return data;
-}
+// spectral_angles_whole_spectra_in_shared, side pieces: a thread takes four elements at once, 16 bytes an access.
+#include "../tried.cuh"
 
 constexpr int BANDS = 224, MINERALS = 8;
 struct Sums {
@@ -131,16 +84,14 @@ int main() {
     std::vector<float> library(BANDS * MINERALS);
     for (int k = 0; k < MINERALS; k++) {
         float square = 0.0f;
-        for (int i = 0; i < BANDS; i++) square += powf(library[i * MINERALS + k] = 0.1f + (hash(k * 1000 + i / 8) % 1000) * 1e-3f, 2.0f);
+        for (int i = 0; i < BANDS; i++) square += powf(library[i * MINERALS + k] = 0.1f + (hashed(k * 1000 + i / 8) % 1000) * 1e-3f, 2.0f);
         for (int i = 0; i < BANDS; i++) library[i * MINERALS + k] /= sqrtf(square);
     }
-    float *cube = random_floats(size_t(n) * BANDS, 0.05f, 1.0f, 1), *minerals, *out;
-    cudaMalloc(&minerals, library.size() * 4), cudaMalloc(&out, size_t(n) * MINERALS * 4);
-    cudaMemcpy(minerals, library.data(), library.size() * 4, cudaMemcpyHostToDevice);
+    const float *cube = drawn<float>(size_t(n) * BANDS, 0.05, 1.0, 1), *minerals = copied(library);
+    float *out = get<float>(size_t(n) * MINERALS);
     const size_t room = (32 * MINERALS + 64 * 33) * sizeof(float);
-    const auto nothing = [] {};
-    study(12, {{"as_it_is", nothing, [=] { spectral_angles<32><<<n / 64, 64, room>>>(cube, minerals, out, n); }},
-        {"vector_loads_only", nothing, [=] { spectral_angles_vectors<LOADS, 32><<<n / 64, 64>>>(cube, minerals, out, n); }},
-        {"vectors_and_tile", nothing, [=] { spectral_angles_vectors<TILE, 32><<<n / 64, 64>>>(cube, minerals, out, n); }},
-        {"vectors_everywhere", nothing, [=] { spectral_angles_vectors<ALL, 32><<<n / 64, 64>>>(cube, minerals, out, n); }}}, out, size_t(n) * MINERALS);
+    judge(12, {{"as_it_is", [=] { spectral_angles<32><<<n / 64, 64, room>>>(cube, minerals, out, n); }},
+        {"vector_loads_only", [=] { spectral_angles_vectors<LOADS, 32><<<n / 64, 64>>>(cube, minerals, out, n); }},
+        {"vectors_and_tile", [=] { spectral_angles_vectors<TILE, 32><<<n / 64, 64>>>(cube, minerals, out, n); }},
+        {"vectors_everywhere", [=] { spectral_angles_vectors<ALL, 32><<<n / 64, 64>>>(cube, minerals, out, n); }}}, {{out, size_t(n) * MINERALS}});
 }

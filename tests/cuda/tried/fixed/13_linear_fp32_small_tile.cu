@@ -1,52 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <type_traits>
-#include <vector>
-#include <cuda_runtime.h>
-struct Form { const char *name; std::function<void()> prepare, run; };
-// Compares every form with the first, then times all in two turns, with a cold L2.
-template <class T> void study(int index, const std::vector<Form> &forms, T *out, size_t count) {
-    std::vector<T> reference(count), own(count); std::vector<double> diff;
-    for (const Form &f : forms) {
-        std::vector<T> &to = diff.empty() ? reference : own;
-        cudaMemset(out, 0xff, count * sizeof(T)), f.prepare(), f.run();
-        cudaMemcpy(to.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::abs(double(to[i]) - double(reference[i]));
-            most = std::max(most, std::isnan(d) ? double(INFINITY) : d), largest = std::max(largest, std::abs(double(reference[i])));
-        }
-        diff.push_back(std::is_floating_point<T>::value ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s: %s\n", f.name, cudaGetErrorString(e)), exit(1);
-    }
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                forms[f].prepare(), cudaMemsetAsync(flush, i, 128 << 20);
-                cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                float ms; cudaEventElapsedTime(&ms, a, b); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.3f %g\n", index, forms[f].name, t[t.size() / 2], diff[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s\n", cudaGetErrorString(e)), exit(1);
-}
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-    if (i < count) data[i] = low + (high - low) * (hash(unsigned(i) + seed * 0x9e3779b9u) >> 8) * (1.f / (1 << 24));
-}
-float *random_floats(size_t count, float low, float high, unsigned seed) {
-    float *data; cudaMalloc(&data, count * sizeof(float));
-    fill<<<unsigned((count + 255) / 256), 256>>>(data, count, low, high, seed);
-    return data;
-}
+// linear_fp32_small_tile, side four: more or larger blocks; the work cut finer.
+#include "../tried.cuh"
+
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
@@ -185,15 +139,14 @@ __global__ void __launch_bounds__(512, 2) linear_split_in_block(const float *__r
 
 int main() {
     const int n = 1024;
-    float *x = random_floats(n * n, -1, 1, 1), *w = random_floats(n * n, -1, 1, 2), *bias = random_floats(n, -1, 1, 3), *y;
-    cudaMalloc(&y, n * n * sizeof(float));
-    const auto nothing = [] {};
+    const float *x = drawn<float>(n * n, -1, 1, 1), *w = drawn<float>(n * n, -1, 1, 2), *bias = drawn<float>(n, -1, 1, 3);
+    float *y = get<float>(n * n);
     const auto atomic = [=](int parts) { cudaMemsetAsync(y, 0, n * n * sizeof(float)), linear_split_atomic<<<dim3(16, 16, parts), 256>>>(x, w, bias, y, n, n); };  // with its zeroing
-    study(13, {{"as_it_is", nothing, [=] { linear_blocked<64, 4><<<dim3(16, 16), 256>>>(x, w, bias, y, n, n); }},
-        {"split2_in_block_of_512", nothing, [=] { linear_split_in_block<<<dim3(16, 16), 512>>>(x, w, bias, y, n, n); }},
-        {"split2_cluster", nothing, [=] { linear_split_cluster<<<dim3(16, 16, 2), 256>>>(x, w, bias, y, n, n); }},
-        {"split2_atomic_and_memset", nothing, [=] { atomic(2); }},
-        {"split4_atomic_and_memset", nothing, [=] { atomic(4); }},
-        {"tile_64x32", nothing, [=] { linear_tile<4, 2><<<dim3(32, 16), 256>>>(x, w, bias, y, n, n); }},
-        {"tile_32x32", nothing, [=] { linear_tile<2, 2><<<dim3(32, 32), 256>>>(x, w, bias, y, n, n); }}}, y, size_t(n) * n);
+    judge(13, {{"as_it_is", [=] { linear_blocked<64, 4><<<dim3(16, 16), 256>>>(x, w, bias, y, n, n); }},
+        {"split2_in_block_of_512", [=] { linear_split_in_block<<<dim3(16, 16), 512>>>(x, w, bias, y, n, n); }},
+        {"split2_cluster", [=] { linear_split_cluster<<<dim3(16, 16, 2), 256>>>(x, w, bias, y, n, n); }},
+        {"split2_atomic_and_memset", [=] { atomic(2); }},
+        {"split4_atomic_and_memset", [=] { atomic(4); }},
+        {"tile_64x32", [=] { linear_tile<4, 2><<<dim3(32, 16), 256>>>(x, w, bias, y, n, n); }},
+        {"tile_32x32", [=] { linear_tile<2, 2><<<dim3(32, 32), 256>>>(x, w, bias, y, n, n); }}}, {{y, size_t(n) * n}});
 }

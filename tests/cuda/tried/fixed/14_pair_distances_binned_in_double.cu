@@ -1,52 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <type_traits>
-#include <vector>
-#include <cuda_runtime.h>
-struct Form { const char *name; std::function<void()> prepare, run; };
-// Compares every form with the first, then times all in two turns, with a cold L2.
-template <class T> void study(int index, const std::vector<Form> &forms, T *out, size_t count) {
-    std::vector<T> reference(count), own(count); std::vector<double> diff;
-    for (const Form &f : forms) {
-        std::vector<T> &to = diff.empty() ? reference : own;
-        cudaMemset(out, 0xff, count * sizeof(T)), f.prepare(), f.run();
-        cudaMemcpy(to.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::abs(double(to[i]) - double(reference[i]));
-            most = std::max(most, std::isnan(d) ? double(INFINITY) : d), largest = std::max(largest, std::abs(double(reference[i])));
-        }
-        diff.push_back(std::is_floating_point<T>::value ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s: %s\n", f.name, cudaGetErrorString(e)), exit(1);
-    }
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                forms[f].prepare(), cudaMemsetAsync(flush, i, 128 << 20);
-                cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                float ms; cudaEventElapsedTime(&ms, a, b); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.3f %g\n", index, forms[f].name, t[t.size() / 2], diff[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s\n", cudaGetErrorString(e)), exit(1);
-}
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-    if (i < count) data[i] = low + (high - low) * (hash(unsigned(i) + seed * 0x9e3779b9u) >> 8) * (1.f / (1 << 24));
-}
-float *random_floats(size_t count, float low, float high, unsigned seed) {
-    float *data; cudaMalloc(&data, count * sizeof(float));
-    fill<<<unsigned((count + 255) / 256), 256>>>(data, count, low, high, seed);
-    return data;
-}
+// pair_distances_binned_in_double, side copies: a fast root (rsqrtf, or as -prec-sqrt=false makes it).
+#include "../tried.cuh"
 
 constexpr int BINS = 256, TILE = 256;  // particles at a time
 constexpr float WIDTH = 0.02f, BOX = 10.24f;
@@ -96,13 +49,13 @@ __global__ void __launch_bounds__(TILE) pair_distances(const float *x, const flo
 
 int main() {
     const int n = 1 << 14, part = n / 16;
-    float *x = random_floats(n, 0, BOX, 1), *y = random_floats(n, 0, BOX, 2), *z = random_floats(n, 0, BOX, 3);
-    int *counts; cudaMalloc(&counts, BINS * sizeof(int));
-    const auto zero = [=] { cudaMemsetAsync(counts, 0, BINS * sizeof(int)); };
+    const float *x = drawn<float>(n, 0, BOX, 1), *y = drawn<float>(n, 0, BOX, 2), *z = drawn<float>(n, 0, BOX, 3);
+    int *counts = get<int>(BINS);
     const dim3 grid(n / TILE, 16);
-    study(14, {{"as_it_is", zero, [=] { pair_distances<SingleBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
-        {"rsqrtf", zero, [=] { pair_distances<RsqrtBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
-        {"sqrt_approx_as_prec_sqrt_false", zero, [=] { pair_distances<ApproxBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
-        {"sqrt_approx_ftz", zero, [=] { pair_distances<ApproxFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
-        {"rsqrt_approx_ftz", zero, [=] { pair_distances<RsqrtFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }}}, counts, size_t(BINS));
+    judge(14, {{"as_it_is", [=] { pair_distances<SingleBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
+        {"rsqrtf", [=] { pair_distances<RsqrtBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
+        {"sqrt_approx_as_prec_sqrt_false", [=] { pair_distances<ApproxBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
+        {"sqrt_approx_ftz", [=] { pair_distances<ApproxFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }},
+        {"rsqrt_approx_ftz", [=] { pair_distances<RsqrtFtzBin, 8><<<grid, TILE>>>(x, y, z, counts, part); }}}, {{counts, BINS}},
+        [=] { cudaMemsetAsync(counts, 0, BINS * sizeof(int)); });
 }

@@ -1,45 +1,5 @@
-// 15: betweenness, side "eight"; three arrays as one of records of 16 bytes.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s: line %d\n", cudaGetErrorString(e), __LINE__); return 1; } } while (0)
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) data[i] = low + (high - low) * (hash(unsigned(i) ^ seed * 0x9e3779b9u) >> 8) / 16777216.f;
-}
-static double difference(const std::vector<float> &right, const std::vector<float> &other) {
-    double most = 0.0;
-    for (size_t i = 0; i < right.size(); ++i) {
-        const double d = right[i] == other[i] ? 0.0 : std::abs(double(right[i]) - other[i]) / std::max(std::abs(double(right[i])), 1e-30);
-        if (!(d <= most)) most = d;  // NaN, too
-        if (std::isnan(most)) break;
-    }
-    return most;
-}
-// Median of 50 launches after 10, each behind a flush of the L2 cache and `prepare`.
-static float median_time(const std::function<void()> &prepare, const std::function<void()> &run, void *flush) {
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        prepare(), cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-struct Form { const char *name; std::function<void()> run; double diff; };
+// betweenness_passed_back_edge_by_edge, side eight: three arrays as one of records of 16 bytes.
+#include "../tried.cuh"
 
 struct Network {
     const int *sources, *targets, *depths;
@@ -123,46 +83,25 @@ int main() {
     source.reserve(edges);
     for (int v = 0; v < vertices; ++v) {
         const bool hub = v % step == 7;
-        const int count = hub ? of_a_hub : of_others + int(hash(unsigned(v)) & 1);
+        const int count = hub ? of_a_hub : of_others + int(hashed(unsigned(v)) & 1);
         for (int k = 0; k < count && int(source.size()) < edges; ++k) source.push_back(v);
-        const unsigned h = hash(unsigned(v) + 77u) % 10;
+        const unsigned h = hashed(unsigned(v) + 77u) % 10;
         depth[v] = hub || h < 4 ? 5 : h < 9 ? 6 : 4;
     }
     while (int(source.size()) < edges) source.push_back(vertices - 1);
-    for (int i = 0; i < edges; ++i) target[i] = hash(unsigned(i) ^ 0x51ed270bu) % vertices;
-    int *sources, *targets, *depths;
-    float *paths, *passed, *gathered;
-    int4 *records;
-    void *flush;
-    CHECK(cudaMalloc(&sources, edges * 4ull)); CHECK(cudaMalloc(&targets, edges * 4ull)); CHECK(cudaMalloc(&depths, vertices * 4));
-    CHECK(cudaMalloc(&paths, vertices * 4)); CHECK(cudaMalloc(&passed, vertices * 4)); CHECK(cudaMalloc(&gathered, vertices * 4));
-    CHECK(cudaMalloc(&records, vertices * 16)); CHECK(cudaMalloc(&flush, 128 << 20));
-    CHECK(cudaMemcpy(sources, source.data(), edges * 4ull, cudaMemcpyHostToDevice)); CHECK(cudaMemcpy(targets, target.data(), edges * 4ull, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(depths, depth.data(), vertices * 4, cudaMemcpyHostToDevice));
-    fill<<<256, 256>>>(paths, vertices, 1.f, 9.f, 1), fill<<<256, 256>>>(passed, vertices, 0.f, 4.f, 2);
-    const Network net{sources, targets, depths, paths, passed, 5};
+    for (int i = 0; i < edges; ++i) target[i] = hashed(unsigned(i) ^ 0x51ed270bu) % vertices;
+    const Network net{copied(source), copied(target), copied(depth), drawn<float>(vertices, 1, 9, 1), drawn<float>(vertices, 0, 4, 2), 5};
+    float *gathered = get<float>(vertices);
+    int4 *records = get<int4>(vertices);
     pack<<<vertices / 256, 256>>>(net, records, vertices);
-    CHECK(cudaDeviceSynchronize());
+    check(cudaDeviceSynchronize());
 
     const int grid = edges / 2048;
-    const auto zero = [&] { cudaMemsetAsync(gathered, 0, vertices * 4); };
-    std::vector<Form> forms = {
-        {"as_it_is", [&] { pass_back_eight<<<grid, 256>>>(net, gathered, edges); }, 0},
-        {"records", [&] { pass_back_records<BRANCHES><<<grid, 256>>>(net, records, gathered, edges); }, 0},
-        {"records_all_at_once", [&] { pass_back_records<ALL_AT_ONCE><<<grid, 256>>>(net, records, gathered, edges); }, 0},
-        {"records_of_targets", [&] { pass_back_records<TARGETS_ONLY><<<grid, 256>>>(net, records, gathered, edges); }, 0},
-        {"records_source_once", [&] { pass_back_records<SOURCE_ONCE><<<grid, 256>>>(net, records, gathered, edges); }, 0},
-        {"packing_and_records", [&] { pack<<<vertices / 256, 256>>>(net, records, vertices); pass_back_records<BRANCHES><<<grid, 256>>>(net, records, gathered, edges); }, 0},
-    };
-    std::vector<float> right(vertices), other(vertices);
-    for (Form &form : forms) {
-        zero(), form.run();
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(other.data(), gathered, vertices * 4, cudaMemcpyDeviceToHost));
-        if (&form == &forms[0]) right = other;
-        form.diff = difference(right, other);
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (const Form &form : forms) printf("STMT 15 %s %.3f %.3g\n", form.name, median_time(zero, form.run, flush), form.diff);
-    CHECK(cudaDeviceSynchronize());
+    judge(15, {{"as_it_is", [=] { pass_back_eight<<<grid, 256>>>(net, gathered, edges); }},
+        {"records", [=] { pass_back_records<BRANCHES><<<grid, 256>>>(net, records, gathered, edges); }},
+        {"records_all_at_once", [=] { pass_back_records<ALL_AT_ONCE><<<grid, 256>>>(net, records, gathered, edges); }},
+        {"records_of_targets", [=] { pass_back_records<TARGETS_ONLY><<<grid, 256>>>(net, records, gathered, edges); }},
+        {"records_source_once", [=] { pass_back_records<SOURCE_ONCE><<<grid, 256>>>(net, records, gathered, edges); }},
+        {"packing_and_records", [=] { pack<<<vertices / 256, 256>>>(net, records, vertices), pass_back_records<BRANCHES><<<grid, 256>>>(net, records, gathered, edges); }}},
+        {{gathered, vertices}}, [=] { cudaMemsetAsync(gathered, 0, vertices * sizeof(float)); });
 }

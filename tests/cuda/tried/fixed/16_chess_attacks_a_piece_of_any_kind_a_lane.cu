@@ -1,33 +1,5 @@
-// 16: squares that chess pieces attack, side "sorted"; a thread takes eight pieces (16 bytes) at once.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s: line %d\n", cudaGetErrorString(e), __LINE__); return 1; } } while (0)
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-// Median of 50 launches after 10, each behind a flush of the L2 cache and `prepare`.
-static float median_time(const std::function<void()> &prepare, const std::function<void()> &run, void *flush) {
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        prepare(), cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-struct Form { const char *name; std::function<void()> run; double diff; };
+// chess_attacks_a_piece_of_any_kind_a_lane, side sorted: a thread takes eight pieces (16 bytes) at once.
+#include "../tried.cuh"
 
 using Board = unsigned long long;
 enum Piece { PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING, PIECES };
@@ -155,36 +127,21 @@ int main() {
     const int boards_count = 131072, n = boards_count * 32;
     static const unsigned char KINDS[16] = {ROOK, KNIGHT, BISHOP, QUEEN, KING, BISHOP, KNIGHT, ROOK, PAWN, PAWN, PAWN, PAWN, PAWN, PAWN, PAWN, PAWN};
     std::vector<unsigned short> list(n);
-    std::vector<Board> boards(boards_count, 0), right(n), other(n);
+    std::vector<Board> boards(boards_count, 0);
     for (unsigned i = 0; i < boards.size(); i++)
         for (unsigned k = 0, draw = i * 128; k < 32; draw++) {
-            const unsigned square = hash(draw) & 63;
+            const unsigned square = hashed(draw) & 63;
             if (boards[i] >> square & 1) continue;
-            boards[i] |= 1ull << square, list[i * 32 + k] = (unsigned short)(square | KINDS[(k * 7 + hash(i)) % 16] << 6), k++;
+            boards[i] |= 1ull << square, list[i * 32 + k] = (unsigned short)(square | KINDS[(k * 7 + hashed(i)) % 16] << 6), k++;
         }
-    unsigned short *pieces;
-    Board *occupied, *out;
-    void *flush;
-    CHECK(cudaMalloc(&pieces, n * 2ull)); CHECK(cudaMalloc(&occupied, boards_count * 8ull)); CHECK(cudaMalloc(&out, n * 8ull)); CHECK(cudaMalloc(&flush, 128 << 20));
-    CHECK(cudaMemcpy(pieces, list.data(), n * 2ull, cudaMemcpyHostToDevice)); CHECK(cudaMemcpy(occupied, boards.data(), boards_count * 8ull, cudaMemcpyHostToDevice));
-
-    std::vector<Form> forms = {
-        {"as_it_is", [&] { chess_attacks_sorted<<<n / 256, 256>>>(pieces, occupied, out, n); }, 0},
-        {"eight", [&] { chess_attacks_eight<256, false, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }, 0},
-        {"eight_staged", [&] { chess_attacks_eight<256, false, true><<<n / 2048, 256>>>(pieces, occupied, out, n); }, 0},
-        {"eight_scan", [&] { chess_attacks_eight<256, true, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }, 0},
-        {"eight_scan_staged", [&] { chess_attacks_eight<256, true, true><<<n / 2048, 256>>>(pieces, occupied, out, n); }, 0},
-        {"eight_scan_staged_64_threads", [&] { chess_attacks_eight<64, true, true><<<n / 512, 64>>>(pieces, occupied, out, n); }, 0},
-    };
-    for (Form &form : forms) {
-        CHECK(cudaMemset(out, 0xff, n * 8ull));
-        form.run();
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(other.data(), out, n * 8ull, cudaMemcpyDeviceToHost));
-        if (&form == &forms[0]) right = other;
-        for (int i = 0; i < n; ++i) form.diff += right[i] != other[i];  // how many differ
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (const Form &form : forms) printf("STMT 16 %s %.3f %.3g\n", form.name, median_time([] {}, form.run, flush), form.diff);
-    CHECK(cudaDeviceSynchronize());
+    const unsigned short *pieces = copied(list);
+    const Board *occupied = copied(boards);
+    Board *out = get<Board>(n);
+    judge(16, {{"as_it_is", [=] { chess_attacks_sorted<<<n / 256, 256>>>(pieces, occupied, out, n); }},
+        {"eight", [=] { chess_attacks_eight<256, false, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
+        {"eight_staged", [=] { chess_attacks_eight<256, false, true><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
+        {"eight_scan", [=] { chess_attacks_eight<256, true, false><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
+        {"eight_scan_staged", [=] { chess_attacks_eight<256, true, true><<<n / 2048, 256>>>(pieces, occupied, out, n); }},
+        {"eight_scan_staged_64_threads", [=] { chess_attacks_eight<64, true, true><<<n / 512, 64>>>(pieces, occupied, out, n); }}},
+        {{reinterpret_cast<unsigned *>(out), size_t(n) * 2}});  // in halves, which a double holds exactly
 }

@@ -1,53 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hashed(unsigned x) { x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) data[i] = low + (high - low) * (hashed((unsigned)i + hashed(seed)) >> 8) * 0x1p-24f;
-}
-// The largest difference and the largest value, as bits: NaN is larger than all.
-__global__ void compare(const float *a, const float *b, size_t count, unsigned *result) {
-    unsigned most = 0, largest = 0;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-        most = max(most, __float_as_uint(fabsf(a[i] - b[i]))), largest = max(largest, __float_as_uint(fabsf(a[i])));
-    atomicMax(result, most), atomicMax(result + 1, largest);
-}
-void check(cudaError_t e) { if (e != cudaSuccess) { fprintf(stderr, "ERROR %s\n", cudaGetErrorString(e)); exit(1); } }
-template <class T> T *get(size_t count) { T *p; check(cudaMalloc(&p, count * sizeof(T))); return p; }
-struct Form { const char *name; std::function<void(float *)> run; float diff; };
-// Runs all forms, the first of which is the original; out: count values, poisoned with `poison` before each run to compare.
-void judge(int index, std::vector<Form> forms, size_t count, int poison) {
-    float *truth = get<float>(count), *out = get<float>(count);
-    unsigned *result = get<unsigned>(2), bits[2];
-    void *flush = get<char>(128 << 20);
-    cudaEvent_t a, b; check(cudaEventCreate(&a)), check(cudaEventCreate(&b));
-    check(cudaMemset(truth, poison, count * 4)), forms[0].run(truth);
-    for (Form &f : forms) {
-        check(cudaMemset(out, poison, count * 4)), check(cudaMemset(result, 0, 8));
-        f.run(out);
-        check(cudaGetLastError());
-        compare<<<1056, 256>>>(truth, out, count, result);
-        check(cudaMemcpy(bits, result, 8, cudaMemcpyDeviceToHost));
-        float v[2]; memcpy(v, bits, 8); f.diff = v[0] / v[1];
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                check(cudaMemsetAsync(flush, 0, 128 << 20));
-                check(cudaEventRecord(a)); f.run(out); check(cudaEventRecord(b)); check(cudaEventSynchronize(b));
-                float ms; check(cudaEventElapsedTime(&ms, a, b)); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            check(cudaGetLastError());
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-}
+// pair_exclusions_walked_for_each_neighbour, side flawed: let the warps of an SM end together: equal shares for warps and blocks, or a queue of work.
+#include "../tried.cuh"
 
 constexpr int EDGE = 64, NEIGHBOURS = 64, EXCLUDED = 10, SMS = 132;
 
@@ -186,12 +138,8 @@ __global__ void __launch_bounds__(128) pair_forces_sorted_split(const Lists l, c
     add_parts<PARTS>(sums, sum, forces + i, there);
 }
 
-template <class T> T *copied(const std::vector<T> &host) {
-    T *p = get<T>(host.size());
-    check(cudaMemcpy(p, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-    return p;
-}
 template <class K> int resident(K kernel) { int blocks = 1; check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 128, 0)); return blocks; }
+
 int main() {
     const int n = EDGE * EDGE * EDGE;
     std::vector<float4> atom(n);
@@ -222,16 +170,17 @@ int main() {
     int *queue = get<int>(1);
     check(cudaMemset(queue, 0, 4));
     const int all = SMS * resident(pair_forces_queue), all_split = SMS * resident(pair_forces_split_queue);
-    auto to = [](float *o) { return reinterpret_cast<float4 *>(o); };
+    float *out = get<float>(4 * n);
+    float4 *forces = reinterpret_cast<float4 *>(out);
     judge(1, {
-        {"as_it_is", [=](float *o) { pair_forces<<<n / 128, 128>>>(atoms, neighbours, excluded, counts, to(o), n); }},
-        {"split_2", [=](float *o) { pair_forces_split<2><<<n / 64, 128>>>(l, to(o)); }},
-        {"split_4", [=](float *o) { pair_forces_split<4><<<n / 32, 128>>>(l, to(o)); }},
-        {"split_4_queue", [=](float *o) { pair_forces_split_queue<<<all_split, 128>>>(l, to(o), queue); }},
-        {"queue_of_warps", [=](float *o) { pair_forces_queue<<<all, 128>>>(l, to(o), queue); }},
-        {"queue_of_warps_half_resident", [=](float *o) { pair_forces_queue<<<SMS * 8, 128>>>(l, to(o), queue); }},
-        {"sorted", [=](float *o) { pair_forces_sorted<<<n / 128, 128>>>(in_order, order, to(o)); }},
-        {"sorted_split_4", [=](float *o) { pair_forces_sorted_split<4><<<n / 32, 128>>>(in_order, order, to(o)); }},
-        {"blocks_of_64", [=](float *o) { pair_forces_blocks<64><<<n / 64, 64>>>(l, to(o)); }},
-    }, 4 * n, 0xff);
+        {"as_it_is", [=] { pair_forces<<<n / 128, 128>>>(atoms, neighbours, excluded, counts, forces, n); }},
+        {"split_2", [=] { pair_forces_split<2><<<n / 64, 128>>>(l, forces); }},
+        {"split_4", [=] { pair_forces_split<4><<<n / 32, 128>>>(l, forces); }},
+        {"split_4_queue", [=] { pair_forces_split_queue<<<all_split, 128>>>(l, forces, queue); }},
+        {"queue_of_warps", [=] { pair_forces_queue<<<all, 128>>>(l, forces, queue); }},
+        {"queue_of_warps_half_resident", [=] { pair_forces_queue<<<SMS * 8, 128>>>(l, forces, queue); }},
+        {"sorted", [=] { pair_forces_sorted<<<n / 128, 128>>>(in_order, order, forces); }},
+        {"sorted_split_4", [=] { pair_forces_sorted_split<4><<<n / 32, 128>>>(in_order, order, forces); }},
+        {"blocks_of_64", [=] { pair_forces_blocks<64><<<n / 64, 64>>>(l, forces); }},
+    }, {{out, 4 * n}});
 }

@@ -1,53 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-__host__ __device__ __forceinline__ unsigned hashed(unsigned x) { x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; return x ^ (x >> 16); }
-__global__ void fill(float *data, size_t count, float low, float high, unsigned seed) {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) data[i] = low + (high - low) * (hashed((unsigned)i + hashed(seed)) >> 8) * 0x1p-24f;
-}
-// The largest difference and the largest value, as bits: NaN is larger than all.
-__global__ void compare(const float *a, const float *b, size_t count, unsigned *result) {
-    unsigned most = 0, largest = 0;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-        most = max(most, __float_as_uint(fabsf(a[i] - b[i]))), largest = max(largest, __float_as_uint(fabsf(a[i])));
-    atomicMax(result, most), atomicMax(result + 1, largest);
-}
-void check(cudaError_t e) { if (e != cudaSuccess) { fprintf(stderr, "ERROR %s\n", cudaGetErrorString(e)); exit(1); } }
-template <class T> T *get(size_t count) { T *p; check(cudaMalloc(&p, count * sizeof(T))); return p; }
-struct Form { const char *name; std::function<void(float *)> run; float diff; };
-// Runs all forms, the first of which is the original; out: count values, poisoned with `poison` before each run to compare.
-void judge(int index, std::vector<Form> forms, size_t count, int poison) {
-    float *truth = get<float>(count), *out = get<float>(count);
-    unsigned *result = get<unsigned>(2), bits[2];
-    void *flush = get<char>(128 << 20);
-    cudaEvent_t a, b; check(cudaEventCreate(&a)), check(cudaEventCreate(&b));
-    check(cudaMemset(truth, poison, count * 4)), forms[0].run(truth);
-    for (Form &f : forms) {
-        check(cudaMemset(out, poison, count * 4)), check(cudaMemset(result, 0, 8));
-        f.run(out);
-        check(cudaGetLastError());
-        compare<<<1056, 256>>>(truth, out, count, result);
-        check(cudaMemcpy(bits, result, 8, cudaMemcpyDeviceToHost));
-        float v[2]; memcpy(v, bits, 8); f.diff = v[0] / v[1];
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (Form &f : forms) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                check(cudaMemsetAsync(flush, 0, 128 << 20));
-                check(cudaEventRecord(a)); f.run(out); check(cudaEventRecord(b)); check(cudaEventSynchronize(b));
-                float ms; check(cudaEventElapsedTime(&ms, a, b)); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            check(cudaGetLastError());
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %.3g\n", index, f.name, t[t.size() / 2], f.diff);
-        }
-}
+// col2im_divisions, side flawed: let the threads of a warp take the same way: regroup the work by its branch, or make both sides one computation.
+#include "../tried.cuh"
 
 // As in the study.
 __global__ void col2im(const float *cols, float *image, int channels, int height, int width, int kernel, int stride, int pad, int out_h, int out_w, int total) {
@@ -136,15 +88,15 @@ __global__ void col2im_own_taps(const float *cols, float *image, const Shape s) 
 int main() {
     const int batch = 8, c = 64, h = 112, o = 56, total = batch * c * h * h, grid = (total + 255) / 256;
     const size_t count = static_cast<size_t>(batch) * c * 9 * o * o;
-    float *cols = get<float>(count);
-    fill<<<1056, 256>>>(cols, count, -1.f, 1.f, 1);
+    const float *cols = drawn<float>(count, -1.0, 1.0, 1);
+    float *image = get<float>(total);
     const Shape s{c, h, h, 3, 2, 1, o, o, total};
     judge(2, {
-        {"as_it_is", [=](float *out) { col2im<<<grid, 256>>>(cols, out, c, h, h, 3, 2, 1, o, o, total); }},
-        {"plane_in_order_of_branch", [=](float *out) { col2im_plane_order<<<grid, 256>>>(cols, out, s); }},
-        {"block_in_order_of_branch", [=](float *out) { col2im_block_order<<<grid, 256>>>(cols, out, s); }},
-        {"patch_a_thread", [=](float *out) { col2im_patches<<<(total / 4 + 255) / 256, 256>>>(cols, out, s); }},
-        {"selected", [=](float *out) { col2im_selected<<<grid, 256>>>(cols, out, s); }},
-        {"beyond_own_taps", [=](float *out) { col2im_own_taps<<<grid, 256>>>(cols, out, s); }},
-    }, total, 0xff);
+        {"as_it_is", [=] { col2im<<<grid, 256>>>(cols, image, c, h, h, 3, 2, 1, o, o, total); }},
+        {"plane_in_order_of_branch", [=] { col2im_plane_order<<<grid, 256>>>(cols, image, s); }},
+        {"block_in_order_of_branch", [=] { col2im_block_order<<<grid, 256>>>(cols, image, s); }},
+        {"patch_a_thread", [=] { col2im_patches<<<(total / 4 + 255) / 256, 256>>>(cols, image, s); }},
+        {"selected", [=] { col2im_selected<<<grid, 256>>>(cols, image, s); }},
+        {"beyond_own_taps", [=] { col2im_own_taps<<<grid, 256>>>(cols, image, s); }},
+    }, {{image, total}});
 }

@@ -1,47 +1,5 @@
-// Statement 4: canny_thinning_atan2, side flawed: loads of neighbours along rows, the neighbour chosen in shared memory or by shuffles.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-constexpr bool RELATIVE = true;  // differences as a share of the largest value
-__host__ __device__ __forceinline__ unsigned hash_of(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-struct Form { const char *name; std::function<void()> run; };
-// Each form against the first (as it is), then two turns of timing. `prepare` is run before each launch, not timed.
-template <class T> void judge(int index, const std::vector<Form> &forms, T *out, size_t count, std::function<void()> prepare) {
-    std::vector<double> differences;
-    std::vector<T> right(count), got(count);
-    for (const Form &f : forms) {
-        prepare(), f.run(), cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (cudaError_t e = cudaGetLastError()) printf("STMT %d %s failed: %s\n", index, f.name, cudaGetErrorString(e)), exit(1);
-        if (&f == &forms[0]) right = got;
-        double worst = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double d = std::abs(double(got[i]) - double(right[i]));
-            if (!(d <= worst)) worst = d == d ? d : INFINITY;  // outputs are poisoned with NaN
-            largest = std::max(largest, std::abs(double(right[i])));
-        }
-        differences.push_back(RELATIVE ? worst / largest : worst);
-    }
-    void *flush;
-    cudaEvent_t a, b;
-    cudaMalloc(&flush, 128 << 20), cudaEventCreate(&a), cudaEventCreate(&b);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                float ms;
-                prepare(), cudaMemsetAsync(flush, 0, 128 << 20), cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                cudaEventElapsedTime(&ms, a, b);
-                if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.2f %g\n", index, forms[f].name, t[t.size() / 2], differences[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) printf("STMT %d failed: %s\n", index, cudaGetErrorString(e));
-}
+// canny_thinning_atan2, side flawed: let neighbouring threads load neighbouring addresses: loads along rows, the neighbour chosen in shared memory or by shuffles.
+#include "../tried.cuh"
 
 __global__ void thin_edges(const float *gx, const float *gy, float *out, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -123,19 +81,22 @@ __global__ void __launch_bounds__(256) thin_edges_shuffles(const float *gx, cons
     if (lane - right < 0 || lane - right > 31) b = magnitude(at - step);
     out[at] = m >= a && m >= b ? m : 0.f;
 }
-__global__ void fill(float *u, float *v, size_t count) {  // as the study: exact squares, so ties and directions do not depend on rounding
-    for (size_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
-        const unsigned r = hash_of(i);
-        u[i] = int(r % 255) * 0.125f - 15.9375f, v[i] = int(r / 256 % 253) * 0.125f - 15.8125f;
-    }
-}
+
 int main() {
     const int n = 4096;
     const size_t count = static_cast<size_t>(n) * n;
-    float *gx, *gy, *out;
-    cudaMalloc(&gx, 4 * count), cudaMalloc(&gy, 4 * count), cudaMalloc(&out, 4 * count);
-    fill<<<1024, 256>>>(gx, gy, count);
-    auto form = [&](const char *name, auto kernel) { return Form{name, [=] { kernel<<<dim3(n / WIDE, n / HIGH), dim3(WIDE, HIGH)>>>(gx, gy, out, n, n); }}; };
-    judge(4, {form("as_it_is", thin_edges), form("tile", thin_edges_tile), form("tile_of_magnitudes", thin_edges_magnitudes), form("rows_and_shuffles", thin_edges_shuffles)},
-        out, count, [&] { cudaMemsetAsync(out, 0, 4 * count); });
+    std::vector<float> u(count), v(count);  // as the study: exact squares, so ties and directions do not depend on rounding
+    for (size_t i = 0; i < count; ++i) {
+        const unsigned r = hashed(static_cast<unsigned>(i));
+        u[i] = static_cast<int>(r % 255) * 0.125f - 15.9375f, v[i] = static_cast<int>(r / 256 % 253) * 0.125f - 15.8125f;
+    }
+    const float *gx = copied(u), *gy = copied(v);
+    float *out = get<float>(count);
+    auto launch = [=](auto kernel) { return [=] { kernel<<<dim3(n / WIDE, n / HIGH), dim3(WIDE, HIGH)>>>(gx, gy, out, n, n); }; };
+    judge(4, {
+        {"as_it_is", launch(thin_edges)},
+        {"tile", launch(thin_edges_tile)},
+        {"tile_of_magnitudes", launch(thin_edges_magnitudes)},
+        {"rows_and_shuffles", launch(thin_edges_shuffles)},
+    }, {{out, count}}, [=] { check(cudaMemsetAsync(out, 0, count * sizeof(float))); });  // no kernel writes the edges
 }

@@ -1,65 +1,7 @@
 // bessel_recurrence_a_value_at_a_time, side flawed: more loads in flight
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
+#include "../tried.cuh"
+
 #include <cuda_pipeline.h>
-#include <cuda_runtime.h>
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <class F> float median_us(F run) {
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    std::vector<float> t;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms; cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) t.push_back(ms * 1e3f);
-    }
-    cudaFree(flush), cudaEventDestroy(a), cudaEventDestroy(b), std::sort(t.begin(), t.end());
-    return t[t.size() / 2];
-}
-// Runs every form, compares with the first (the largest difference as a share of the largest value), and times two turns.
-struct Form { const char *name; std::function<void()> run; };
-template <class T> int measure(int index, T *out, size_t count, const std::vector<Form> &forms) {
-    std::vector<T> expected(count), got(count);
-    std::vector<double> diffs;
-    for (size_t f = 0; f < forms.size(); ++f) {
-        cudaMemset(out, 0xff, count * sizeof(T));
-        forms[f].run();
-        cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (f == 0) expected = got;
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double u = double(expected[i]), v = double(got[i]);
-            largest = std::max(largest, std::fabs(u));
-            if (got[i] != expected[i]) most = std::isnan(v) ? INFINITY : std::max(most, std::max(std::fabs(u - v), 1e-30));
-        }
-        diffs.push_back(largest > 0 ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) return printf("%s: %s\n", forms[f].name, cudaGetErrorString(e)), 1;
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) printf("STMT %d %s %.3f %g\n", index, forms[f].name, median_us(forms[f].run), diffs[f]);
-    if (cudaError_t e = cudaDeviceSynchronize()) return printf("%s\n", cudaGetErrorString(e)), 1;
-    return 0;
-}
-
-// As the studies fill their buffers.
-template <class T> __global__ void fill_kernel(T *data, size_t count, double low, double high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x)
-        data[i] = static_cast<T>(low + hash(static_cast<unsigned>(i) ^ hash(seed)) / 4294967296.0 * (high - low));
-}
-template <class T> T *filled(size_t count, double low, double high, unsigned seed) {
-    T *data;
-    cudaMalloc(&data, count * sizeof(T));
-    fill_kernel<<<1056, 256>>>(data, count, low, high, seed);
-    return data;
-}
 
 constexpr int HIGHEST = 48;
 
@@ -177,11 +119,10 @@ __global__ void __launch_bounds__(128) bessel_async(const float *__restrict__ x,
 
 int main() {
     const int n = 1 << 23, grid = 264;
-    const float *x = filled<float>(n, 8, 24, 1);
-    float *values;
-    cudaMalloc(&values, size_t(n) * 8);
+    const float *x = drawn<float>(n, 8, 24, 1);
+    float *values = get<float>(size_t(n) * 2);
     float2 *out = reinterpret_cast<float2 *>(values);
-    return measure(10, values, size_t(n) * 2, {
+    judge(10, {
         {"as_it_is", [=] { bessel_functions<<<grid, 128>>>(x, out, n); }},
         {"loads_2_first", [=] { bessel_loads_first<2><<<grid, 128>>>(x, out, n); }},
         {"loads_4_first", [=] { bessel_loads_first<4><<<grid, 128>>>(x, out, n); }},
@@ -191,5 +132,5 @@ int main() {
         {"prefetch_2", [=] { bessel_prefetch<2><<<grid, 128>>>(x, out, n); }},
         {"prefetch_4", [=] { bessel_prefetch<4><<<grid, 128>>>(x, out, n); }},
         {"async_2_stages", [=] { bessel_async<2><<<grid, 128>>>(x, out, n); }},
-        {"async_4_stages", [=] { bessel_async<4><<<grid, 128>>>(x, out, n); }}});
+        {"async_4_stages", [=] { bessel_async<4><<<grid, 128>>>(x, out, n); }}}, {{values, size_t(n) * 2}});
 }

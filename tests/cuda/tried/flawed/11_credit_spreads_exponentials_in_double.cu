@@ -1,64 +1,5 @@
 // credit_spreads_exponentials_in_double, side flawed: each hazard loaded once and kept
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <class F> float median_us(F run) {
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    std::vector<float> t;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms; cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) t.push_back(ms * 1e3f);
-    }
-    cudaFree(flush), cudaEventDestroy(a), cudaEventDestroy(b), std::sort(t.begin(), t.end());
-    return t[t.size() / 2];
-}
-// Runs every form, compares with the first (the largest difference as a share of the largest value), and times two turns.
-struct Form { const char *name; std::function<void()> run; };
-template <class T> int measure(int index, T *out, size_t count, const std::vector<Form> &forms) {
-    std::vector<T> expected(count), got(count);
-    std::vector<double> diffs;
-    for (size_t f = 0; f < forms.size(); ++f) {
-        cudaMemset(out, 0xff, count * sizeof(T));
-        forms[f].run();
-        cudaMemcpy(got.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        if (f == 0) expected = got;
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            const double u = double(expected[i]), v = double(got[i]);
-            largest = std::max(largest, std::fabs(u));
-            if (got[i] != expected[i]) most = std::isnan(v) ? INFINITY : std::max(most, std::max(std::fabs(u - v), 1e-30));
-        }
-        diffs.push_back(largest > 0 ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) return printf("%s: %s\n", forms[f].name, cudaGetErrorString(e)), 1;
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) printf("STMT %d %s %.3f %g\n", index, forms[f].name, median_us(forms[f].run), diffs[f]);
-    if (cudaError_t e = cudaDeviceSynchronize()) return printf("%s\n", cudaGetErrorString(e)), 1;
-    return 0;
-}
-
-// As the studies fill their buffers.
-template <class T> __global__ void fill_kernel(T *data, size_t count, double low, double high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x)
-        data[i] = static_cast<T>(low + hash(static_cast<unsigned>(i) ^ hash(seed)) / 4294967296.0 * (high - low));
-}
-template <class T> T *filled(size_t count, double low, double high, unsigned seed) {
-    T *data;
-    cudaMalloc(&data, count * sizeof(T));
-    fill_kernel<<<1056, 256>>>(data, count, low, high, seed);
-    return data;
-}
+#include "../tried.cuh"
 
 constexpr int PILLARS = 5;
 
@@ -189,13 +130,11 @@ __global__ void __launch_bounds__(128, BLOCKS) credit_spreads_shared(Swaps s) {
 int main() {
     const int n = 1 << 19, grid = n / 128, usual[] = {12, 20, 20, 20, 28, 40};
     std::vector<int> host(n);
-    for (int i = 0; i < n; i++) host[i] = usual[hash(static_cast<unsigned>(i / 96)) % 6];
-    int *quarters;
-    cudaMalloc(&quarters, size_t(n) * 4), cudaMemcpy(quarters, host.data(), size_t(n) * 4, cudaMemcpyHostToDevice);
-    float *spread;
-    cudaMalloc(&spread, size_t(n) * 4);
-    const Swaps s{filled<float>(size_t(PILLARS) * n, 0.002, 0.08, 1), filled<float>(n, 0.005, 0.05, 2), quarters, spread, n};
-    return measure(11, spread, n, {
+    for (int i = 0; i < n; i++) host[i] = usual[hashed(static_cast<unsigned>(i / 96)) % 6];
+    const int *quarters = copied(host);
+    float *spread = get<float>(n);
+    const Swaps s{drawn<float>(size_t(PILLARS) * n, 0.002, 0.08, 1), drawn<float>(n, 0.005, 0.05, 2), quarters, spread, n};
+    judge(11, {
         {"as_it_is", [=] { credit_spreads<double><<<grid, 128>>>(s); }},
         {"registers_selected", [=] { credit_spreads_selected<double, 0><<<grid, 128>>>(s); }},
         {"registers_selected_9_blocks", [=] { credit_spreads_selected<double, 9><<<grid, 128>>>(s); }},
@@ -207,5 +146,5 @@ int main() {
         {"registers_by_pillar_ahead_9_blocks", [=] { credit_spreads_by_pillar<double, true, 9><<<grid, 128>>>(s); }},
         {"registers_by_pillar_ahead_10_blocks", [=] { credit_spreads_by_pillar<double, true, 10><<<grid, 128>>>(s); }},
         {"shared_memory", [=] { credit_spreads_shared<double, 0><<<grid, 128>>>(s); }},
-        {"shared_memory_10_blocks", [=] { credit_spreads_shared<double, 10><<<grid, 128>>>(s); }}});
+        {"shared_memory_10_blocks", [=] { credit_spreads_shared<double, 10><<<grid, 128>>>(s); }}}, {{spread, size_t(n)}});
 }

@@ -1,53 +1,5 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <type_traits>
-#include <vector>
-#include <cuda_runtime.h>
-struct Form { const char *name; std::function<void()> prepare, run; };
-// Compares every form with the first, then times all in two turns, with a cold L2.
-template <class T> void study(int index, const std::vector<Form> &forms, T *out, size_t count) {
-    std::vector<T> reference(count), own(count); std::vector<double> diff;
-    for (const Form &f : forms) {
-        std::vector<T> &to = diff.empty() ? reference : own;
-        cudaMemset(out, 0xff, count * sizeof(T)), f.prepare(), f.run();
-        cudaMemcpy(to.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost);
-        double most = 0, largest = 0;
-        for (size_t i = 0; i < count; ++i) {
-            double d = std::abs(double(to[i]) - double(reference[i]));
-            most = std::max(most, std::isnan(d) ? double(INFINITY) : d), largest = std::max(largest, std::abs(double(reference[i])));
-        }
-        diff.push_back(std::is_floating_point<T>::value ? most / largest : most);
-        if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s: %s\n", f.name, cudaGetErrorString(e)), exit(1);
-    }
-    cudaEvent_t a, b; cudaEventCreate(&a), cudaEventCreate(&b);
-    void *flush; cudaMalloc(&flush, 128 << 20);
-    for (int turn = 0; turn < 2; ++turn)
-        for (size_t f = 0; f < forms.size(); ++f) {
-            std::vector<float> t;
-            for (int i = 0; i < 60; ++i) {
-                forms[f].prepare(), cudaMemsetAsync(flush, i, 128 << 20);
-                cudaEventRecord(a), forms[f].run(), cudaEventRecord(b), cudaEventSynchronize(b);
-                float ms; cudaEventElapsedTime(&ms, a, b); if (i > 9) t.push_back(ms * 1e3f);
-            }
-            std::sort(t.begin(), t.end());
-            printf("STMT %d %s %.3f %g\n", index, forms[f].name, t[t.size() / 2], diff[f]);
-        }
-    if (cudaError_t e = cudaGetLastError()) fprintf(stderr, "%s\n", cudaGetErrorString(e)), exit(1);
-}
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) { x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu; return x ^ (x >> 16); }
-// As the studies' data: whole numbers of low ... high - 1.
-template <class T> __global__ void fill(T *data, size_t count, double low, double high, unsigned seed) {
-    size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-    if (i < count) data[i] = T(floor(low + hash(unsigned(i) ^ hash(seed)) / 4294967296.0 * (high - low)));
-}
-template <class T> T *random_numbers(size_t count, double low, double high, unsigned seed) {
-    T *data; cudaMalloc(&data, count * sizeof(T));
-    fill<<<unsigned((count + 255) / 256), 256>>>(data, count, low, high, seed);
-    return data;
-}
+// min_plus_no_tile, side flawed: 16 bytes an access, four elements a thread.
+#include "../tried.cuh"
 
 __global__ void min_plus(const int *a, const int *b, int *c, int n) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -99,15 +51,15 @@ __global__ void min_plus_four_of_a(const int4 *a, const int *b, int *c, int n) {
 
 int main() {
     const int n = 1024;
-    int *a = random_numbers<int>(n * n, 0, 1000000, 1), *b = random_numbers<int>(n * n, 0, 1000000, 2), *c;
-    cudaMalloc(&c, n * n * sizeof(int));
+    const size_t cells = size_t(n) * n;
+    const int *a = drawn<int>(cells, 0, 1000000, 1), *b = drawn<int>(cells, 0, 1000000, 2);
+    int *c = get<int>(cells);
     const int4 *a4 = (const int4 *)a, *b4 = (const int4 *)b;
     int4 *c4 = (int4 *)c;
-    const auto nothing = [] {};
-    study(12, {{"as_it_is", nothing, [=] { min_plus<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(a, b, c, n); }},
-        {"16_bytes_a_thread", nothing, [=] { min_plus_four<1><<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a4, b4, c4, n); }},
-        {"16_bytes_32_registers", nothing, [=] { min_plus_four<8><<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a4, b4, c4, n); }},
-        {"16_bytes_block_8x32", nothing, [=] { min_plus_four<1><<<dim3(n / 32, n / 32), dim3(8, 32)>>>(a4, b4, c4, n); }},
-        {"16_bytes_of_b_and_c", nothing, [=] { min_plus_four_of_b<<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a, b4, c4, n); }},
-        {"16_bytes_of_a_only", nothing, [=] { min_plus_four_of_a<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(a4, b, c, n); }}}, c, size_t(n) * n);
+    judge(12, {{"as_it_is", [=] { min_plus<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(a, b, c, n); }},
+        {"16_bytes_a_thread", [=] { min_plus_four<1><<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a4, b4, c4, n); }},
+        {"16_bytes_32_registers", [=] { min_plus_four<8><<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a4, b4, c4, n); }},
+        {"16_bytes_block_8x32", [=] { min_plus_four<1><<<dim3(n / 32, n / 32), dim3(8, 32)>>>(a4, b4, c4, n); }},
+        {"16_bytes_of_b_and_c", [=] { min_plus_four_of_b<<<dim3(n / 128, n / 8), dim3(32, 8)>>>(a, b4, c4, n); }},
+        {"16_bytes_of_a_only", [=] { min_plus_four_of_a<<<dim3(n / 32, n / 8), dim3(32, 8)>>>(a4, b, c, n); }}}, {{c, cells}});
 }

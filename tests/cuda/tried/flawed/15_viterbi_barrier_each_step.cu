@@ -1,50 +1,5 @@
-// 15: Viterbi, a barrier each step, side "flawed"; inputs of eight steps in one load of 16 bytes, decisions in stores of 16 bytes.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s: line %d\n", cudaGetErrorString(e), __LINE__); return 1; } } while (0)
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <typename T> __global__ void fill(T *data, size_t count, double low, double high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
-        const double value = low + hash(unsigned(i) ^ hash(seed)) / 4294967296.0 * (high - low);
-        data[i] = T(sizeof(T) == 1 ? floor(value) : value);
-    }
-}
-// Largest difference; of integers, so 0 is wanted.
-template <typename T> double difference(const std::vector<T> &right, const std::vector<T> &other) {
-    double most = 0.0;
-    for (size_t i = 0; i < right.size(); ++i) {
-        const double d = std::abs(double(right[i]) - double(other[i]));
-        if (!(d <= most)) most = d;  // NaN, too
-        if (std::isnan(most)) return most;
-    }
-    return most;
-}
-// Median of 50 launches after 10, each behind a flush of the L2 cache.
-static float median_time(const std::function<void()> &run, void *flush) {
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-struct Form { const char *name; std::function<void()> run; double diff; };
-
+// viterbi_barrier_each_step, side flawed: up to 16 bytes an access.
+#include "../tried.cuh"
 
 __global__ void __launch_bounds__(64) viterbi(const signed char *soft, unsigned long long *decisions, int *best, int steps) {
     __shared__ int metric[2][64];
@@ -102,31 +57,13 @@ __global__ void __launch_bounds__(64) viterbi_wide(const signed char *__restrict
 int main() {
     const int frames = 4096, steps = 512;
     const size_t words = size_t(frames) * steps * 2;
-    signed char *soft;
-    unsigned long long *decisions;
-    int *best;
-    void *flush;
-    CHECK(cudaMalloc(&soft, words)); CHECK(cudaMalloc(&decisions, words * 4)); CHECK(cudaMalloc(&best, frames * 64 * 4)); CHECK(cudaMalloc(&flush, 128 << 20));
-    fill<<<1056, 256>>>(soft, words, -15, 16, 1);
-    CHECK(cudaDeviceSynchronize());
-    std::vector<Form> forms = {
-        {"as_it_is", [&] { viterbi<<<frames, 64>>>(soft, decisions, best, steps); }, 0},
-        {"loads_16_bytes", [&] { viterbi_wide<false, false><<<frames, 64>>>(soft, decisions, best, steps); }, 0},
-        {"loads_and_stores_16_bytes", [&] { viterbi_wide<true, false><<<frames, 64>>>(soft, decisions, best, steps); }, 0},
-        {"loads_ahead_and_stores_16_bytes", [&] { viterbi_wide<true, true><<<frames, 64>>>(soft, decisions, best, steps); }, 0},
-    };
-    std::vector<int> right_best(frames * 64), other_best(frames * 64);
-    std::vector<unsigned> right(words), other(words);
-    for (Form &form : forms) {
-        CHECK(cudaMemset(decisions, 0xff, words * 4)); CHECK(cudaMemset(best, 0xff, frames * 64 * 4));
-        form.run();
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(other.data(), decisions, words * 4, cudaMemcpyDeviceToHost));
-        CHECK(cudaMemcpy(other_best.data(), best, frames * 64 * 4, cudaMemcpyDeviceToHost));
-        if (&form == &forms[0]) right = other, right_best = other_best;
-        form.diff = std::max(difference(right, other), difference(right_best, other_best));
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (const Form &form : forms) printf("STMT 15 %s %.3f %.3g\n", form.name, median_time(form.run, flush), form.diff);
-    CHECK(cudaDeviceSynchronize());
+    const signed char *soft = drawn<signed char>(words, -15, 16, 1);
+    unsigned *bits = get<unsigned>(words);  // compared as words: a double holds these exactly
+    unsigned long long *decisions = reinterpret_cast<unsigned long long *>(bits);
+    int *best = get<int>(frames * 64);
+    judge(15, {{"as_it_is", [=] { viterbi<<<frames, 64>>>(soft, decisions, best, steps); }},
+        {"loads_16_bytes", [=] { viterbi_wide<false, false><<<frames, 64>>>(soft, decisions, best, steps); }},
+        {"loads_and_stores_16_bytes", [=] { viterbi_wide<true, false><<<frames, 64>>>(soft, decisions, best, steps); }},
+        {"loads_ahead_and_stores_16_bytes", [=] { viterbi_wide<true, true><<<frames, 64>>>(soft, decisions, best, steps); }}},
+        {{bits, words}, {best, frames * 64}});
 }

@@ -1,51 +1,5 @@
-// 16: 16 channels for 24 loudspeakers, side "flawed"; several samples a thread, loaded before the first is used.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s: line %d\n", cudaGetErrorString(e), __LINE__); return 1; } } while (0)
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <typename T> __global__ void fill(T *data, size_t count, double low, double high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
-        const double value = low + hash(unsigned(i) ^ hash(seed)) / 4294967296.0 * (high - low);
-        data[i] = T(sizeof(T) == 1 ? floor(value) : value);
-    }
-}
-// Largest difference as a share of the largest value, as the study compares.
-template <typename T> double difference(const std::vector<T> &right, const std::vector<T> &other) {
-    double most = 0.0, largest = 0.0;
-    for (size_t i = 0; i < right.size(); ++i) {
-        const double d = std::abs(double(right[i]) - double(other[i]));
-        if (!(d <= most)) most = d;  // NaN, too
-        if (std::isnan(most)) return most;
-        largest = std::max(largest, std::abs(double(right[i])));
-    }
-    return most / largest;
-}
-// Median of 50 launches after 10, each behind a flush of the L2 cache.
-static float median_time(const std::function<void()> &run, void *flush) {
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-struct Form { const char *name; std::function<void()> run; double diff; };
-
+// loudspeaker_field_two_shared_reads_a_product, side flawed: more loads in flight, several elements a thread, all loaded before the first is used.
+#include "../tried.cuh"
 
 constexpr int FIELD = 16, SPEAKERS = 24;
 
@@ -132,34 +86,17 @@ __global__ void __launch_bounds__(32 * SPEAKERS, 2) decode_ahead(const float *__
 int main() {
     const int samples = 1 << 21;
     const size_t results = size_t(SPEAKERS) * samples;
-    float *field, *matrix, *out;
-    void *flush;
-    CHECK(cudaMalloc(&field, size_t(FIELD) * samples * 4)); CHECK(cudaMalloc(&matrix, SPEAKERS * FIELD * 4)); CHECK(cudaMalloc(&out, results * 4)); CHECK(cudaMalloc(&flush, 128 << 20));
-    fill<<<1056, 256>>>(field, size_t(FIELD) * samples, -1, 1, 1), fill<<<1, 256>>>(matrix, SPEAKERS * FIELD, -1, 1, 2);
-    CHECK(cudaDeviceSynchronize());
+    const float *field = drawn<float>(size_t(FIELD) * samples, -1, 1, 1), *matrix = drawn<float>(SPEAKERS * FIELD, -1, 1, 2);
+    float *out = get<float>(results);
     int processors = 0;
-    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
     const dim3 block(32, SPEAKERS);
     const auto blocks = [](int each) { return (samples + each - 1) / each; };
-    std::vector<Form> forms = {
-        {"as_it_is", [&] { decode_field<<<samples / 32, block>>>(field, matrix, out, samples); }, 0},
-        {"two_loads", [&] { decode_several<2, false><<<blocks(64), block>>>(field, matrix, out, samples); }, 0},
-        {"three_loads", [&] { decode_several<3, false><<<blocks(96), block>>>(field, matrix, out, samples); }, 0},
-        {"four_loads", [&] { decode_several<4, false><<<blocks(128), block>>>(field, matrix, out, samples); }, 0},
-        {"three_loads_gain_kept", [&] { decode_several<3, true><<<blocks(96), block>>>(field, matrix, out, samples); }, 0},
-        {"four_loads_gain_kept", [&] { decode_several<4, true><<<blocks(128), block>>>(field, matrix, out, samples); }, 0},
-        {"three_loads_ahead", [&] { decode_ahead<<<processors * 2, block>>>(field, matrix, out, samples); }, 0},
-    };
-    std::vector<float> right(results), other(results);
-    for (Form &form : forms) {
-        CHECK(cudaMemset(out, 0xff, results * 4));
-        form.run();
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(other.data(), out, results * 4, cudaMemcpyDeviceToHost));
-        if (&form == &forms[0]) right = other;
-        form.diff = difference(right, other);
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (const Form &form : forms) printf("STMT 16 %s %.3f %.3g\n", form.name, median_time(form.run, flush), form.diff);
-    CHECK(cudaDeviceSynchronize());
+    judge(16, {{"as_it_is", [=] { decode_field<<<samples / 32, block>>>(field, matrix, out, samples); }},
+        {"two_loads", [=] { decode_several<2, false><<<blocks(64), block>>>(field, matrix, out, samples); }},
+        {"three_loads", [=] { decode_several<3, false><<<blocks(96), block>>>(field, matrix, out, samples); }},
+        {"four_loads", [=] { decode_several<4, false><<<blocks(128), block>>>(field, matrix, out, samples); }},
+        {"three_loads_gain_kept", [=] { decode_several<3, true><<<blocks(96), block>>>(field, matrix, out, samples); }},
+        {"four_loads_gain_kept", [=] { decode_several<4, true><<<blocks(128), block>>>(field, matrix, out, samples); }},
+        {"three_loads_ahead", [=] { decode_ahead<<<processors * 2, block>>>(field, matrix, out, samples); }}}, {{out, results}});
 }

@@ -1,51 +1,5 @@
-// 17: gravity survey, side "flawed"; fast logarithm, root and an arc tangent of its own, and algebra.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <functional>
-#include <vector>
-#include <cuda_runtime.h>
-#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s: line %d\n", cudaGetErrorString(e), __LINE__); return 1; } } while (0)
-
-__host__ __device__ __forceinline__ unsigned hash(unsigned x) {
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu;
-    return x ^ (x >> 16);
-}
-template <typename T> __global__ void fill(T *data, size_t count, double low, double high, unsigned seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
-        const double value = low + hash(unsigned(i) ^ hash(seed)) / 4294967296.0 * (high - low);
-        data[i] = T(sizeof(T) == 1 ? floor(value) : value);
-    }
-}
-// Largest difference as a share of the largest value, as the study compares.
-template <typename T> double difference(const std::vector<T> &right, const std::vector<T> &other) {
-    double most = 0.0, largest = 0.0;
-    for (size_t i = 0; i < right.size(); ++i) {
-        const double d = std::abs(double(right[i]) - double(other[i]));
-        if (!(d <= most)) most = d;  // NaN, too
-        if (std::isnan(most)) return most;
-        largest = std::max(largest, std::abs(double(right[i])));
-    }
-    return most / largest;
-}
-// Median of 50 launches after 10, each behind a flush of the L2 cache.
-static float median_time(const std::function<void()> &run, void *flush) {
-    cudaEvent_t a, b;
-    cudaEventCreate(&a), cudaEventCreate(&b);
-    std::vector<float> times;
-    for (int i = 0; i < 60; ++i) {
-        cudaMemsetAsync(flush, 0, 128 << 20);
-        cudaEventRecord(a), run(), cudaEventRecord(b), cudaEventSynchronize(b);
-        float ms = 0.f;
-        cudaEventElapsedTime(&ms, a, b);
-        if (i > 9) times.push_back(ms * 1e3f);
-    }
-    cudaEventDestroy(a), cudaEventDestroy(b);
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-struct Form { const char *name; std::function<void()> run; double diff; };
-
+// gravity_survey_of_140_blocks_of_1024, side flawed: fast functions or algebra for logf, atan2f and sqrtf.
+#include "../tried.cuh"
 
 struct Prism {
     float low[3], high[3], density;
@@ -121,34 +75,15 @@ int main() {
     const int count = 140 * 1024;
     std::vector<Prism> rocks(64);
     for (unsigned k = 0; k < 64; k++) {
-        const float x = hash(k) % 1000 * 1.0f, y = hash(k + 100) % 1000 * 1.0f, z = 20.0f + hash(k + 200) % 100;
-        rocks[k] = {{x, y, z}, {x + 30 + hash(k + 300) % 50, y + 30 + hash(k + 400) % 50, z + 20 + hash(k + 500) % 40}, 0.2f + (hash(k + 600) % 100) * 0.01f};
+        const float x = hashed(k) % 1000 * 1.0f, y = hashed(k + 100) % 1000 * 1.0f, z = 20.0f + hashed(k + 200) % 100;
+        rocks[k] = {{x, y, z}, {x + 30 + hashed(k + 300) % 50, y + 30 + hashed(k + 400) % 50, z + 20 + hashed(k + 500) % 40}, 0.2f + (hashed(k + 600) % 100) * 0.01f};
     }
-    Prism *in;
-    float2 *stations;
-    float *out;
-    void *flush;
-    CHECK(cudaMalloc(&in, sizeof(Prism) * 64)); CHECK(cudaMalloc(&stations, count * 8)); CHECK(cudaMalloc(&out, count * 4)); CHECK(cudaMalloc(&flush, 128 << 20));
-    CHECK(cudaMemcpy(in, rocks.data(), sizeof(Prism) * 64, cudaMemcpyHostToDevice));
-    fill<<<1056, 256>>>(reinterpret_cast<float *>(stations), count * 2, 0, 1000, 1);
-    CHECK(cudaDeviceSynchronize());
-    std::vector<Form> forms = {
-        {"as_it_is", [&] { survey<1024, AS_IT_IS><<<140, 1024>>>(in, stations, out, count, 64); }, 0},
-        {"fast", [&] { survey<1024, FAST><<<140, 1024>>>(in, stations, out, count, 64); }, 0},
-        {"fast_short_angle", [&] { survey<1024, FAST_SHORT><<<140, 1024>>>(in, stations, out, count, 64); }, 0},
-        {"fast_logs_of_products", [&] { survey<1024, FAST_PRODUCTS><<<140, 1024>>>(in, stations, out, count, 64); }, 0},
-        {"fast_short_angle_logs_of_products", [&] { survey<1024, FAST_SHORT_PRODUCTS><<<140, 1024>>>(in, stations, out, count, 64); }, 0},
-    };
-    std::vector<float> right(count), other(count);
-    for (Form &form : forms) {
-        CHECK(cudaMemset(out, 0, count * 4));
-        form.run();
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(other.data(), out, count * 4, cudaMemcpyDeviceToHost));
-        if (&form == &forms[0]) right = other;
-        form.diff = difference(right, other);
-    }
-    for (int turn = 0; turn < 2; ++turn)
-        for (const Form &form : forms) printf("STMT 17 %s %.3f %.3g\n", form.name, median_time(form.run, flush), form.diff);
-    CHECK(cudaDeviceSynchronize());
+    const Prism *in = copied(rocks);
+    const float2 *stations = reinterpret_cast<const float2 *>(drawn<float>(count * 2, 0, 1000, 1));
+    float *out = get<float>(count);
+    judge(17, {{"as_it_is", [=] { survey<1024, AS_IT_IS><<<140, 1024>>>(in, stations, out, count, 64); }},
+        {"fast", [=] { survey<1024, FAST><<<140, 1024>>>(in, stations, out, count, 64); }},
+        {"fast_short_angle", [=] { survey<1024, FAST_SHORT><<<140, 1024>>>(in, stations, out, count, 64); }},
+        {"fast_logs_of_products", [=] { survey<1024, FAST_PRODUCTS><<<140, 1024>>>(in, stations, out, count, 64); }},
+        {"fast_short_angle_logs_of_products", [=] { survey<1024, FAST_SHORT_PRODUCTS><<<140, 1024>>>(in, stations, out, count, 64); }}}, {{out, count}});
 }
