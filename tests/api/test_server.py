@@ -19,6 +19,7 @@ import in_process
 import pytest
 from anyio.from_thread import start_blocking_portal
 from recorded_data import DATA, ROOT
+from waiting import wait_for
 
 from gemmprof.analysis.session import load_session
 from gemmprof.api.server import SECONDS, Readers
@@ -235,14 +236,6 @@ def test_errors_are_data_and_bounded(call: Call) -> None:
     assert "no launch" in call("open", path="ladder_simple.ncu-rep.xz", kernel="(.*)*xyz")
 
 
-def within(seconds: float, come: Callable[[], bool]) -> bool:
-    """Whether it comes to that; a machine under load takes its time."""
-    end = time.monotonic() + seconds
-    while not come() and time.monotonic() < end:
-        time.sleep(0.05)
-    return come()
-
-
 def test_a_request_does_not_outlive_its_client(folder: Path) -> None:
     """Neither the server nor its workers go on when nobody listens any more."""
     server = subprocess.Popen(
@@ -272,12 +265,12 @@ def test_a_request_does_not_outlive_its_client(folder: Path) -> None:
         files = (Path(f"/proc/{pid}/cmdline") for pid in workers)
         return not any(file.exists() and file.read_bytes() for file in files)
 
-    assert within(30.0, begun)
+    wait_for(begun)
     time.sleep(0.5)  # in the middle of it
     begun()
     server.stdin.close()
     assert server.wait(timeout=60) == 0
-    assert within(30.0, ended)
+    wait_for(ended)
 
 
 def test_what_is_opened_is_checked_not_what_is_named(tmp_path: Path) -> None:

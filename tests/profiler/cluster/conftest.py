@@ -13,6 +13,7 @@ import pytest
 from kept import own_cache
 from profiler_fakes import real_report
 from recorded_data import ROOT
+from waiting import wait_for
 
 MOST_KERNELS = 5
 
@@ -99,13 +100,6 @@ class Farm:
         for process in (*self.workers.values(), self._scheduler):
             process.kill()
             process.wait()
-
-
-def wait_for(holds) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.fixture
