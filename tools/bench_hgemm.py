@@ -12,7 +12,6 @@ one process; medians. Every product is compared with a float64 one.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -25,6 +24,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from recording import ROOT, options_of, write_block
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,10 +67,10 @@ SINGLE = {
 SIDES = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288, 16384)
 """M, N and K of the grid: every combination."""
 
-EVERY = Path(__file__).resolve().parent.parent / "docs" / "fastest_every.json"
+EVERY = ROOT / "docs" / "fastest_every.json"
 """What ``--write-every`` keeps of them: rows of group, type, orders, M, N, K and three times in microseconds."""
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "fastest_hgemm.md"
+DOCUMENT = ROOT / "docs" / "fastest_hgemm.md"
 """Its tables are made from the numbers beside it, ``fastest_hgemm.json``: times in microseconds."""
 
 FLUSH_BYTES = 256 << 20
@@ -109,7 +110,14 @@ class Row:
 
 
 def medians(calls: Sequence[Callable[[], Any]], repetitions: int, flush: Tensor) -> list[float]:
-    """Median microseconds of each call, in turns, L2 flushed before each.
+    """Median microseconds of each call, as `timed` takes them."""
+    return [statistics.median(times) for times in timed(calls, repetitions, flush)]
+
+
+def timed(
+    calls: Sequence[Callable[[], Any]], repetitions: int, flush: Tensor, dice: random.Random | None = None
+) -> list[list[float]]:
+    """Microseconds of each call, ascending, L2 flushed before each; in turns, with dice in random ones.
 
     Raises:
         RuntimeError: the host falls behind the GPU however long that sleeps before a turn.
@@ -119,19 +127,21 @@ def medians(calls: Sequence[Callable[[], Any]], repetitions: int, flush: Tensor)
     for call in calls:
         call()
     events: list[list[tuple[Any, Any]]] = [[] for _ in calls]
-    cycles, turns = SLEEP_CYCLES, 0
+    cycles, turns, order = SLEEP_CYCLES, 0, list(range(len(calls)))
     while turns < repetitions:
         # A turn counts only if the GPU had not come as far when each call was enqueued: a host that falls behind would
         # enter the times (a product of 7 us read 1,900 so).
+        if dice is not None:
+            dice.shuffle(order)
         torch.cuda._sleep(cycles)
         before = torch.cuda.Event()
         before.record()
         turn, behind = [], False
-        for call in calls:
+        for at in order:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             flush.zero_()
             start.record()
-            call()
+            calls[at]()
             end.record()
             behind, before = behind or before.query(), end
             turn.append((start, end))
@@ -141,10 +151,27 @@ def medians(calls: Sequence[Callable[[], Any]], repetitions: int, flush: Tensor)
                 raise RuntimeError("the host is too slow to time anything")
             continue
         turns += 1
-        for kept, pair in zip(events, turn, strict=True):
-            kept.append(pair)
+        for at, pair in zip(order, turn, strict=True):
+            events[at].append(pair)
     torch.cuda.synchronize()
-    return [statistics.median(s.elapsed_time(e) * 1e3 for s, e in kept) for kept in events]
+    return [sorted(s.elapsed_time(e) * 1e3 for s, e in kept) for kept in events]
+
+
+def fastest(
+    plans: Sequence[Callable[[], Any]], count: int, looks: int, flush: Tensor
+) -> list[Callable[[], Any]]:
+    """The fastest plans of a first look, to be timed again: no lucky repetition chooses the yardstick."""
+    first = medians(plans, looks, flush) if plans else []
+    return [plans[at] for at in sorted(range(len(plans)), key=first.__getitem__)[:count]]
+
+
+def checked(stage: str, a: Tensor, b: Tensor, out: Tensor) -> float:
+    """Run a stage once; the relative Frobenius error of what it wrote, NaN where it wrote nothing."""
+    from gemmprof.kernels.operators import run_stage
+
+    run_stage(stage, a, b, out.fill_(math.nan))
+    reference = a.double() @ b.double()
+    return float((out.double() - reference).norm() / reference.norm())
 
 
 def card_state() -> str:
@@ -164,19 +191,12 @@ def measure(
     m, n, k = shape
     element = getattr(torch, dtype)
     a, b = (torch.randn(*size, device="cuda").to(element) for size in ((m, k), (k, n)))
-    out = torch.full((m, n), math.nan, device="cuda", dtype=element)
-    run_stage(stage, a, b, out)
-    reference = a.double() @ b.double()
-    error = float((out.double() - reference).norm() / reference.norm())
-    del reference
-    plans = library.plans(a, b, out)
-    # The fastest three of a first look are timed again, so that no lucky repetition chooses the yardstick.
-    first = medians(plans, 5, flush)
-    best = sorted(range(len(plans)), key=first.__getitem__)[:3]
+    out = torch.empty((m, n), device="cuda", dtype=element)
+    error = checked(stage, a, b, out)
     calls = [
         lambda: torch.mm(a, b, out=out),
         lambda: run_stage(stage, a, b, out),
-        *(plans[i] for i in best),
+        *fastest(library.plans(a, b, out), 3, 5, flush),
     ]
     times = medians(calls, repetitions, flush)
     return Row(m, n, k, times[0], min(times[2:]), times[1], error, card_state())
@@ -243,11 +263,8 @@ def every(stage: str, out: Path, seconds: float, seeds: Sequence[int]) -> None:
             return torch.randn(columns, rows, device="cuda", dtype=element).t()
 
         a, b = operand(m, k, product.order[0]), operand(k, n, product.order[1])
-        result = torch.full((m, n), math.nan, device="cuda", dtype=element)
-        run_stage(stage, a, b, result)
-        reference = a.double() @ b.double()
-        error = float((result.double() - reference).norm() / reference.norm())
-        del reference
+        result = torch.empty((m, n), device="cuda", dtype=element)
+        error = checked(stage, a, b, result)
         if not error < (4e-3 if product.dtype == "bfloat16" else 5e-4):
             wrong.append([*astuple(product), error])
         try:
@@ -255,13 +272,11 @@ def every(stage: str, out: Path, seconds: float, seeds: Sequence[int]) -> None:
         except RuntimeError:  # it refuses rows that are not aligned to what its kernels need
             plans = []
         large = 2.0 * m * n * k > 3e11
-        first = medians(plans, 1 if large else 3, flush) if plans else []
-        best = sorted(range(len(plans)), key=first.__getitem__)[: 1 if large else 2]
         # Bound as defaults: the names are those of the next product when Python looks.
         calls: list[Callable[[], Any]] = [
             lambda a=a, b=b, result=result: torch.mm(a, b, out=result),  # type: ignore[misc]
             lambda a=a, b=b, result=result: run_stage(stage, a, b, result),  # type: ignore[misc]
-            *(plans[i] for i in best),
+            *fastest(plans, *((1, 1) if large else (2, 3)), flush),
         ]
         times = medians(calls, 4 if large else 8, flush)
         rows.append(
@@ -347,20 +362,9 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_table(text: str, name: str) -> None:
-    """Put a table between its marks in the document."""
-    begin, end = f"<!-- {name}: generated by tools/bench_hgemm.py -->", f"<!-- /{name} -->"
-    document = DOCUMENT.read_text(encoding="utf-8")
-    before, rest = document.split(begin)
-    after = rest.split(end)[1]
-    DOCUMENT.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
-
-
 def main() -> None:
     """Measure, print, and where asked keep the numbers and rewrite the document's tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
     parser.add_argument("--stage", help="default: the fastest of its type's ladder")
     parser.add_argument("--repetitions", type=int, default=30)
@@ -384,7 +388,7 @@ def main() -> None:
         EVERY.write_text(
             json.dumps(cards, separators=(",", ":")).replace("],[", "],\n[") + "\n", encoding="utf-8"
         )
-        write_table(every_table(cards), "every")
+        write_block(DOCUMENT, "every", every_table(cards))
         return
     if arguments.from_json:
         kept = json.loads(arguments.from_json.read_text(encoding="utf-8"))
@@ -397,7 +401,7 @@ def main() -> None:
     for name, rows in results.items():
         print(f"{name}\n{table(rows)}\n")
         if arguments.write:
-            write_table(table(rows), name)
+            write_block(DOCUMENT, name, table(rows))
 
 
 def run(stage: str, dtype: str, repetitions: int) -> dict[str, list[Row]]:

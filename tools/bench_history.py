@@ -7,7 +7,6 @@ python tools/bench_history.py time /tmp/year                                # th
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from recording import options_of
 
 from gemmprof.analysis.history.recording import COUNTERS
 from gemmprof.reports.history.store import COUNTER, ROW_GROUP, WRITTEN, HistoryStore
@@ -133,9 +133,7 @@ def clock(folder: Path, rounds: int) -> None:
 
 def main() -> None:
     """Do what was asked."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("what", choices=("make", "compact", "time"))
     parser.add_argument("store", type=Path)
     parser.add_argument("--series", type=int, default=20_000)

@@ -11,7 +11,6 @@ the ratio of the two. Compressed reports are unpacked first, outside the measure
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -25,11 +24,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from recording import ROOT, options_of
 
-from gemmprof.ncurep import ncu_frame  # noqa: E402
-from gemmprof.ncurep.ncu_messages_pb2 import KernelResult  # noqa: E402
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep.ncu_messages_pb2 import KernelResult
 
 DATA = ROOT / "tests" / "data"
 REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step
@@ -209,9 +207,7 @@ def compare(report: Path, scratch: Path, *, native: bool) -> list[Measured]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("reports", nargs="*", type=Path, help="reports of your own (.ncu-rep or .ncu-rep.xz)")
     parser.add_argument(
         "--launches", type=int, nargs="+", default=[843, 10000], help="lengths of the made reports"

@@ -25,13 +25,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from recording import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from gemmprof.reports.dataset.manifest import BATCH_REPORTS, update  # noqa: E402
-from gemmprof.reports.dataset.rows import METRIC_ROWS, write_part  # noqa: E402
-from gemmprof.reports.tables.parquet import write_parquet  # noqa: E402
+from gemmprof.reports.dataset.manifest import BATCH_REPORTS, update
+from gemmprof.reports.dataset.rows import METRIC_ROWS, write_part
+from gemmprof.reports.tables.parquet import write_parquet
 
 DATA = ROOT / "tests" / "data"
 SEEDS, LARGEST = 64, 120_000  # reports that are read, and the largest of them that is taken, compressed

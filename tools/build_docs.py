@@ -18,12 +18,11 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from recording import ROOT
 
-from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
-from gemmprof.cli import build_parser, main  # noqa: E402
-from gemmprof.commands import COMMANDS  # noqa: E402
+from gemmprof.analysis.explanation.causes import CAUSES, definition
+from gemmprof.cli import build_parser, main
+from gemmprof.commands import COMMANDS
 
 DOCS = ROOT / "docs"
 RECORDED = DOCS / "examples" / "recorded"

@@ -11,7 +11,6 @@ import dataclasses
 import inspect
 import json
 import re
-import sys
 import types
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -20,12 +19,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from recording import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from gemmprof.analysis.figure import declared  # noqa: E402
-from gemmprof.base.documents import Document, Part, PartOf  # noqa: E402
+from gemmprof.analysis.figure import declared
+from gemmprof.base.documents import Document, Part, PartOf
 
 HOMES = (
     "model.answers",

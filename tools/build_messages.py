@@ -10,13 +10,13 @@ differ.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from recording import ROOT, options_of
+
 PROTOS = (ROOT / "gemmprof" / "ncurep" / "ncu_messages.proto", ROOT / "reports" / "tables" / "perfetto.proto")
 
 
@@ -46,9 +46,7 @@ def generated() -> dict[Path, str]:
 
 def main() -> int:
     """Write or compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs")
     options = parser.parse_args()
     changed = []

@@ -10,7 +10,6 @@ plain result are not. How often which kind was refused or read is counted.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import io
@@ -24,8 +23,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT)]
+from recording import ROOT, options_of
+
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 SECONDS, BYTES = 10.0, 1 << 30
 REPORTS = (
@@ -133,9 +133,7 @@ def main() -> int:
     from mutants import mutants
     from reports_in_bytes import content_of
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--count", type=int, default=200, help="mutants of each report")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reports", nargs="+", default=REPORTS)

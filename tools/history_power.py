@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from recording import ROOT, options_of, write_block
 
 from gemmprof.analysis.history.changes import MINIMUM_AFTER, MINIMUM_BEFORE, find_steps
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "history.md"
+PAGE = ROOT / "docs" / "history.md"
 YEAR = 365
 NOISE = 0.01
 
@@ -127,7 +125,7 @@ def beside(series: int) -> list[str]:
 
 def main() -> None:
     """Simulate and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__)
     parser.add_argument("--series", type=int, default=32)
     options = parser.parse_args()
     lines = [
@@ -135,19 +133,12 @@ def main() -> None:
         "|---|---:|---:|---:|",
         *(row(kind, options.series, seed) for seed, kind in enumerate(KINDS)),
     ]
-    text = PAGE.read_text(encoding="utf-8")
     blocks = {"power": lines}
     if others():  # without them the committed table stays
         blocks["others"] = beside(options.series // 4)
     for name, table in blocks.items():
-        text = re.sub(
-            rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)",
-            lambda m, table=table: m[1] + "\n".join(table) + f"\n{m[2]}",
-            text,
-            flags=re.DOTALL,
-        )
+        write_block(PAGE, name, "\n".join(table))
         print("\n".join(table))
-    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

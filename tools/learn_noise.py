@@ -8,11 +8,8 @@ if a file is out of date.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import itertools
 import json
-import lzma
 import math
 import random
 import re
@@ -22,10 +19,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from other_rules import mann_whitney, nvbench, welch
+from recording import ROOT, options_of, with_block
 
 from gemmprof.analysis.comparison.judgement import (
     FAMILY_WISE,
@@ -46,7 +44,6 @@ from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base import amounts
 from gemmprof.model import FamilyKey
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "noise"
 CLASSES = ROOT / "analysis" / "comparison" / "noise.json"
 DOCUMENT = ROOT / "docs" / "comparison.md"
@@ -61,6 +58,7 @@ STEP = 32.0
 WORK = (10, 20, 50, 100)
 
 Kernel = tuple[str, str]
+Sides = dict[Kernel, tuple[Sequence[float], Sequence[float]]]
 
 
 @dataclass(frozen=True)
@@ -72,11 +70,16 @@ class Recorded:
     limit: str
 
 
+def table(name: str) -> pd.DataFrame:
+    """What was recorded, a row a launch or a timing."""
+    return pd.read_csv(DATA / name, dtype={"lease": str, "instructions": str})
+
+
 @cache
 def leases() -> dict[str, str]:
     """Collection to the machine that it was made on: two of them, with two cards of one model."""
-    with lzma.open(DATA / "launches.csv.xz", "rt") as file:
-        return {row["collection"]: row["lease"] for row in csv.DictReader(file)}
+    launches = table("launches.csv.xz")
+    return dict(zip(launches["collection"], launches["lease"], strict=True))
 
 
 def like(first: str, second: str) -> bool:
@@ -88,51 +91,47 @@ def like(first: str, second: str) -> bool:
 
 def same_work(names: Iterable[str]) -> list[list[str]]:
     """The collections in groups that did the same work on the same card."""
-    groups: list[list[str]] = []
+    groups: dict[str, list[str]] = {}
     for name in names:
-        group = next((group for group in groups if like(group[0], name)), None)
-        if group is None:
-            groups.append([name])
-        else:
-            group.append(name)
-    return groups
+        alike = next((first for first in groups if like(first, name)), name)
+        groups.setdefault(alike, []).append(name)
+    return list(groups.values())
 
 
 @cache
 def recorded() -> dict[Kernel, Recorded]:
     """The launches under ncu, kernel by kernel."""
-    times: dict[Kernel, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    counts: dict[Kernel, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    limits: dict[Kernel, str] = {}
-    with lzma.open(DATA / "launches.csv.xz", "rt") as file:
-        for row in csv.DictReader(file):
-            kernel = (row["kernel"], row["grid"])
-            if row["compute_percent"]:
-                limits[kernel] = limit_of(float(row["compute_percent"]), float(row["memory_percent"]))
-            if not row["collection"].startswith(("code", "limits")):
-                times[kernel][row["collection"]].append(float(row["ns"]))
-                counts[kernel][row["collection"]].add(row["instructions"])
+    launches = table("launches.csv.xz")
+    limits = {
+        (row.kernel, row.grid): limit_of(row.compute_percent, row.memory_percent)
+        for row in launches.dropna(subset="compute_percent").itertuples()
+    }
+    kept = launches[~launches["collection"].str.startswith(("code", "limits"))]
     return {
         kernel: Recorded(
-            {name: tuple(values) for name, values in found.items()},
-            {name: frozenset(values) for name, values in counts[kernel].items()},
+            {str(name): tuple(part["ns"]) for name, part in found.groupby("collection", sort=False)},
+            {str(name): frozenset(part["instructions"]) for name, part in found.groupby("collection")},
             limits.get(kernel, ""),
         )
-        for kernel, found in times.items()
+        for kernel, found in kept.groupby(["kernel", "grid"], sort=False)
     }
 
 
 @cache
 def timed() -> dict[Kernel, Recorded]:
     """The same kernels timed with CUDA events, without the profiler."""
-    times: dict[Kernel, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    with lzma.open(DATA / "timings.csv.xz", "rt") as file:
-        for row in csv.DictReader(file):
-            if not row["collection"].startswith("timed_more"):
-                times[row["kernel"], ""][row["collection"]].append(1e6 * float(row["milliseconds"]))
+    timings = table("timings.csv.xz")
+    kept = timings[~timings["collection"].str.startswith("timed_more")]
     return {
-        kernel: Recorded({name: tuple(values) for name, values in found.items()}, {}, "")
-        for kernel, found in times.items()
+        (str(kernel), ""): Recorded(
+            {
+                str(n): tuple(1e6 * part["milliseconds"])
+                for n, part in found.groupby("collection", sort=False)
+            },
+            {},
+            "",
+        )
+        for kernel, found in kept.groupby("kernel", sort=False)
     }
 
 
@@ -240,7 +239,7 @@ def model_without(kernel: Kernel, card: str) -> NoiseModel:
     return learn((found for name, found in recorded().items() if name != kernel), other)
 
 
-def compare(pairs: dict[Kernel, tuple[Sequence[float], Sequence[float]]], card: str) -> list[Trial]:
+def compare(pairs: Sides, card: str) -> list[Trial]:
     """One comparison of all these kernels on a card, each judged by what the others teach on the other card."""
     estimates, noises = [], []
     for kernel, sides in pairs.items():
@@ -273,23 +272,26 @@ def trials(pairs: Iterable[tuple[str, str]], launches: int, *, alone: bool = Fal
     comparison of its own, so that nothing is corrected for the number of kernels.
     """
     found: list[Trial] = []
+    for sides, card in drawn(pairs, launches):
+        for together in [{kernel: side} for kernel, side in sides.items()] if alone else [sides]:
+            found += compare(together, card)
+    return found
+
+
+def drawn(pairs: Iterable[tuple[str, str]], launches: int) -> Iterator[tuple[Sides, str]]:
+    """The launches of `trials`: each comparison's two sides by kernel, and the card."""
     for a, b in pairs:
         draw = random.Random(f"{a} {b} {launches}")
         for _ in range(1 if launches == 12 else 4):
             sides = {}
             for kernel, held in recorded().items():
                 chosen = [sorted(draw.sample(range(12), launches)) for _ in (a, b)]
-                sides[kernel] = tuple(
+                before, after = (
                     [held.times[name][index] for index in indexes]
                     for name, indexes in zip((a, b), chosen, strict=True)
                 )
-            if alone:
-                found += [
-                    trial for kernel, side in sides.items() for trial in compare({kernel: side}, leases()[a])
-                ]
-            else:
-                found += compare(sides, leases()[a])
-    return found
+                sides[kernel] = before, after
+            yield sides, leases()[a]
 
 
 def collections() -> list[str]:
@@ -331,8 +333,7 @@ def true_change(kernel: Kernel, per_thousand: int) -> float:
 
 def rate(found: Sequence[Trial], *verdicts: str) -> str:
     """How many of the trials ended so: ``3 of 350 (0.9 %)``."""
-    hits = sum(trial.judgement.verdict in verdicts for trial in found)
-    return f"{hits} of {len(found)} ({100 * hits / len(found):.1f} %)"
+    return _share([trial.judgement.verdict in verdicts for trial in found])
 
 
 def false_alarms() -> str:
@@ -403,22 +404,6 @@ def classes() -> str:
     return "\n".join(rows)
 
 
-def drawn(
-    pairs: Iterable[tuple[str, str]], launches: int
-) -> Iterator[tuple[Kernel, list[float], list[float], str]]:
-    """Every kernel of these pairs of collections with so many launches a side, as `trials` draws them; and the card."""
-    for a, b in pairs:
-        draw = random.Random(f"{a} {b} {launches}")
-        for _ in range(1 if launches == 12 else 4):
-            for kernel, held in recorded().items():
-                chosen = [sorted(draw.sample(range(12), launches)) for _ in (a, b)]
-                before, after = (
-                    [held.times[name][index] for index in indexes]
-                    for name, indexes in zip((a, b), chosen, strict=True)
-                )
-                yield kernel, before, after, leases()[a]
-
-
 def _gemmprof(kernel: Kernel, before: Sequence[float], after: Sequence[float], card: str) -> bool:
     (trial,) = compare({kernel: (before, after)}, card)
     return trial.judgement.verdict in ("slower", "faster")
@@ -438,7 +423,11 @@ def other_rules() -> str:
     ]
     cases = ((3, 20), (12, 10))
     launches = {
-        (count, work): list(drawn(changed_pairs(work) if work else self_pairs(), count))
+        (count, work): [
+            (kernel, *side, card)
+            for sides, card in drawn(changed_pairs(work) if work else self_pairs(), count)
+            for kernel, side in sides.items()
+        ]
         for count, more in cases
         for work in (0, more)
     }
@@ -649,21 +638,14 @@ TABLES = {
 
 def with_tables(text: str) -> str:
     """The document with all its tables made again."""
-    for name, table in TABLES.items():
-        begin, end = f"<!-- {name}: generated by tools/learn_noise.py -->", f"<!-- /{name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if not pattern.search(text):
-            raise SystemExit(f"{DOCUMENT} has no block named {name}")
-        content = f"{begin}\n{table()}\n{end}"
-        text = pattern.sub(lambda _, content=content: content, text)
+    for name, made in TABLES.items():
+        text = with_block(text, name, made())
     return text
 
 
 def main() -> int:
     """Write, or with --check compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     stale = 0

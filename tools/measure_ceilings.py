@@ -13,7 +13,6 @@ Usage: measure_ceilings.py OUTPUT [--arch native] [--recorded CEILINGS.json]
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -22,10 +21,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from recording import ROOT, device, lines_of, options_of
 
-from gemmprof.gpu.arch import MEASURED  # noqa: E402
+from gemmprof.gpu.arch import MEASURED
 
 CUDA = ROOT / "tests" / "cuda"
 RECORDED = ROOT / "tests" / "data" / "ceilings" / "h200.json"
@@ -53,16 +51,7 @@ def measured(arch: str) -> dict[str, Any]:
             ).stdout
             for word in ("list", "time")
         }
-    card = subprocess.run(
-        ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.splitlines()[0]
-    listed, timed = (
-        [json.loads(line) for line in said[word].splitlines() if line.startswith("{")]
-        for word in ("list", "time")
-    )
+    listed, timed = (lines_of(said[word]) for word in ("list", "time"))
     units = {one["family"]: one["kernel"] for one in listed}
     empty = next((one["empty_launch_ns"] for one in timed if "empty_launch_ns" in one), 0.0)
     rows = [
@@ -70,7 +59,7 @@ def measured(arch: str) -> dict[str, Any]:
          "time_ns": one["time_ns"], "spread": one["spread"]}
         for one in timed if "family" in one
     ]  # fmt: skip
-    return {"format": "gemmprof.ceilings/1", "device": card, "empty_launch_ns": empty, "ceilings": rows}
+    return {"format": "gemmprof.ceilings/1", "device": device(), "empty_launch_ns": empty, "ceilings": rows}
 
 
 def times(content: Mapping[str, Any]) -> Times:
@@ -109,9 +98,7 @@ def entry(content: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, 
 
 def main() -> int:
     """Measure and write, or read what was measured; print the entry."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write ceilings.json into")
     parser.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
     parser.add_argument(

@@ -26,7 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from recording import ROOT
+
 DATA = ROOT / "tests" / "data" / "functions"
 CALLS = (1, 4)  # a thread
 THREADS = 128
@@ -241,7 +242,7 @@ def counted(compiler: str, function: str, kind: str) -> float | None:
 
 def launch_of(compiler: str, function: str, calls: int) -> tuple[Any, list[int]]:
     """A launch in which one warp takes that way, as `explain` sees it, and the way."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     from dataclasses import replace
 
     from made_code import made
@@ -267,7 +268,6 @@ def gone(compiler: str, function: str) -> tuple[float, tuple[str, ...]]:
 
 def main() -> None:
     """Compiles, or prints."""
-    sys.path[:0] = [str(ROOT)]
     if len(sys.argv) > 1:
         return compiled(sys.argv[1])
     for row in table():

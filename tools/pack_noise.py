@@ -15,6 +15,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from recording import ROOT
+
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.metrics import (
     DRAM_CLOCK,
@@ -26,7 +28,7 @@ from gemmprof.metrics import (
     SM_THROUGHPUT,
 )
 
-TARGET = Path(__file__).resolve().parent.parent / "tests" / "data" / "noise"
+TARGET = ROOT / "tests" / "data" / "noise"
 WHOLE = ("base_0", "base_1", "more_020_0", "code_base", "code_renamed", "code_fewer_registers")
 """Reports that tests read as a user would."""
 COLUMNS = {

@@ -11,7 +11,6 @@ Every group of neighbours is timed in one process in random turns, L2 flushed be
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
@@ -22,12 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench_hgemm import FLUSH_BYTES, card_state
+from bench_hgemm import FLUSH_BYTES, card_state, fastest, medians, timed
+from recording import ROOT, options_of
 
 from gemmprof.analysis.explanation.causes.library_calls import TIMES, WHOLE, cards, padded, reduced
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cublas_cliffs.md"
-SLEEP_CYCLES = 2_000_000  # a millisecond: all of a turn is enqueued while the GPU still sleeps
+PAGE = ROOT / "docs" / "cublas_cliffs.md"
 STEPS = (-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32, 64)
 FEW = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64, 65, 96, 128, 129, 192, 256, 257)
 NARROW = (1, 2, 4, 8, 16, 17, 32, 33, 64, 65, 128)
@@ -148,30 +147,6 @@ def ours(point: Point, stage: str) -> Callable[[], Any] | None:
     return lambda: run_stage(stage, a, second, out)
 
 
-def timed(
-    calls: Sequence[Callable[[], Any]], repetitions: int, flush: Any, dice: random.Random
-) -> list[list[float]]:
-    """Microseconds of each call, in random turns, L2 flushed before each."""
-    import torch
-
-    for call in calls:
-        call()
-    kept: list[list[tuple[Any, Any]]] = [[] for _ in calls]
-    order = list(range(len(calls)))
-    for _ in range(repetitions):
-        dice.shuffle(order)
-        torch.cuda._sleep(SLEEP_CYCLES)
-        for at in order:
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            flush.zero_()
-            start.record()
-            calls[at]()
-            end.record()
-            kept[at].append((start, end))
-    torch.cuda.synchronize()
-    return [sorted(1e3 * start.elapsed_time(end) for start, end in events) for events in kept]
-
-
 def kernels(calls: Sequence[Callable[[], Any]]) -> list[list[str]]:
     """Names of the kernels that each call launches."""
     import torch
@@ -214,17 +189,14 @@ def versions() -> dict[str, Any]:
     }
 
 
-def best_proposal(point: Point, repetitions: int, flush: Any, dice: random.Random) -> float:
+def best_proposal(point: Point, repetitions: int, flush: Any) -> float:
     """Median microseconds of the fastest of the sixteen proposals of cublasLt, chosen by a first look."""
     import torch
     from cublas_lt import CublasLt
 
     a, b = (torch.randn(*size, device="cuda").bfloat16() for size in ((point.m, point.k), (point.n, point.k)))
     out = torch.empty(point.m, point.n, device="cuda", dtype=torch.bfloat16)
-    plans = CublasLt().plans(a, b.t(), out)
-    first = [statistics.median(times) for times in timed(plans, 5, flush, dice)]
-    best = sorted(range(len(plans)), key=first.__getitem__)[:2]
-    return min(statistics.median(t) for t in timed([plans[i] for i in best], repetitions, flush, dice))
+    return min(medians(fastest(CublasLt().plans(a, b.t(), out), 2, 5, flush), repetitions, flush))
 
 
 def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, times_only: bool = False) -> None:
@@ -306,7 +278,7 @@ def record(out: Path, repetitions: int, seconds: float, stage: str = "", *, time
             if group in rows and group.startswith(("bf16 4096", "bf16 512")) and group[-1] in "NK":
                 for row, point in zip(rows[group], members, strict=True):
                     if in_time():
-                        row["best"] = round(best_proposal(point, 10, flush, dice), 2)
+                        row["best"] = round(best_proposal(point, 10, flush), 2)
     except Exception as error:
         told["no_best"] = str(error)[:200]
     write()
@@ -573,9 +545,7 @@ def _spread(savings: Sequence[float]) -> str:
 
 def main() -> None:
     """Record; or pack what was recorded and write its page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument(
         "--write", type=Path, nargs="+", metavar="JSON", help="what was recorded, a file a card"

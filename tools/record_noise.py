@@ -14,9 +14,7 @@ Writes OUTPUT/<collection>.ncu-rep.xz, OUTPUT/<timed run>.csv and OUTPUT/noise.j
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import os
 import re
 import subprocess
@@ -26,7 +24,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent.parent / "tests" / "cuda" / "noise"
+from recording import ROOT, Recording, compiled, compress, options_of, run_to_end, versions
+
+SOURCES = ROOT / "tests" / "cuda" / "noise"
 # Reports keep the paths of sources and programs: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-noise")
 NVCC = ("nvcc", "-O3", "-std=c++17", "-arch=sm_90")
@@ -99,20 +99,17 @@ def build() -> None:
             text = "\n\n// The lines below stand two lines further down.\n" + text
             text = re.sub(r"\bsine(?=\(|<<<)", "waves", re.sub(r"\bstencil(?=\(|<<<)", "five_points", text))
         (renamed / file.name).write_text(text)
-    jobs = []
+    jobs = {}
     for program, folder, flags in (
         ("noise", SOURCES, ()),
         ("noise_renamed", renamed, ()),
         ("noise_fewer_registers", SOURCES, ("-maxrregcount=32",)),
     ):
         for source in sorted(folder.glob("*.cu")):
-            jobs.append((*NVCC, *flags, "-c", str(source), "-o", str(BUILD / f"{program}.{source.stem}.o")))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for result in pool.map(
-            lambda job: subprocess.run(job, check=False, capture_output=True, text=True), jobs
-        ):
-            if result.returncode:
-                raise SystemExit(result.stderr)
+            target = f"{program}.{source.stem}.o"
+            jobs[target] = (*NVCC, *flags, "-c", str(source), "-o", str(BUILD / target))
+    if failures := compiled(jobs):
+        raise SystemExit("\n".join(failures))
     for program in ("noise", "noise_renamed", "noise_fewer_registers"):
         objects = [str(path) for path in sorted(BUILD.glob(f"{program}.*.o"))]
         subprocess.run((*NVCC, *objects, "-o", str(BUILD / program)), check=True)
@@ -122,83 +119,51 @@ def collect(one: Collection, output: Path, limit: float) -> Path:
     """Run one collection; returns the file that it wrote.
 
     Raises:
-        RuntimeError: it failed, or took longer than ``limit`` seconds.
+        RuntimeError: it failed (with 124: it took longer than ``limit`` seconds).
     """
     command: tuple[str, ...] = (str(BUILD / one.program), *one.arguments)
     target = output / f"{one.name}.csv"
     if one.options:
         target = BUILD / f"{one.name}.ncu-rep"
         command = (*NCU, *one.options, "-o", str(target), *command)
-    else:
-        target = output / f"{one.name}.csv"
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=limit, cwd=BUILD)
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"took more than {limit:.0f} s") from None
+    done = run_to_end(command, limit, folder=BUILD)
     if done.returncode:
-        raise RuntimeError((done.stderr + done.stdout)[-2000:])
+        raise RuntimeError(f"ended with {done.returncode}: {(done.stderr + done.stdout)[-2000:]}")
     if not one.options:
         target.write_text("kernel,repetition,milliseconds\n" + done.stdout)
     return target
 
 
-def compress(report: Path, output: Path) -> None:
-    """Keep a report as .xz: the module's code, which ncu stores with every launch, shrinks to one."""
-    data = lzma.compress(report.read_bytes(), preset=6)
-    (output / f"{report.name}.xz").write_bytes(data)
-    report.unlink()
-
-
-def version(*command: str) -> str:
-    """The last line that a tool says of itself, '' without it."""
-    try:
-        lines = (
-            subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip().splitlines()
-        )
-    except OSError:
-        return ""
-    return lines[-1] if lines else ""
-
-
 def main() -> None:
     """Record until everything is there or the budget is spent."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("output", type=Path)
     parser.add_argument("--budget", type=float, default=600.0, metavar="SECONDS")
     options = parser.parse_args()
     output: Path = options.output
     output.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
+    recording = Recording(options.budget)
     build()
-    print(f"built in {time.monotonic() - began:.1f} s", flush=True)
-    record: dict[str, object] = {
-        "gpu": version(
-            "nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"
-        ),
-        "nvcc": version("nvcc", "--version"),
-        "ncu": version("ncu", "--version"),
-        "launches": LAUNCHES,
-    }
+    recording.say("built")
+    record: dict[str, object] = {**versions(), "launches": LAUNCHES}
     collections: list[dict[str, object]] = []
-    waiting: list[Future[None]] = []
+    waiting: list[Future[int]] = []
     with ThreadPoolExecutor(os.cpu_count()) as packers:
         for one in plan():
-            left = options.budget - (time.monotonic() - began)
             entry: dict[str, object] = {"name": one.name, "arguments": one.arguments, "at": time.time()}
             collections.append(entry)
             start = time.monotonic()
             try:
-                if left < 10:
+                if recording.left() < 10:
                     raise RuntimeError("no time left")
-                file = collect(one, output, left)
+                file = collect(one, output, recording.left())
                 if file.suffix == ".ncu-rep":
-                    waiting.append(packers.submit(compress, file, output))
+                    target = output / f"{file.name}.xz"
+                    waiting.append(packers.submit(compress, file, target, preset=6))
             except RuntimeError as error:
                 entry["failure"] = str(error)
             entry["seconds"] = round(time.monotonic() - start, 2)
-            print(one.name, entry["seconds"], entry.get("failure", ""), flush=True)
+            recording.say(f"{one.name} {entry.get('failure', '')}")
     for pending in waiting:
         pending.result()
     (output / "noise.json").write_text(json.dumps({**record, "collections": collections}, indent=1) + "\n")

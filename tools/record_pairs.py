@@ -15,21 +15,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from recording import compress, lines_of, run_to_end
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import recording
+from recording import ROOT
 
 # Reports keep the paths of sources: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-pairs")
@@ -89,26 +84,14 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
             source = ROOT / "kernels" / stage.source
             units[f"stage_{stage.name}"] = (source, ("-I", str(ROOT / "kernels" / "include"), *options))
 
-    def compile_one(name: str) -> str:
-        source, options = units[name]
-        command = (
-            *NVCC,
-            f"-arch={architecture}",
-            *options,
-            "-c",
-            str(source),
-            "-o",
-            str(BUILD / f"{name}.o"),
-        )
-        result = subprocess.run(command, check=False, capture_output=True, text=True)
-        return "" if result.returncode == 0 else f"{name}: {result.stderr.strip()}"
-
     def objects(names: Iterable[str]) -> list[str]:
         return [str(BUILD / f"{name}.o") for name in names]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [message for message in pool.map(compile_one, units) if message]
-    if failures:
+    commands = {
+        name: (*NVCC, f"-arch={architecture}", *options, "-c", str(source), "-o", *objects([name]))
+        for name, (source, options) in units.items()
+    }
+    if failures := recording.compiled(commands):
         sys.exit("\n".join(failures))
     programs = {"pairs": [name for name in units if name != "ceilings"], "ceilings": ["main", "ceilings"]}
     for program, names in programs.items():
@@ -118,30 +101,12 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
 
 def run(command: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
     """Run in the build folder, to the end or to the timeout."""
-    return run_to_end(command, timeout, folder=BUILD)
-
-
-def first(command: Sequence[str], pattern: str) -> str:
-    """What ``pattern`` finds in the output of ``command``."""
-    found = re.search(pattern, subprocess.run(command, check=False, capture_output=True, text=True).stdout)
-    return found.group(1) if found else "unknown"
-
-
-def versions() -> dict[str, str]:
-    """The GPU, and the versions of the tools, that the recording is of."""
-    return {
-        "device": first(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"), r"(.+)"),
-        "driver": first(("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), r"(\S+)"),
-        "cuda": first(("nvcc", "--version"), r"release (\S+),"),
-        "ncu": first(("ncu", "--version"), r"Version (\S+)"),
-    }
+    return recording.run_to_end(command, timeout, folder=BUILD)
 
 
 def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = recording.options_of(__doc__)
     parser.add_argument("output", type=Path, help="folder to write into")
     parser.add_argument("--only", nargs="+", metavar="FAMILY[=SIZE]", help="record these alone")
     parser.add_argument(
@@ -167,8 +132,6 @@ def main() -> int:
         from pairs_outcomes import write
 
         write(folder)
-    for problem in problems:
-        print("PROBLEM:", problem)
     return int(bool(problems))
 
 
@@ -192,7 +155,7 @@ def chosen_groups(
     groups: dict[str, tuple[tuple[str, ...], list[str]]] = {}
     families: list[Record] = []
     for command in commands.values():
-        for family in lines_of(run((*command, "list"), 120).stdout):
+        for family in recording.lines_of(run((*command, "list"), 120).stdout):
             # A sweep of a ceiling is one piece.
             chosen = (
                 family["sizes"][SIZES[sizes]]
@@ -212,37 +175,35 @@ def chosen_groups(
 
 def measure(folder: Path, options: argparse.Namespace) -> list[str]:
     """Build, time and profile; leave the reports and times*.json in ``folder``; return what went wrong."""
-    started, problems = time.monotonic(), []
-
-    def left() -> float:
-        return float(options.budget) - (time.monotonic() - started)
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
-
+    kept = recording.Recording(options.budget)
     commands = build(options.arch)
     if not options.without_frameworks:
         commands["frameworks"] = (sys.executable, str(BUILD / "cuda" / "pairs" / "frameworks.py"))
-    say("built")
+    kept.say("built")
     groups, families = chosen_groups(commands, options.only, options.sizes)
     times: list[Record] = []
     launches: list[Record] = []
 
     def save() -> None:
-        content = {"families": families, "times": times, "launches": launches, "versions": versions()}
+        content = {
+            "families": families,
+            "times": times,
+            "launches": launches,
+            "versions": recording.versions(),
+        }
         (folder / f"times{options.suffix}.json").write_text(json.dumps(content), encoding="utf-8")
 
     for name, (command, chosen) in groups.items():
-        result = run((*command, "time", *chosen), left())
-        found = lines_of(result.stdout)
+        result = run((*command, "time", *chosen), kept.left())
+        found = recording.lines_of(result.stdout)
         times += [line for line in found if "family" in line]
         for line in found:
             if not line.get("agrees", True):
-                problems.append(f"{line['family']} {line['size']} {line['side']}: error {line['error']:.3g}")
+                kept.problem(f"{line['family']} {line['size']} {line['side']}: error {line['error']:.3g}")
         if result.returncode:
-            problems.append(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
+            kept.problem(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
         empty = next((line["empty_launch_ns"] for line in found if "empty_launch_ns" in line), None)
-        say(f"timed {name} (an empty launch: {empty} ns)")
+        kept.say(f"timed {name} (an empty launch: {empty} ns)")
     save()
     # Of latencies and sweeps the times are what counts.
     unprofiled = {
@@ -252,32 +213,32 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
     with ThreadPoolExecutor(2) as pool:
         packing: list[Future[None]] = []
         for name, (command, chosen) in groups.items():
-            if left() < 5:
-                problems.append(f"no time left to profile {name}")
+            if kept.left() < 5:
+                kept.problem(f"no time left to profile {name}")
                 continue
             report = BUILD / f"{name}{options.suffix}.ncu-rep"
             wanted = [word for word in chosen if word.split("=")[0] not in unprofiled]
-            result = run((*ncu, "--export", str(report), *command, "profile", *wanted), left())
-            found = [line for line in lines_of(result.stdout) if "family" in line]
-            passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
-            count = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+            result = run((*ncu, "--export", str(report), *command, "profile", *wanted), kept.left())
+            found = [line for line in recording.lines_of(result.stdout) if "family" in line]
+            passes, count = recording.passes_of(result), recording.launches_of(result)
             if count != len(found) or result.returncode:
                 said = (result.stderr + result.stdout)[-400:]
-                problems.append(
+                kept.problem(
                     f"profiling {name}: {count} launches for {len(found)} sides, ended with {result.returncode}: {said}"
                 )
             launches += [{**line, "report": f"{report.name}.xz", "launch": i} for i, line in enumerate(found)]
             save()
             if report.exists():
-                packing.append(pool.submit(compress, report, folder / f"{report.name}.xz", preset=9))
-                size = report.stat().st_size / 1e6
-                say(
-                    f"profiled {name}: {count} launches, {max(passes, default=0)} passes at most, {size:.0f} MB"
+                packing.append(
+                    pool.submit(recording.compress, report, folder / f"{report.name}.xz", preset=9)
                 )
+                size = report.stat().st_size / 1e6
+                most = max(passes, default=0)
+                kept.say(f"profiled {name}: {count} launches, {most} passes at most, {size:.0f} MB")
         for task in packing:
             task.result()
-    say("packed")
-    return problems
+    kept.say("packed")
+    return kept.problems
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ the repository.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
-import re
 import shutil
 import subprocess
 import sys
@@ -23,15 +21,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import recording
+from record_pairs import NVCC
+from recording import ROOT, complaints_of, compress, lines_of, options_of, passes_of, run_to_end, versions
 
-from record_pairs import NVCC, lines_of, versions  # noqa: E402
-from recording import compress, run_to_end  # noqa: E402
-
-from gemmprof import metrics  # noqa: E402
-from gemmprof.gpu.devices import ncu_installation  # noqa: E402
-from gemmprof.profiler.ncu.command import write_lean_sections  # noqa: E402
+from gemmprof import metrics
+from gemmprof.gpu.devices import ncu_installation
+from gemmprof.profiler.ncu.command import write_lean_sections
 
 # Reports keep the paths of sources: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-phases")
@@ -62,30 +58,26 @@ def build() -> None:
         subprocess.run(command, check=True, cwd=BUILD)
 
 
-class Recording:
+class Recording(recording.Recording):
     """Everything that is recorded, until the budget is spent."""
 
     def __init__(self, folder: Path, budget: float) -> None:
+        super().__init__(budget)
         self.folder = folder
-        self.end = time.monotonic() + budget
         self.costs: list[dict[str, Any]] = []
-        self.problems: list[str] = []
 
     def profile(self, name: str, options: tuple[str, ...], *program: str) -> None:
         """One report, its passes and seconds."""
         report = BUILD / f"{name}.ncu-rep"
         report.unlink(missing_ok=True)
         started = time.monotonic()
-        result = run_to_end(
-            (*NCU, *options, "--export", str(report), *program), self.end - started, folder=BUILD
-        )
+        result = run_to_end((*NCU, *options, "--export", str(report), *program), self.left(), folder=BUILD)
         seconds = round(time.monotonic() - started, 2)
-        passes = [int(found) for found in re.findall(r"- (\d+) pass(?:es)?\b", result.stdout)]
+        passes = passes_of(result)
         self.costs.append({"report": name, "launches": len(passes), "passes": passes, "seconds": seconds})
-        print(f"{name}: {len(passes)} launches, {sum(passes)} passes, {seconds} s", flush=True)
-        told = re.findall(r"^==(?:ERROR|WARNING)==.*", result.stdout + result.stderr, re.MULTILINE)
+        self.say(f"{name}: {len(passes)} launches, {sum(passes)} passes, {seconds} s")
         if result.returncode or not report.exists():
-            self.problems.append(f"{name}: ncu ended with {result.returncode}: {told[:3]}")
+            self.problem(f"{name}: ncu ended with {result.returncode}: {complaints_of(result)[:3]}")
         else:
             target = self.folder / ("phases" if name in KEPT else "large") / f"{name}.ncu-rep.xz"
             compress(report, target, preset=9 | lzma.PRESET_EXTREME if name in KEPT else 6)
@@ -119,9 +111,7 @@ def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tup
 
 def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds for everything (default: 300)")
     parser.add_argument("--only", nargs="+", metavar="REPORT", help="record these alone")
@@ -144,18 +134,16 @@ def main() -> int:
             copy.mkdir()
         write_lean_sections(installation / "sections", lean, metrics.LEAN_WITHOUT)
         write_lean_sections(installation / "sections", unsampled, ())
-        recording = Recording(folder, options.budget)
+        made = Recording(folder, options.budget)
         plain = run_to_end(("./phases",), 60, folder=BUILD)
         kernels = lines_of(plain.stdout)
         print(plain.stdout + plain.stderr)
         for name, (command, arguments) in reports(lean, unsampled).items():
             if not options.only or name in options.only:
-                recording.profile(name, arguments, *command)
-    document = {**versions(), "kernels": kernels, "costs": recording.costs}
+                made.profile(name, arguments, *command)
+    document = {**versions(), "kernels": kernels, "costs": made.costs}
     (folder / "phases" / "costs.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    for problem in recording.problems:
-        print("PROBLEM:", problem)
-    return int(bool(recording.problems))
+    return int(bool(made.problems))
 
 
 if __name__ == "__main__":

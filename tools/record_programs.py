@@ -14,14 +14,11 @@ is needed here; four of the programs need PyTorch, one of them Triton.
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import lzma
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import time
@@ -32,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recording import compress, lines_of, run_to_end
+import recording
+from recording import ROOT, compiled, compress, device, lines_of, options_of, passes_of, run_to_end
 
-ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "tests" / "cuda" / "programs"
 PREBUILT = ROOT / "build" / "programs"
 # Reports keep the paths of sources and programs: the same on every machine.
@@ -136,29 +133,22 @@ def copy_sources() -> Path:
 def build(folder: Path) -> list[str]:
     """Compile the C++ programs into ``folder``; return what failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    problems = []
-    for source in sorted(copy_sources().glob("*.cu")):
-        made = subprocess.run(
-            [*NVCC, "-o", str(folder / source.stem), str(source)], check=False, capture_output=True, text=True
-        )
-        if made.returncode:
-            problems.append(f"{source.name}: {made.stderr.strip()[-400:]}")
-    return problems
+    sources = sorted(copy_sources().glob("*.cu"))
+    return compiled({one.name: (*NVCC, "-o", str(folder / one.stem), str(one)) for one in sources})
 
 
-class Session:
+class Session(recording.Recording):
     """What was found so far, written after each step, so that a machine that is taken away leaves what there is."""
 
     def __init__(self, folder: Path, budget: float, only: list[str], timed: list[str]) -> None:
-        self.folder, self.budget, self.only, self.timed = folder, budget, only, timed
-        self.started = time.monotonic()
+        super().__init__(budget)
+        self.folder, self.only, self.timed = folder, only, timed
         self.found: dict[str, Any] = {
             "format": "gemmprof.programs/1",
-            "gpu": gpu(),
+            "gpu": device(),
             "measured": [],
             "reports": [],
         }
-        self.problems: list[str] = []
         self.seconds: dict[str, float] = {}
         self.environment = {
             **os.environ,
@@ -167,10 +157,6 @@ class Session:
             "TRITON_CACHE_DIR": str(BUILD / "triton"),
         }
         os.environ.update(self.environment)
-
-    def left(self) -> float:
-        """Seconds of the budget that are left."""
-        return self.budget - (time.monotonic() - self.started)
 
     def save(self) -> None:
         """Write what there is."""
@@ -182,7 +168,7 @@ class Session:
         try:
             step(what)
         except Exception as error:
-            self.problems.append(f"{what}: {type(error).__name__}: {str(error)[:300]}")
+            self.problem(f"{what}: {type(error).__name__}: {str(error)[:300]}")
 
     def measure(self, program: str) -> None:
         """Times of all variants, and traces."""
@@ -191,7 +177,7 @@ class Session:
         extra = ["--json", str(target), "--traces", str(BUILD / "traces")] if one.python else []
         result = run_to_end(one.command("measure", *extra), self.left() - 5, folder=BUILD)
         if said := result.stderr.strip():
-            self.problems.append(f"{program}: {said[-600:]}")
+            self.problem(f"{program}: {said[-600:]}")
         text = target.read_text("utf-8") if target.exists() else ""
         rows = json.loads(text) if one.python and text else lines_of(result.stdout)
         self.found["measured"] += rows
@@ -202,17 +188,17 @@ class Session:
         """One report."""
         report = BUILD / "reports" / f"{one.name}.ncu-rep"
         if self.left() < 8:
-            self.problems.append(f"no time left for {one.name}")
+            self.problem(f"no time left for {one.name}")
             return
         begun = time.monotonic()
         # Workers that compile would be under ncu as well; what is measured first has filled the caches.
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         with nullcontext() if one.python else alone():
             result = run_to_end(one.ncu(report), self.left() - 4, folder=BUILD)
-        passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
+        passes = passes_of(result)
         self.seconds[f"ncu {one.name}"] = round(time.monotonic() - begun, 1)
         if not report.exists():
-            self.problems.append(f"{one.name}: {(result.stderr + result.stdout)[-600:]}")
+            self.problem(f"{one.name}: {(result.stderr + result.stdout)[-600:]}")
             return
         size = compress(report, report.with_suffix(".ncu-rep.xz"), preset=9 | lzma.PRESET_EXTREME)
         report.unlink()
@@ -231,20 +217,6 @@ def alone() -> Iterator[None]:
     with (BUILD / "turn.lock").open("w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def gpu() -> str:
-    """The GPU's name, '' without one."""
-    try:
-        said = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    except OSError:
-        return ""
-    return said.stdout.strip()
 
 
 def pack(folder: Path, target: Path) -> None:
@@ -274,9 +246,7 @@ def record(session: Session) -> None:
 
 def main() -> int:
     """Run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("output", nargs="?", type=Path)
     parser.add_argument("--budget", type=float, default=150.0)
     parser.add_argument("--only", nargs="*", default=[], choices=PROGRAMS)

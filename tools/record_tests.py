@@ -13,11 +13,9 @@ for benchmarks; too large for the repository).
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -26,9 +24,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recording import compress, run_to_end
+import recording as tools
+from recording import ROOT, compress
 
-SOURCES = Path(__file__).resolve().parent.parent / "tests" / "cuda"
+SOURCES = ROOT / "tests" / "cuda"
 # Reports keep the paths of sources and programs: build in a place that is the same on every machine.
 BUILD = Path("/tmp/gemmprof-tests")
 NVCC = ("nvcc", "-O3", "-std=c++17", "-arch=sm_90", "--extended-lambda")
@@ -152,7 +151,7 @@ class Outcome:
 
 def execute(command: tuple[str, ...], timeout: float) -> subprocess.CompletedProcess[str]:
     """Run in the build folder, to the end or to the timeout."""
-    return run_to_end(command, timeout, folder=BUILD, grace=8.0)
+    return tools.run_to_end(command, timeout, folder=BUILD, grace=8.0)
 
 
 def build_programs() -> list[str]:
@@ -165,13 +164,9 @@ def build_programs() -> list[str]:
     jobs += [(name, BUILD / "cuda" / path, ("-lineinfo",)) for name, path in ODD_SOURCES.items()]
     jobs.append(("gemm_ladder_no_lineinfo", BUILD / "cuda" / "gemm_ladder.cu", ()))
 
-    def compile_one(job: tuple[str, Path, tuple[str, ...]]) -> str:
-        name, source, options = job
-        result = execute((*NVCC, *options, "-o", str(BUILD / name), str(source)), 120)
-        return "" if result.returncode == 0 else f"{name}: {result.stderr.strip()}"
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [message for message in pool.map(compile_one, jobs) if message]
+    return tools.compiled(
+        {name: (*NVCC, *options, "-o", str(BUILD / name), str(source)) for name, source, options in jobs}
+    )
 
 
 def record(recording: Recording, timeout: float) -> tuple[Outcome, Path]:
@@ -179,22 +174,25 @@ def record(recording: Recording, timeout: float) -> tuple[Outcome, Path]:
     outcome = Outcome(recording.topic)
     report = BUILD / f"{recording.topic}.ncu-rep"
     program = recording.program if recording.line_info else f"{recording.program}_no_lineinfo"
-    started = time.monotonic()
-    result = execute(
-        (*NCU, *recording.options, "--export", str(report), str(BUILD / program), *recording.arguments),
-        timeout,
-    )
-    outcome.seconds = time.monotonic() - started
-    outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+    command = (*recording.options, "--export", str(report), str(BUILD / program), *recording.arguments)
+    result = profiled(outcome, command, report, timeout)
     if result.returncode != 0:
         outcome.problems.append(f"ncu ended with {result.returncode}")
-    messages = re.findall(r"^==(?:ERROR|WARNING)==.*", result.stdout + result.stderr, re.MULTILINE)
-    outcome.problems += [message for message in messages if "unmodified GPU clocks" not in message]
-    if report.exists():
-        outcome.report_bytes = report.stat().st_size
-    else:
+    outcome.problems += [one for one in tools.complaints_of(result) if "unmodified GPU clocks" not in one]
+    if not report.exists():
         outcome.problems.append("no report written")
     return outcome, report
+
+
+def profiled(
+    outcome: Outcome, options: tuple[str, ...], report: Path, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run ncu; time, launches and size of the report go into ``outcome``."""
+    started = time.monotonic()
+    result = execute((*NCU, *options), timeout)
+    outcome.seconds, outcome.launches = time.monotonic() - started, tools.launches_of(result)
+    outcome.report_bytes = report.stat().st_size if report.exists() else 0
+    return result
 
 
 def export(report: Path, name: str, folder: Path) -> tuple[int, str]:
@@ -222,44 +220,17 @@ def training(topic: str, launches: int, timeout: float) -> tuple[Outcome, Path]:
     outcome = Outcome(topic)
     report = BUILD / f"{topic}.ncu-rep"
     steps = launches // 100 + 2  # more than enough; ncu ends the program after the last launch
-    started = time.monotonic()
-    result = execute(
-        (
-            *NCU, "--set", "basic", "--nvtx", "--profile-from-start", "off", "--launch-count", str(launches),
-            "--kill", "yes", "--export", str(report), sys.executable, str(BUILD / "cuda" / TRAINING), str(steps),
-        ),
-        timeout,
+    command = (
+        "--set", "basic", "--nvtx", "--profile-from-start", "off", "--launch-count", str(launches),
+        "--kill", "yes", "--export", str(report), sys.executable, str(BUILD / "cuda" / TRAINING), str(steps),
     )  # fmt: skip
-    outcome.seconds = time.monotonic() - started
-    outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+    result = profiled(outcome, command, report, timeout)
     # "--kill yes" ends the program with a signal once all launches are profiled: no failure.
     if outcome.launches < launches:
         outcome.problems.append(
             f"ncu ended with {result.returncode}: {result.stdout[-300:]} {result.stderr[-300:]}"
         )
-    if report.exists():
-        outcome.report_bytes = report.stat().st_size
     return outcome, report
-
-
-def versions() -> dict[str, str]:
-    """The versions of the tools that made the reports."""
-
-    def first(command: tuple[str, ...], pattern: str) -> str:
-        try:
-            found = re.search(pattern, execute(command, 60).stdout)
-        except OSError:
-            return "not found"
-        return found.group(1) if found else "not found"
-
-    return {
-        "ncu": first(("ncu", "--version"), r"Version (\S+)"),
-        "nvcc": first(("nvcc", "--version"), r"release \S+, V(\S+)"),
-        "driver": first(("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), r"(\S+)"),
-        "gpu": first(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"), r"(.+)"),
-        "python": sys.version.split()[0],
-        "torch": first((sys.executable, "-c", "import torch; print(torch.__version__)"), r"(\S+)"),
-    }
 
 
 def summary(outcomes: list[Outcome], elapsed: float) -> str:
@@ -277,25 +248,21 @@ def summary(outcomes: list[Outcome], elapsed: float) -> str:
 
 def main() -> int:
     """Record everything within the budget; return 1 if a report is missing."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tools.options_of(__doc__)
     parser.add_argument("output", type=Path, help="folder to write into")
     parser.add_argument("--budget", type=float, default=360.0, help="seconds for everything (default: 360)")
     parser.add_argument("--only", nargs="+", metavar="TOPIC", help="record these topics alone")
     parser.add_argument("--skip", nargs="+", default=[], metavar="TOPIC", help="do not record these topics")
     options = parser.parse_args()
-    started = time.monotonic()
-
-    def left() -> float:
-        return float(options.budget) - (time.monotonic() - started)
-
+    budget = tools.Recording(options.budget)
     data, large = options.output.resolve() / "tests_data", options.output.resolve() / "large"
     data.mkdir(parents=True, exist_ok=True)
     large.mkdir(parents=True, exist_ok=True)
     for message in build_programs():
         print("build failed:", message)
-    (data / "tools.json").write_text(json.dumps(versions(), indent=2) + "\n", encoding="utf-8")
+    torch = tools.first((sys.executable, "-c", "import torch; print(torch.__version__)"), r"(\S+)")
+    made_by = {**tools.versions(), "python": sys.version.split()[0], "torch": torch}
+    (data / "tools.json").write_text(json.dumps(made_by, indent=2) + "\n", encoding="utf-8")
 
     def wanted(topic: str) -> bool:
         return topic not in options.skip and (not options.only or topic in options.only)
@@ -306,29 +273,29 @@ def main() -> int:
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:
         packing: list[Future[None]] = []
         for entry in chosen:
-            if left() < 20:
+            if budget.left() < 20:
                 outcomes.append(Outcome(entry.topic, problems=["no time left"]))
                 continue
-            outcome, report = record(entry, min(60.0, left()))
+            outcome, report = record(entry, min(60.0, budget.left()))
             outcomes.append(outcome)
-            print(f"{time.monotonic() - started:6.1f} s  {entry.topic}", flush=True)
+            budget.say(entry.topic)
             if report.exists():
                 packing.append(pool.submit(pack, outcome, report, entry.exports, data))
         for topic, launches, folder, exports in (
             ("train_100", 100, data, ("details", "raw")),
             ("train_800", TRAINING_LAUNCHES, large, ("raw",)),
         ):
-            if not wanted(topic) or left() < 40:
+            if not wanted(topic) or budget.left() < 40:
                 continue
             # What is left, less the time that exporting and compressing the report will take.
-            outcome, report = training(topic, launches, left() - 30)
+            outcome, report = training(topic, launches, budget.left() - 30)
             outcomes.append(outcome)
-            print(f"{time.monotonic() - started:6.1f} s  {topic}", flush=True)
+            budget.say(topic)
             if report.exists():
                 packing.append(pool.submit(pack, outcome, report, exports, folder))
         for task in packing:
             task.result()
-    print(summary(outcomes, time.monotonic() - started))
+    print(summary(outcomes, time.monotonic() - budget.started))
     return int(any(outcome.report_bytes == 0 for outcome in outcomes))
 
 

@@ -16,23 +16,18 @@ out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
 import statistics
 import subprocess
 import sys
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
-
-from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
-from recording import compress  # noqa: E402
+from record_pairs import BUILD, NCU, NVCC, lean_sections, run
+from recording import ROOT, Recording, compiled, compress, lines_of, options_of, passes_of, versions
 
 SETS = (
     "variants",
@@ -68,20 +63,15 @@ def build(studies: str, folder: Path) -> list[str]:
     folder.mkdir(parents=True)
     sources = [BUILD / "cuda" / "pairs" / "main.cu", *sorted((BUILD / "cuda" / studies).glob("*.cu"))]
     objects = [folder / f"{source.stem}.o" for source in sources]
-
-    def compile_one(pair: tuple[Path, Path]) -> str:
-        command = (*NVCC, ARCHITECTURE, "-c", str(pair[0]), "-o", str(pair[1]))
-        result = subprocess.run(command, check=False, capture_output=True, text=True)
-        return "" if result.returncode == 0 else f"{pair[0].name}: {result.stderr.strip()}"
-
-    with ThreadPoolExecutor() as pool:
-        failures = [
-            message for message in pool.map(compile_one, zip(sources, objects, strict=True)) if message
-        ]
+    commands = {
+        source.name: (*NVCC, ARCHITECTURE, "-c", str(source), "-o", str(made))
+        for source, made in zip(sources, objects, strict=True)
+    }
+    failures = compiled(commands)
     if not failures:
         subprocess.run(["nvcc", ARCHITECTURE, "-o", str(folder / "variants"), *map(str, objects)], check=True)
-    for compiled in objects:
-        compiled.unlink(missing_ok=True)
+    for made in objects:
+        made.unlink(missing_ok=True)
     return failures
 
 
@@ -151,29 +141,16 @@ def clocks(log: str) -> Record:
     return {"median": statistics.median(busy), "least": min(busy), "most": max(busy)} if busy else {}
 
 
-class Recording:
+class Studies(Recording):
     """What was found so far, saved after each step."""
 
     def __init__(self, folder: Path, budget: float) -> None:
-        self.folder, self.budget, self.started = folder, budget, time.monotonic()
+        super().__init__(budget)
+        self.folder = folder
         self.studies: list[Record] = []
         self.times: list[Record] = []
         self.launches: list[Record] = []
-        self.problems: list[str] = []
         self.head: Record = {"format": "gemmprof.studies/1", **versions()}
-
-    def left(self) -> float:
-        """Seconds left of the budget."""
-        return self.budget - (time.monotonic() - self.started)
-
-    def say(self, text: str) -> None:
-        """Print a line with the time."""
-        print(f"{time.monotonic() - self.started:6.1f} s  {text}", flush=True)
-
-    def problem(self, text: str) -> None:
-        """Keep and print what went wrong."""
-        self.problems.append(text)
-        self.say(f"PROBLEM: {text}")
 
     def save(self) -> None:
         """Write what there is by now."""
@@ -257,7 +234,6 @@ class Recording:
                 result = run(command, self.left() - 10)
                 launches = profiled(result.stdout, f"{report.name}.xz")
                 count = sum(one["launches"] for one in launches)
-                passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
                 if result.returncode:
                     said = (result.stderr + result.stdout)[-300:]
                     self.problem(f"{report.name}: ended with {result.returncode}: {said}")
@@ -269,16 +245,15 @@ class Recording:
                 self.launches += [one for one in launches if one["launches"]]
                 if report.exists():
                     packing.append(pool.submit(compress, report, self.folder / f"{report.name}.xz", preset=9))
-                self.say(f"profiled {report.name}: {count} launches, {max(passes, default=0)} passes at most")
+                most = max(passes_of(result), default=0)
+                self.say(f"profiled {report.name}: {count} launches, {most} passes at most")
                 self.save()
         self.say(f"packed: {sum(task.result() for task in packing) / 1e6:.1f} MB")
 
 
 def main() -> int:
     """Record; return 1 where something failed, after saving all that did not."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
     parser.add_argument("--set", choices=SETS, default=SETS[0], help="which studies (default: variants)")
     parser.add_argument("--build", action="store_true", help="only compile into build/SET")
@@ -305,7 +280,7 @@ def main() -> int:
     if not options.output:
         parser.error("say where to write, or --build")
     options.output.mkdir(parents=True, exist_ok=True)
-    recording = Recording(options.output.resolve(), options.budget)
+    recording = Studies(options.output.resolve(), options.budget)
     programs: dict[str, tuple[str, ...]] = {"variants": (str(program),)} if cuda else {}
     if not options.without_frameworks:
         scripts = sorted((BUILD / "cuda" / options.set).glob("*frameworks.py"))

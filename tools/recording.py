@@ -1,22 +1,109 @@
-"""What the tools that record on a GPU machine share: running to the end or to a timeout, and packing reports.
+"""What the tools share: their options, generated parts of pages, and what those need that record on a GPU machine.
 
 Only the standard library is used: such a machine needs nothing else.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
+"""The repository. What is imported below comes from it, whether gemmprof is installed here or not."""
+sys.path.insert(0, str(ROOT))
 CHUNK = 16 << 20
 """Bytes of input per xz stream, so that a large report is compressed by several cores."""
+
+
+def options_of(text: str | None) -> argparse.ArgumentParser:
+    """The options of a tool, of which its docstring is the help."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def with_block(text: str, name: str, content: str) -> str:
+    """A page with other content between its marks ``<!-- NAME: … -->`` and ``<!-- /NAME -->``.
+
+    Raises:
+        SystemExit: it has no such marks.
+    """
+    pattern = rf"(<!-- {re.escape(name)}: [^>]*-->\n).*?(\n<!-- /{re.escape(name)} -->)"
+    found, count = re.subn(pattern, lambda marks: marks[1] + content + marks[2], text, flags=re.DOTALL)
+    if not count:
+        raise SystemExit(f"there is no block named {name}")
+    return found
+
+
+def write_block(page: Path, name: str, content: str) -> None:
+    """Put this between the marks of a page."""
+    page.write_text(with_block(page.read_text("utf-8"), name, content), encoding="utf-8")
+
+
+class Recording:
+    """A recording within a budget of seconds from now on, and what went wrong in it."""
+
+    def __init__(self, budget: float) -> None:
+        self.started, self.budget = time.monotonic(), budget
+        self.problems: list[str] = []
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget - (time.monotonic() - self.started)
+
+    def say(self, text: str) -> None:
+        """Print a line with the seconds since the beginning."""
+        print(f"{time.monotonic() - self.started:6.1f} s  {text}", flush=True)
+
+    def problem(self, text: str) -> None:
+        """Keep and print what went wrong."""
+        self.problems.append(text)
+        self.say(f"PROBLEM: {text}")
+
+
+def first(command: Sequence[str], pattern: str) -> str:
+    """What ``pattern`` finds in the output of ``command``; ``unknown`` without either."""
+    try:
+        said = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    except OSError:
+        said = ""
+    found = re.search(pattern, said)
+    return found.group(1) if found else "unknown"
+
+
+def device() -> str:
+    """The name of this machine's first GPU."""
+    return first(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"), r"(.+)")
+
+
+def versions() -> dict[str, str]:
+    """The GPU, and the versions of the tools, that a recording is of."""
+    return {
+        "device": device(),
+        "driver": first(("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), r"(\S+)"),
+        "cuda": first(("nvcc", "--version"), r"release (\S+),"),
+        "ncu": first(("ncu", "--version"), r"Version (\S+)"),
+    }
+
+
+def compiled(commands: Mapping[str, Sequence[str]]) -> list[str]:
+    """Run these compilers, by the names of what they make, all at once; return what those that failed said."""
+
+    def compile_one(name: str) -> str:
+        result = subprocess.run(commands[name], check=False, capture_output=True, text=True)
+        return "" if result.returncode == 0 else f"{name}: {result.stderr.strip()}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [message for message in pool.map(compile_one, commands) if message]
 
 
 def run_to_end(
@@ -48,6 +135,21 @@ def run_to_end(
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
     return subprocess.CompletedProcess(command, 124, output, errors)
+
+
+def passes_of(result: subprocess.CompletedProcess[str]) -> list[int]:
+    """How often ncu replayed each launch that it profiled."""
+    return [int(passes) for passes in re.findall(r"- (\d+) pass", result.stdout)]
+
+
+def launches_of(result: subprocess.CompletedProcess[str]) -> int:
+    """How many launches ncu profiled."""
+    return len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+
+
+def complaints_of(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """The errors and warnings of ncu."""
+    return re.findall(r"^==(?:ERROR|WARNING)==.*", result.stdout + result.stderr, re.MULTILINE)
 
 
 def compress(source: Path, target: Path, *, preset: int) -> int:

@@ -5,19 +5,15 @@ Usage: score_addresses.py (prints the section that score_pairs.py writes into do
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from recording import ROOT
+from score_studies import reports
 
-from score_studies import reports  # noqa: E402
-
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms  # noqa: E402
-from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
-from gemmprof.analysis.reading.report import read_report  # noqa: E402
-from gemmprof.base.errors import GemmprofError  # noqa: E402
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms
+from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.base.errors import GemmprofError
 
 FOLDERS = ("tests/data", "tests/data/pairs", "tests/data/variants/h200", "docs/examples/recorded")
 

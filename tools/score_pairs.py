@@ -12,7 +12,6 @@ Usage: score_pairs.py [--data tests/data/pairs] [--check] [--rows]
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -21,15 +20,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from recording import ROOT, options_of
 
-from gemmprof.analysis.explanation.demands.time_model import TimeModel  # noqa: E402
-from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
-from gemmprof.analysis.explanation.engine import Weighed, at_once, weigh  # noqa: E402
-from gemmprof.analysis.explanation.prediction import Prediction, Predictor  # noqa: E402
-from gemmprof.analysis.reading.report import read_report  # noqa: E402
-from gemmprof.model import KernelProfile  # noqa: E402
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.engine import Weighed, at_once, weigh
+from gemmprof.analysis.explanation.prediction import Prediction, Predictor
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.model import KernelProfile
 
 DATA = ROOT / "tests" / "data" / "pairs"
 PAGE = ROOT / "docs" / "explain_scores.md"
@@ -302,9 +300,7 @@ def _of(counted: tuple[int, int]) -> str:
 
 def main() -> int:
     """Write the page, or check that it is current."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder with outcomes.json and the reports")
     parser.add_argument("--check", action="store_true", help="fail if the page is not what would be written")
     parser.add_argument("--rows", action="store_true", help="print every row and the figures, write nothing")

@@ -14,19 +14,16 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from recording import ROOT, with_block
 
-from gemmprof.analysis.session import load_session  # noqa: E402
-from gemmprof.analysis.whole.traces import read_trace  # noqa: E402
-from gemmprof.reports.documents.of_launches import program_part  # noqa: E402
+from gemmprof.analysis.session import load_session
+from gemmprof.analysis.whole.traces import read_trace
+from gemmprof.reports.documents.of_launches import program_part
 
 DATA = ROOT / "tests" / "data" / "programs"
 PAGE = ROOT / "docs" / "programs.md"
-BEGIN, END = "<!-- programs: generated -->", "<!-- end of programs -->"
 FIRST = 3
 # What was said before an outcome was known, kept as it was with what came.
 LOOKS = {
@@ -204,8 +201,7 @@ def main() -> int:
         (DATA / f"{name}_look.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         return 0
     text = PAGE.read_text("utf-8")
-    head, _, rest = text.partition(BEGIN)
-    wanted = f"{head}{BEGIN}\n{generated()}\n{END}{rest.partition(END)[2]}"
+    wanted = with_block(text, "programs", generated())
     if "--check" in sys.argv:
         same = _recorded(wanted) == _recorded(text)
         print("up to date" if same else f"{PAGE.name} is out of date: run tools/score_programs.py")

@@ -12,9 +12,7 @@ Usage: score_studies.py [--data tests/data/blind2/h200] [--model] OUTPUT.csv
 
 from __future__ import annotations
 
-import argparse
 import atexit
-import csv
 import hashlib
 import json
 import math
@@ -31,23 +29,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
+from pairs_outcomes import MUCH_SLOWER
+from record_variants import SETS
+from recording import ROOT, options_of
+from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
-
-from pairs_outcomes import MUCH_SLOWER  # noqa: E402
-from record_variants import SETS  # noqa: E402
-from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches  # noqa: E402
-
-from gemmprof.analysis.explanation import prediction  # noqa: E402
-from gemmprof.analysis.explanation.demands.time_model import TimeModel  # noqa: E402
-from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
-from gemmprof.analysis.explanation.prediction import Calibration  # noqa: E402
-from gemmprof.analysis.ladder.predictions import Rung  # noqa: E402
-from gemmprof.analysis.ladder.predictions import steps as ladder_steps  # noqa: E402
-from gemmprof.analysis.session import load_session  # noqa: E402
-from gemmprof.model import KernelProfile  # noqa: E402
-from gemmprof.runs.directory import recorded_run_directory  # noqa: E402
+from gemmprof.analysis.explanation import prediction
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.prediction import Calibration
+from gemmprof.analysis.ladder.predictions import Rung
+from gemmprof.analysis.ladder.predictions import steps as ladder_steps
+from gemmprof.analysis.session import load_session
+from gemmprof.model import KernelProfile
+from gemmprof.runs.directory import recorded_run_directory
 
 DATA = ROOT / "tests" / "data"
 BLIND, *SEEN = (DATA / name for name in reversed(SETS))
@@ -243,13 +239,7 @@ def judged(folder: Path, only: Sequence[str] = (), strip: Strip | None = None) -
 
 def save(rows: Sequence[Judged] | Sequence[Recorded], path: Path) -> None:
     """Write the rows, rounded to a hundredth of a point."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in fields(rows[0]))
-        for row in rows:
-            writer.writerow(
-                f"{value:.4f}" if isinstance(value, float) else value for value in asdict(row).values()
-            )
+    pd.DataFrame(rows).to_csv(path, index=False, float_format="%.4f", na_rep="nan", lineterminator="\n")
 
 
 Row = TypeVar("Row", "Judged", "Recorded")
@@ -257,12 +247,9 @@ Row = TypeVar("Row", "Judged", "Recorded")
 
 def load(path: Path, kind: type[Row]) -> list[Row]:
     """The rows of a CSV that `save` wrote."""
-    numbers = {field.name for field in fields(kind) if field.type == "float"}
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            kind(**{key: float(value) if key in numbers else value for key, value in row.items()})
-            for row in csv.DictReader(file)
-        ]
+    types = {field.name: field.type for field in fields(kind)}
+    found = pd.read_csv(path, dtype=types, na_values=["nan"], keep_default_na=False)
+    return [kind(**row) for row in found.to_dict("records")]
 
 
 def by_study(rows: Iterable[Judged]) -> list[list[Judged]]:
@@ -769,9 +756,7 @@ def section() -> list[str]:
 
 def main() -> int:
     """Explain every launch once and write the rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument(
         "--data", type=Path, default=recordings(BLIND)[0], help="folder with studies.json and the reports"
     )

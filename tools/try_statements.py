@@ -10,7 +10,6 @@ Usage: try_statements.py    (needs nvcc and a GPU; update_readme.py then writes 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import statistics
@@ -22,10 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
-
-from record_variants import ARCHITECTURE  # noqa: E402
+from record_variants import ARCHITECTURE
+from recording import ROOT, device, options_of
 
 TRIED = ROOT / "tests" / "cuda" / "tried"
 STATEMENTS = "statements.json"
@@ -78,16 +75,12 @@ def table(kind: str) -> str:
 
 def main() -> int:
     """Compile and time every form anew."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
-    name = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", "--id=0"]
-    gpu = subprocess.run(name, check=True, capture_output=True, text=True).stdout.strip()
+    options_of(__doc__).parse_args()
     for file in sorted(TRIED.glob(f"*/{STATEMENTS}")):
         tried = json.loads(file.read_text("utf-8"))
         for one, source in zip(tried["statements"], sorted(file.parent.glob("*.cu")), strict=True):
             one["us"] = run(source)
-        tried |= {"gpu": gpu, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+        tried |= {"gpu": device(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
         file.write_text(json.dumps(tried, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
 
