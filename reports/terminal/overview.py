@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmprof.analysis.session import Session
+    from gemmprof.model import Explanation
 
 UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was collected
 HEADLINES = 5  # families whose verdict is printed below the table
@@ -162,15 +163,24 @@ def _first_to_change(session: Session, family: Family, room: int) -> str:
     """What saves most, how much of the family's time, and where, as far as there is room for that."""
     owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
-        debug = DEBUG_BUILD in session.explanation(family.representative).levers
-        nothing = "a debug build (nvcc -G)" if debug else "nothing found to gain"
         known = session.kernels[family.representative].profile.profiled
+        nothing = _in_place_of_a_finding(session.explanation(family.representative))
         return fit(f"{owner}{nothing if known else 'ncu could not profile it'}", room)
     what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
     left = room - len(what) - len(" at ")
     # A place of less than so many letters says nothing any more.
     where = f" at {fit(place(family.worst.places[0]), left)}" if family.worst.places and left >= 10 else ""
     return fit(what, room) + where
+
+
+def _in_place_of_a_finding(explanation: Explanation) -> str:
+    """What the time of a kernel without findings goes to, so that its owner knows whether to look further."""
+    if DEBUG_BUILD in explanation.levers:
+        return "a debug build (nvcc -G)"
+    if (limit := explanation.at_limit) is not None:
+        return f"at its limit: {limit.resource} {ratio(limit.share, 0)}"
+    most = "".join(f": {one.resource} {ratio(one.share, 0)}" for one in explanation.time[:1])
+    return f"no finding{most}"
 
 
 def headline(session: Session) -> str:
