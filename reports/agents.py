@@ -17,7 +17,7 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports import sentences, words
 from gemmprof.reports.formatting import nanoseconds, percent
-from gemmprof.reports.pages.environment import code, filled_text
+from gemmprof.reports.pages.environment import code, filled_text, marked
 from gemmprof.reports.terminal.overview import facts
 from gemmprof.reports.words import Explained
 
@@ -75,11 +75,15 @@ def markdown(found: Sequence[Explained], *, budget: int | None = None) -> str:
         return "The input holds no kernel.\n"
     forms = ((8, 4, 5, 6), (5, 3, 3, 3), (3, 2, 2, 2), (2, 1, 1, 1), (1, 0, 1, 1), (1, 0, 0, 1))
     limit = None if budget is None else int(budget * LETTERS_PER_TOKEN)
+    of_all = words.doubts_of_all(one.explanation for one in found) if len(found) > 1 else []
     text = ""
     for form in forms:
         amounts = dict(zip(("findings", "facts", "places", "trust"), form, strict=True))
-        made = (filled_text("explanation.md.jinja", one=one, words=words, **amounts) for one in found)
-        parts = [part.rstrip("\n") for part in made]
+        head = "\n".join(f"> {marked(doubt)}  " for doubt in of_all[: amounts["trust"]])
+        made = (
+            filled_text("explanation.md.jinja", one=one, words=words, said=of_all, **amounts) for one in found
+        )
+        parts = [part.rstrip("\n") for part in (head, *made) if part]
         text = "\n\n".join(parts) + "\n"
         if limit is None or len(text) <= limit:
             return text

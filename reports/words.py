@@ -218,9 +218,14 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
         return "The input holds no kernel."
     left = max(of, len(found))
     room = lines if lines is not None else 1 << 30
-    out: list[str] = []
-    for one in found:
-        form = list(_fitting(one, width, room - len(out) - (1 if left > 1 else 0), first=not out))
+    of_all = doubts_of_all(one.explanation for one in found) if len(found) > 1 else []
+    out = [
+        line
+        for doubt in of_all[: None if lines is None else 3]
+        for line in _wrapped(doubt, width, "! ", "  ")
+    ]
+    for at, one in enumerate(found):
+        form = list(_fitting(one, width, room - len(out) - (1 if left > 1 else 0), of_all, first=not at))
         if not form:
             break
         out += form
@@ -230,15 +235,21 @@ def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines
     return "\n".join(out)
 
 
-def _fitting(one: Explained, width: int, left: int, *, first: bool) -> Iterator[str]:
-    """The fullest form of a kernel that fits the lines left; nothing if none does."""
+def doubts_of_all(found: Iterable[Explanation]) -> list[str]:
+    """What makes the numbers of each of several launches doubtful: to be said once."""
+    first, *others_ = (one.trust for one in found)
+    return [doubt for doubt in first if all(doubt in trust for trust in others_)]
+
+
+def _fitting(one: Explained, width: int, left: int, said: Sequence[str], *, first: bool) -> Iterator[str]:
+    """The fullest form of a kernel that fits the lines left, without what was said; nothing if none does."""
     for findings, facts, places in ((3, 2, 2), (3, 1, 1), (2, 1, 1), (2, 0, 1), (1, 0, 1), (1, 0, 0)):
-        form = list(block(one, width, findings, facts, places))
+        form = list(block(one, width, findings, facts, places, said=said))
         if len(form) <= left:
             yield from form
             return
     if first:
-        yield from list(block(one, width, 1, 0, 0))[: max(1, left)]
+        yield from list(block(one, width, 1, 0, 0, said=said))[: max(1, left)]
     elif left >= 1:
         yield _line(one, width)
 
@@ -255,16 +266,24 @@ def _id(one: Explained) -> str:
 
 
 def block(
-    one: Explained, width: int, findings: int, facts: int, places: int, *, headed: bool = True
+    one: Explained,
+    width: int,
+    findings: int,
+    facts: int,
+    places: int,
+    *,
+    headed: bool = True,
+    said: Sequence[str] = (),
 ) -> Iterator[str]:
-    """One family: heading, doubts, so many findings with facts and places, and the conclusion."""
+    """One family: heading, doubts that were not said, so many findings with facts and places, and the conclusion."""
     kernel = one.explanation
     if headed:
         end = f"{one.apart}  " if one.apart else ""
         end += duration(kernel) + (f", {one.owner}" if one.owner else "")
         end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
         yield _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
-    for sentence in kernel.trust[: None if places >= WHOLE else 3 if places else 1]:
+    doubts = [doubt for doubt in kernel.trust if doubt not in said]
+    for sentence in doubts[: None if places >= WHOLE else 3 if places else 1]:
         yield from _wrapped(sentence, width, "  ! ", "    ")
     for number, (finding, *others_) in enumerate(kernel.losses[:findings], 1):
         yield from _finding(number, finding, width, facts, places)
@@ -290,7 +309,8 @@ def _finding(number: int, finding: Finding, width: int, facts: int, places: int)
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=then, break_long_words=True)
+    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width, initial_indent=first, subsequent_indent=then)
+    return [line.replace("\u00a0%", " %") for line in lines]
 
 
 def _cut(text: str, width: int) -> str:

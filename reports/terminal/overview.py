@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from gemmprof.analysis.explanation.levers import DEBUG_BUILD
+from gemmprof.analysis.explanation.trust import UNSEEN
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyses
 from gemmprof.base.amounts import DASH
@@ -104,11 +105,11 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
     total = len(session.by_time)
     if not total:
         return
-    left = FRONT_LINES - FRONT_OTHER
+    lines = _too_little(session, width)
     if total > 1 and session.program.whole.time_ns:
-        lines = [*program_lines.where(session, width), *program_lines.advice(session.program, width)]
-        yield from lines[said:]
-        left -= len(lines)
+        lines = [*program_lines.where(session, width), *lines, *program_lines.advice(session.program, width)]
+    yield from lines[said:]
+    left = FRONT_LINES - FRONT_OTHER - len(lines)
     yield ""
     below = width < NARROWEST
     found = session.leaders(min(FRONT_FAMILIES, left // (3 if below else 2)))
@@ -141,6 +142,13 @@ def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> 
         yield from textwrap.wrap(_nothing_found(session, found), width)
     ways = f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"
     yield from [line for line in ways if len(line) <= width][:1]
+
+
+def _too_little(session: Session, width: int) -> list[str]:
+    """Where of none of the first families enough was collected to see most causes: what is missing of the first one."""
+    known = [session.explanation(family.representative) for family in session.leaders(FRONT_FAMILIES)]
+    doubts = [next((doubt for doubt in one.trust if UNSEEN in doubt), "") for one in known]
+    return textwrap.wrap(doubts[0], width, initial_indent="! ", subsequent_indent="  ") if all(doubts) else []
 
 
 def _name(family: Family, name: str, room: int) -> str:

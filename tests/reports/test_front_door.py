@@ -606,3 +606,23 @@ def test_where_nothing_is_found_it_is_said_why(capsys: pytest.CaptureFixture[str
     assert not any(family.worst for family in found.families)
     assert main([str(report)]) == 0
     assert "would need most of its time alone" in capsys.readouterr().out
+
+
+def test_what_was_not_collected_is_said_once_before_the_numbers(printed: Printed) -> None:
+    partial = DATA / "partial_basic.ncu-rep.xz"
+    front = printed(str(partial), str(DATA / "partial_roofline.ncu-rep.xz")).splitlines()
+    assert len(front) <= overview.FRONT_LINES
+    doubt = next(
+        at for at, line in enumerate(front) if line.startswith("! Not collected: DRAM and L2 traffic")
+    )
+    assert doubt < next(at for at, line in enumerate(front) if line.startswith("#"))
+    for options in ((), ("--all",), ("--format", "markdown")):
+        said = printed("explain", *options, str(partial))
+        assert said.count("Not collected") == 1 and said.index("Not collected") < said.index("#1")
+    for whole in (("explain", "--all"), ()):
+        assert "Not collected" not in printed(*whole, str(DATA / "flaws_global_access.ncu-rep.xz"))
+
+
+def test_a_row_without_finding_says_what_the_time_goes_to(printed: Printed) -> None:
+    front = printed(str(TRANSFORMER))
+    assert re.search(r" no finding: exposed latency \d+ %\n", front)
