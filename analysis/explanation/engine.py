@@ -12,6 +12,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import levers
 from gemmprof.analysis.explanation.candidate import SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes import detectors
+from gemmprof.analysis.explanation.code.latency import behind_atomics
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -113,7 +114,7 @@ def explain_work(found: Work) -> Explanation:
     elif profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         everything = weigh(found, predictor)
-        weighed = _said(found, everything, predictor)
+        weighed = _said(everything, predictor)
         findings, other = _told(found, weighed)
         losses = [one for one in weighed if not one.another_way_to and not one.candidate.another_arithmetic]
         losses = [one for one in losses if one.prediction.saves >= NOTABLE]
@@ -225,9 +226,11 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
 
 def _led_by(one: Weighed, told: Sequence[tuple[float, Candidate]]) -> str:
     """The more specific cause that saves most, where that is enough of what this general name would; '' for none."""
-    specific = [each for each in told if each[1].rank > one.candidate.rank and not each[1].another_arithmetic]
-    rival, leader = max(specific, key=lambda each: each[0], default=(0.0, one.candidate))
-    return "" if rival < one.candidate.yields * one.prediction.saves else leader.cause
+    mine = one.candidate
+    others = [each for each in told if each[1].cause != mine.cause and not each[1].another_arithmetic]
+    specific = [each for each in others if each[1].rank > mine.rank]
+    rival, leader = max(specific, key=lambda each: each[0], default=(0.0, mine))
+    return "" if rival < mine.yields * one.prediction.saves else leader.cause
 
 
 def _place(one: Weighed) -> tuple[float, int]:
@@ -252,10 +255,12 @@ def _in_order(names: Sequence[Weighed]) -> list[Weighed]:
     return found
 
 
-def _said(found: Work, weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
-    """Of what was weighed, what its owner can do and what can be told from nothing, each loss with its ways."""
+def _said(weighed: Sequence[Weighed], predictor: Predictor) -> list[Weighed]:
+    """Of what was weighed, what the kernel can lose and what can be told from nothing, each loss with its ways."""
+    # That a launch is short tells no loss: what it is one of many, or stands between others, the program tells
+    # (`analysis.whole.program_advice`).
     worth = [
-        one for one in weighed if one.prediction.saves > FLOOR and levers.of_the_kernel(found, one.candidate)
+        one for one in weighed if one.prediction.saves > FLOOR and one.candidate.cause != "launch_overhead"
     ]
     told = [(one.prediction.saves, one.candidate) for one in worth]
     saves = {candidate.cause: saved for saved, candidate in told}
@@ -336,6 +341,8 @@ def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
     # Whether nothing is left to gain is known only where instructions and waits were looked at.
     if not busiest or terms[busiest] < FULL or not work.samples or len(work.loads) <= FEW_LOADS:
         return False
+    if busiest == "l2_atomics" and behind_atomics(work):
+        return False  # waits tell of its queue, no counter does
     # Look-ups in a table meet in banks whatever its layout, but copies of it do not.
     passes = float(work.data_passes.sum()) if busiest == "l1_data" and work.program is not None else 0.0
     if float((work.shared_wavefronts - work.shared_ideal).sum()) > (1.0 - FULL) * passes > 0.0:

@@ -51,7 +51,7 @@ WORDS: Mapping[str, Words] = _words()
 OTHERS = "library"
 
 # Causes that a call avoids altogether; of others the library may keep some, down to all of it.
-SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle", "launch_overhead"})
+SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle"})
 # Kernels whose flaw of that cause comes from what they are called with; others have it by themselves. A product of
 # cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls; one of torch for each element
 # has the blocks that its elements need.
@@ -149,16 +149,6 @@ def _vectorised(everything: Sequence[Candidate]) -> Iterator[Candidate]:
             yield one
 
 
-def of_the_kernel(work: Work, candidate: Candidate) -> bool:
-    """Whether a kernel's owner can do something about it in the kernel, or in how it is called.
-
-    That one's own launch is short tells no loss, nor that one of torch's is: what it is one of many, or stands between
-    others, the program tells (`analysis.whole.program_advice`). A call of a library can be given more at once.
-    """
-    owner = owner_of(work.profile)
-    return candidate.cause != "launch_overhead" or not (owner.editable or owner.key in ("torch", "inductor"))
-
-
 def _idle_sms(work: Work, named: str) -> str:
     """How many SMs get no block, or schedulers no warp; ``named``: what the launch's blocks are called."""
     have, there_are, places = work.profile.launch.blocks, work.sms, "SMs"
@@ -179,8 +169,6 @@ def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Ow
         change = f"{counted(blocks, 'block')} of {counted(work.warps_of_block, 'warp')} for {sms:.0f} SMs. {change}"
     elif cause == "tail_effect":
         change = f"{blocks:,} blocks are {blocks / sms:.2f} for each of {sms:.0f} SMs. {change}"
-    elif cause == "launch_overhead" and work.duration:
-        change = f"No SM works for {100 * work.idle_start:.0f} % of {work.duration / 1000:.1f} us. {change}"
     if owner.editable and len(ways) > 1:
         variants = tuple(way if way.plain else replace(way, change="") for way in ways)
     else:

@@ -343,8 +343,12 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
                 else f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
                 + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
             )
-            + " Give each warp and block an equal share (sort by size, split the long ones), or let "
-            "blocks fetch work from a queue."
+            + (
+                " Take tiles whose number the SMs divide, or share out the steps of the last ones (stream-K)."
+                if work.products.any() and not of_the_warps
+                else " Give each warp and block an equal share (sort by size, split the long ones), or let "
+                "blocks fetch work from a queue."
+            )
             + (" Launch none that have nothing to do." if of_the_warps and unseen else "")
         ),
         evidence=(

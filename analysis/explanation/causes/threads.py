@@ -14,7 +14,7 @@ from gemmprof.analysis.explanation.causes import grid
 from gemmprof.analysis.explanation.causes.access import same_traffic, vector
 from gemmprof.analysis.explanation.causes.atomics import retries_of
 from gemmprof.analysis.explanation.code import address_forms, flow, latency
-from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, reached
+from gemmprof.analysis.explanation.code.flow import BARRIER, Loop, program, reached
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.sequences import compiled_by_triton
 from gemmprof.analysis.explanation.demands.distinct import (
@@ -677,9 +677,10 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     elif binding and now < most:
         # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
         resources = {"block_launch": now / then} if larger else {}
-        if "registers" in binding and work.program is not None:
+        if "registers" in binding and (lines := work.profile.source.instructions):
             # With fewer than hold what is needed at once, values would go to local memory and back.
-            alive = max(np.array(live_registers(work.code))[work.executed > 0], default=0)
+            ran = work.executed > 0 if work.program is not None else slice(None)
+            alive = max(np.array(live_registers(work.program or program(lines)))[ran], default=0)
             then = min(then, held(work, min(0, int(alive) - (launch.registers_per_thread or 0)), 0))
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)

@@ -106,8 +106,11 @@ def behind_atomics(work: Work) -> bool:
     if waits is None or not cycles or not atomics.any() or not loads.any():
         return False
     counted = max((load.share for key, load in work.loads.items() if key in MEMORY), default=1.0)
-    each = float(waits[loads].sum()) * cycles / float(work.executed[loads].sum())
-    return counted < QUIET and each > 2.0 * work.practice.dram_cycles
+    several = float(work.executed[loads].sum())
+    each = float(waits[loads].sum()) * cycles / several
+    # Fewer atomics than loads (those of a meeting of the grid) are no queue before each of them.
+    before = float(work.threads[atomics].sum()) > several
+    return before and counted < QUIET and each > 2.0 * work.practice.dram_cycles
 
 
 def host_sectors(work: Work) -> float:

@@ -322,6 +322,7 @@ def _written_before(code: Program, at: int, name: str) -> Iterable[int]:
     return written_by
 
 
+_CLOCK = re.compile("CLOCK|GLOBALTIMER")
 _NUMBERS = re.compile(r", -?0x[0-9a-f]+")
 _OF_ALL = ("NTID", "NCTAID", "SRZ", "SR_CgaCtaId")  # the last tells where a block finds its own shared memory
 _OF_LANES = ("SHFL", "MATCH", "CALL", "RET", "CS2R")
@@ -504,7 +505,10 @@ def _told_by_leaving(work: Work) -> Mask:
     for loop in code.loops:
         inside = [at for at in range(loop.first, loop.last + 1) if work.executed[at]]
         turns = [at for at in inside if code.sass[at].is_branch and code.sass[at].guard]
-        ends = {(differs[at].classes, differs[at].axes) for at in turns if _leaves(code, loop, at)}
+        turns = [at for at in turns if _leaves(code, loop, at)]
+        if any(_CLOCK.search(code.sass[at].text) for at in code.made_of(turns)):
+            found[inside] = True  # it takes as long whatever is done in it
+        ends = {(differs[at].classes, differs[at].axes) for at in turns}
         for at in inside if ends else ():
             mine, uses = differs[at], code.readers[at]
             if not found[at] and uses and (uses[0] < loop.first or uses[-1] > loop.last):
