@@ -124,8 +124,8 @@ def _end(explanation: Explanation) -> str:
     limit = explanation.at_limit
     if limit is not None:
         return (
-            f"Nothing left to gain that these numbers show: {article(limit.resource)} at {100 * limit.share:.0f} % of "
-            "what is reached in practice."
+            f"No finding: it is at its limit, {article(limit.resource)} at {100 * limit.share:.0f} % of what is "
+            "reached in practice. What is faster asks less of it."
         )
     if explanation.time and (explanation.duration_ns or SHORT) < SHORT and explanation.time[0].share < HALF:
         most = explanation.time[0]

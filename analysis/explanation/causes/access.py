@@ -719,12 +719,15 @@ def _more_elements(work: Work, narrow: Mask) -> Iterator[Variant]:
     keep[narrow] = _with_siblings(work)[narrow] / WIDE
     ratio = float((keep * work.executed)[narrow].sum()) / float(work.executed[narrow].sum())
     # What finds places, counts and decides is done once for all that one access moves.
-    loops = {work.code.loop_of(int(at)) for at in np.flatnonzero(narrow)}
-    around = np.array([work.code.loop_of(at) in loops for at in range(len(keep))])
+    loop_of = [work.code.loop_of(at) for at in range(len(keep))]
+    loops = {loop_of[at] for at in np.flatnonzero(narrow)}
+    around = np.array([loop in loops for loop in loop_of])
     around &= ~computing(work) & ~work.where(lambda line: line.space in ("global", "shared", "local"))
     around &= work.code.by_data | ~_places_of_its_own(work, narrow)
-    if bytes_each >= FULL_WORD:  # what is made of a word stays; of bytes several are made at once
-        around &= ~work.code.by_data
+    for loop in loops:  # what is made of a word stays; of bytes several are made at once
+        here = np.array([one == loop for one in loop_of])
+        if _bytes_each(work, narrow & here) >= FULL_WORD:
+            around &= ~(here & work.code.by_data)
     keep[around] = ratio
     warps, fewer = 1.0, {}
     if loops == {None} or _down_the_rows(work, narrow):

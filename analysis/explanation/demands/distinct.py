@@ -184,17 +184,20 @@ def own_elements(work: Work) -> Array:
 @once
 def shared_by_neighbours(work: Work) -> Array:
     """The same, of what a thread that does the work of several neighbours does once: a loop that these leave when their
-    own data say so (a root that is near enough, the end of a list) it walks for each of them.
+    own data say so (a root that is near enough, the end of a list) it walks for each of them, and a way around that
+    their data tell of it takes for each.
     """
     code, alike = work.code, neighbours_alike(work)
     data = work.ran & work.where(lambda line: line.instruction_class in FLOATS or line.fetches)
+    # Of a word that all of them load each may look at other bits.
+    data |= work.ran & code.by_data & work.where(lambda line: line.opcode in ("SHF", "LOP3"))
     turns = np.flatnonzero(work.ran & work.where(lambda line: line.is_branch and bool(line.guard))).tolist()
     found = alike.copy()
-    for loop in code.loops:
-        leaving = [at for at in turns if at in loop and _leaves(code, loop, at)]
-        told = [at for at in code.made_of(leaving) if data[at]]
-        inside = slice(loop.first, loop.last + 1)
-        found[inside] = np.minimum(found[inside], alike[told].min(initial=WARP))
+    leaving = ([at for at in turns if at in loop and _leaves(code, loop, at)] for loop in code.loops)
+    parted = [(loop.first, loop.last, ends) for loop, ends in zip(code.loops, leaving, strict=True)]
+    for first, last, ends in (*parted, *((first, last, [turn]) for first, last, turn in ways_around(work))):
+        told = [at for at in code.made_of(ends) if data[at]]
+        found[first : last + 1] = np.minimum(found[first : last + 1], alike[told].min(initial=WARP))
     return found
 
 
