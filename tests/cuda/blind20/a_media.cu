@@ -1,4 +1,4 @@
-// Films, voices, lenses, panoramas, contrast and colours of a sensor.
+// Films, voices, lenses, panoramas, contrast, the bands of a sensor and clouds.
 #include <cmath>
 
 #include "../pairs/pair.cuh"
@@ -301,106 +301,96 @@ Study contrast("tile_levels_counters_of_lanes_256_bytes_apart", "images", 8192, 
             {"gap", launch(tile_levels<WithAGap>, grid, COUNTERS, 0, words, out, n)}};
     });
 
-// --- colours of a sensor whose pattern repeats after six pixels ---
+// --- bands of a sensor with a mosaic of sixteen filters ---
 
-constexpr int PATTERN = 6, REACH = 2, WINDOW = 2 * REACH + 1;
-constexpr char COLOURS[] = "GRGGBGBGBRGRGRGGBGGBGGRGRGRBGBGBGGRG";
+constexpr int PATTERN = 4, BANDS = PATTERN * PATTERN, REACH = 2, WINDOW = 2 * REACH + 1, WIDE = 32 + 2 * REACH, HIGH = 8 + 2 * REACH;
 
-struct Sensor {
-    unsigned char colour[PATTERN * PATTERN];
-};
-__host__ __device__ __forceinline__ float nearness(int dx, int dy) { return 1.0f / (1.0f + dx * dx + dy * dy); }
-__device__ __forceinline__ void load_raw(float (*tile)[32 + 2 * REACH], const float *__restrict__ raw, int left, int top, int size) {
-    for (int k = threadIdx.y * 32 + threadIdx.x; k < (8 + 2 * REACH) * (32 + 2 * REACH); k += 256) {
-        const int row = top + k / (32 + 2 * REACH) - REACH, column = left + k % (32 + 2 * REACH) - REACH;
-        tile[k / (32 + 2 * REACH)][k % (32 + 2 * REACH)] = raw[min(max(row, 0), size - 1) * size + min(max(column, 0), size - 1)];
+__host__ __device__ constexpr float nearness(int dx, int dy) { return 1.0f / (1.0f + dx * dx + dy * dy); }
+__device__ __forceinline__ void load_raw(float (*tile)[WIDE], const float *__restrict__ raw, int left, int top, int size) {
+    for (int k = threadIdx.y * 32 + threadIdx.x; k < HIGH * WIDE; k += 256) {
+        const int row = top + k / WIDE - REACH, column = left + k % WIDE - REACH;
+        tile[k / WIDE][k % WIDE] = raw[min(max(row, 0), size - 1) * size + min(max(column, 0), size - 1)];
     }
 }
-// The pattern with a margin around it.
-__device__ __forceinline__ void load_pattern(unsigned char (*pattern)[12], const Sensor &sensor) {
-    const int k = threadIdx.y * 32 + threadIdx.x;
-    if (k < 100) pattern[k / 10][k % 10] = sensor.colour[(k / 10 + PATTERN - REACH) % PATTERN * PATTERN + (k % 10 + PATTERN - REACH) % PATTERN];
-}
-struct InArrays {
-    static __device__ void colours(const float (*tile)[32 + 2 * REACH], const unsigned char (*pattern)[12], int px, int py, float *out, int plane) {
-        float sums[3] = {}, weights[3] = {};
-#pragma unroll
-        for (int dy = 0; dy < WINDOW; dy++)
-#pragma unroll
-            for (int dx = 0; dx < WINDOW; dx++) {
-                const int colour = pattern[py + dy][px + dx];
-                const float weight = nearness(dx - REACH, dy - REACH);
-                sums[colour] += weight * tile[threadIdx.y + dy][threadIdx.x + dx];
-                weights[colour] += weight;
-            }
-        for (int colour = 0; colour < 3; colour++) out[colour * plane] = sums[colour] / weights[colour];
-    }
-};
-struct BySelects {
-    static __device__ void colours(const float (*tile)[32 + 2 * REACH], const unsigned char (*pattern)[12], int px, int py, float *out, int plane) {
-        float red = 0.0f, green = 0.0f, blue = 0.0f, reds = 0.0f, greens = 0.0f, blues = 0.0f;
-#pragma unroll
-        for (int dy = 0; dy < WINDOW; dy++)
-#pragma unroll
-            for (int dx = 0; dx < WINDOW; dx++) {
-                const int colour = pattern[py + dy][px + dx];
-                const float weight = nearness(dx - REACH, dy - REACH), value = tile[threadIdx.y + dy][threadIdx.x + dx];
-                const float r = colour == 0 ? weight : 0.0f, g = colour == 1 ? weight : 0.0f, c = colour == 2 ? weight : 0.0f;
-                red += r * value, reds += r, green += g * value, greens += g, blue += c * value, blues += c;
-            }
-        out[0] = red / reds, out[plane] = green / greens, out[2 * plane] = blue / blues;
-    }
-};
-template <typename Way>
-__global__ void __launch_bounds__(256) sensor_colours(Sensor sensor, const float *__restrict__ raw, float *__restrict__ out, int size) {
-    __shared__ float tile[8 + 2 * REACH][32 + 2 * REACH];
-    __shared__ unsigned char pattern[10][12];
+__global__ void __launch_bounds__(256) mosaic_bands(const int *__restrict__ pattern, const float *__restrict__ raw, __half *__restrict__ out, int size) {
+    __shared__ float tile[HIGH][WIDE];
+    __shared__ int bands[BANDS];
     const int left = blockIdx.x * 32, top = blockIdx.y * 8, x = left + threadIdx.x, y = top + threadIdx.y;
     load_raw(tile, raw, left, top, size);
-    load_pattern(pattern, sensor);
+    if (threadIdx.y == 0 && threadIdx.x < BANDS) bands[threadIdx.x] = pattern[threadIdx.x];
     __syncthreads();
-    Way::colours(tile, pattern, x % PATTERN, y % PATTERN, out + y * size + x, size * size);
-}
-// Shares of the 25 pixels in each colour were worked out for the 36 places in the pattern.
-__global__ void __launch_bounds__(256) sensor_colours_shares(const float4 *__restrict__ shares, const float *__restrict__ raw, float *__restrict__ out, int size) {
-    __shared__ float tile[8 + 2 * REACH][32 + 2 * REACH];
-    __shared__ float4 own[PATTERN * PATTERN * WINDOW * WINDOW];
-    const int left = blockIdx.x * 32, top = blockIdx.y * 8, x = left + threadIdx.x, y = top + threadIdx.y, place = y % PATTERN * PATTERN + x % PATTERN;
-    load_raw(tile, raw, left, top, size);
-    for (int k = threadIdx.y * 32 + threadIdx.x; k < PATTERN * PATTERN * WINDOW * WINDOW; k += 256) own[k] = shares[k];
-    __syncthreads();
-    float red = 0.0f, green = 0.0f, blue = 0.0f;
+    float sums[BANDS] = {}, weights[BANDS] = {};
 #pragma unroll
-    for (int k = 0; k < WINDOW * WINDOW; k++) {
-        const float value = tile[threadIdx.y + k / WINDOW][threadIdx.x + k % WINDOW];
-        const float4 share = own[place * WINDOW * WINDOW + k];
-        red += share.x * value, green += share.y * value, blue += share.z * value;
+    for (int dy = 0; dy < WINDOW; dy++)
+#pragma unroll
+        for (int dx = 0; dx < WINDOW; dx++) {
+            const int band = bands[(y + dy - REACH & PATTERN - 1) * PATTERN + (x + dx - REACH & PATTERN - 1)];
+            const float weight = nearness(dx - REACH, dy - REACH);
+            sums[band] += weight * tile[threadIdx.y + dy][threadIdx.x + dx];
+            weights[band] += weight;
+        }
+    for (int band = 0; band < BANDS; band++) out[(band * size + y) * size + x] = __float2half(__fdividef(sums[band], weights[band]));
+}
+// Sums belong to places relative to the pixel; which band each is matters only when they are stored.
+__global__ void __launch_bounds__(256) mosaic_bands_places(const int *__restrict__ pattern, const float *__restrict__ raw, __half *__restrict__ out, int size) {
+    __shared__ float tile[HIGH][WIDE];
+    __shared__ int bands[BANDS];
+    __shared__ float found[BANDS][256];
+    const int left = blockIdx.x * 32, top = blockIdx.y * 8, x = left + threadIdx.x, y = top + threadIdx.y, t = threadIdx.y * 32 + threadIdx.x;
+    load_raw(tile, raw, left, top, size);
+    if (t < BANDS) bands[t] = pattern[t];
+    __syncthreads();
+#pragma unroll
+    for (int down = 0; down < PATTERN; down++)
+#pragma unroll
+        for (int along = 0; along < PATTERN; along++) {
+            float sum = 0.0f, weight = 0.0f;
+#pragma unroll
+            for (int dy = down; dy < WINDOW; dy += PATTERN)
+#pragma unroll
+                for (int dx = along; dx < WINDOW; dx += PATTERN) {
+                    const float own = nearness(dx - REACH, dy - REACH);
+                    sum += own * tile[threadIdx.y + dy][threadIdx.x + dx];
+                    weight += own;
+                }
+            found[bands[(y + down - REACH & PATTERN - 1) * PATTERN + (x + along - REACH & PATTERN - 1)]][t] = sum * (1.0f / weight);
+        }
+    for (int band = 0; band < BANDS; band++) out[(band * size + y) * size + x] = __float2half(found[band][t]);
+}
+// Band after band: where its pixels lie follows from its filter's place in the pattern.
+__global__ void __launch_bounds__(256) mosaic_bands_turns(const int *__restrict__ filters, const float *__restrict__ raw, __half *__restrict__ out, int size) {
+    __shared__ float tile[HIGH][WIDE];
+    __shared__ int places[BANDS];
+    const int left = blockIdx.x * 32, top = blockIdx.y * 8, x = left + threadIdx.x, y = top + threadIdx.y;
+    load_raw(tile, raw, left, top, size);
+    if (threadIdx.y == 0 && threadIdx.x < BANDS) places[threadIdx.x] = filters[threadIdx.x];
+    __syncthreads();
+    for (int band = 0; band < BANDS; band++) {
+        const int along = places[band] % PATTERN - x + REACH & PATTERN - 1, down = places[band] / PATTERN - y + REACH & PATTERN - 1;
+        const float *own = &tile[threadIdx.y + down][threadIdx.x + along];
+        float sum = own[0], count = 1.0f;  // all of a band's pixels are as far
+        if (along == 0) sum += own[PATTERN], count += 1.0f;
+        if (down == 0) {
+            sum += own[PATTERN * WIDE], count += 1.0f;
+            if (along == 0) sum += own[PATTERN * WIDE + PATTERN], count += 1.0f;
+        }
+        out[(band * size + y) * size + x] = __float2half(__fdividef(sum, count));
     }
-    float *pixel = out + y * size + x;
-    pixel[0] = red, pixel[size * size] = green, pixel[2 * size * size] = blue;
 }
 
-Study colours("sensor_colours_summed_by_index", "images", 3072, "three colours for each of 3072 x 3072 pixels of a sensor whose pattern repeats after six",
-    "sums and weights of the three colours are arrays indexed by the pattern, 25 times a pixel",
-    {{"selects", "six sums, to which what is of another colour adds nothing", {"local_memory"}}, {"shares", "shares of the pixels around in each colour from a table", {"local_memory"}}},
+Study mosaic("mosaic_of_16_bands_summed_by_index", "images", 2048, "sixteen half bands for each of 2048 x 2048 pixels of a sensor with a mosaic of 4 x 4 filters",
+    "sums and weights of the bands are arrays indexed by the mosaic, 25 times a pixel",
+    {{"places", "sums for places relative to the pixel, brought into the order of bands in shared memory", {"local_memory"}}, {"turns", "band after band, whose pixels' places are worked out", {"local_memory"}}},
     [](Buffers &b, long n) -> Sides {
-        Sensor sensor;
-        for (int k = 0; k < PATTERN * PATTERN; k++) sensor.colour[k] = COLOURS[k] == 'R' ? 0 : COLOURS[k] == 'G' ? 1 : 2;
-        std::vector<float4> shares;
-        for (int place = 0; place < PATTERN * PATTERN; place++) {
-            float weights[3] = {};
-            const auto colour_at = [&](int k) { return sensor.colour[(place / PATTERN + k / WINDOW + PATTERN - REACH) % PATTERN * PATTERN + (place % PATTERN + k % WINDOW + PATTERN - REACH) % PATTERN]; };
-            for (int k = 0; k < WINDOW * WINDOW; k++) weights[colour_at(k)] += nearness(k % WINDOW - REACH, k / WINDOW - REACH);
-            for (int k = 0; k < WINDOW * WINDOW; k++) {
-                const float share = nearness(k % WINDOW - REACH, k / WINDOW - REACH) / weights[colour_at(k)];
-                shares.push_back(make_float4(colour_at(k) == 0 ? share : 0.0f, colour_at(k) == 1 ? share : 0.0f, colour_at(k) == 2 ? share : 0.0f, 0.0f));
-            }
-        }
+        b.tolerance = 2e-3;
+        std::vector<int> pattern(BANDS), filters(BANDS);
+        for (int k = 0; k < BANDS; k++) pattern[k] = (k * 7 + 3) % BANDS, filters[pattern[k]] = k;
+        const int *bands = b.copy(pattern), *places = b.copy(filters);
         const float *raw = b.random<float>(n * n, 0.0, 1.0);
-        float *out = b.output<float>(n * n * 3);
+        __half *out = b.output<__half>(n * n * BANDS);
         const dim3 grid(n / 32, n / 8), block(32, 8);
-        return {{"flawed", launch(sensor_colours<InArrays>, grid, block, 0, sensor, raw, out, n)}, {"selects", launch(sensor_colours<BySelects>, grid, block, 0, sensor, raw, out, n)},
-            {"shares", launch(sensor_colours_shares, grid, block, 0, b.copy(shares), raw, out, n)}};
+        return {{"flawed", launch(mosaic_bands, grid, block, 0, bands, raw, out, n)}, {"places", launch(mosaic_bands_places, grid, block, 0, bands, raw, out, n)},
+            {"turns", launch(mosaic_bands_turns, grid, block, 0, places, raw, out, n)}};
     });
 
 // --- clouds of five octaves of noise: without a flaw ---
