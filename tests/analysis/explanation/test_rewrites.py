@@ -86,6 +86,7 @@ SETS = (
     DATA / "blind17" / "h100",
     DATA / "blind18" / "h100",
     DATA / "blind19" / "h100",
+    DATA / "blind20" / "h100",
 )
 
 

@@ -176,10 +176,12 @@ constexpr float LOWEST = -110.0f, FINE = 0.05f;
 
 // A rate's seven numbers as they are published: of both exponentials, the slope and the offset.
 __device__ __forceinline__ float gate_rate(const float *c, float volts) {
-    return (c[0] * expf(c[1] * (volts + c[2])) + c[3] * (volts + c[4])) / (expf(c[5] * (volts + c[2])) + c[6]);
+    const float below = expf(c[5] * (volts + c[2])) + c[6];
+    return below == 0.0f ? 0.0f : (c[0] * expf(c[1] * (volts + c[2])) + c[3] * (volts + c[4])) / below;
 }
 __device__ __forceinline__ float gate_rate_fast(const float *c, float volts) {
-    return __fdividef(c[0] * __expf(c[1] * (volts + c[2])) + c[3] * (volts + c[4]), __expf(c[5] * (volts + c[2])) + c[6]);
+    const float below = __expf(c[5] * (volts + c[2])) + c[6];
+    return below == 0.0f ? 0.0f : __fdividef(c[0] * __expf(c[1] * (volts + c[2])) + c[3] * (volts + c[4]), below);
 }
 __device__ __forceinline__ float current(const float *gate, float volts) {
     return 4.0f * gate[1] * gate[1] * gate[1] * gate[2] * gate[3] * (volts - 50.0f) * 0.1f + 0.09f * gate[4] * gate[5] * (volts + 83.0f) + 0.8f * gate[0] * (volts + 77.0f);

@@ -58,7 +58,7 @@ Study keeping("kept_rows_marked_a_row_a_thread", "databases", 1 << 25, "which of
 // --- windows of time into which events fall ---
 
 struct Windows {
-    long long origin, width, slide, grace, watermark, parts;  // milliseconds, but for the parts
+    long long origin, width, slide, grace, watermark, parts;  // microseconds, but for the parts
 };
 __device__ __forceinline__ unsigned mixed(unsigned key) { return static_cast<unsigned>(key * 0x9e3779b97f4a7c15ull >> 32); }
 __global__ void __launch_bounds__(256) event_windows(const long long *__restrict__ times, const unsigned *__restrict__ keys, uint2 *__restrict__ out, int events, Windows windows) {
@@ -68,12 +68,13 @@ __global__ void __launch_bounds__(256) event_windows(const long long *__restrict
     const long long window = since / windows.width, slot = since % windows.width / windows.slide, late = (windows.watermark - since) / windows.grace, part = mixed(keys[i]) % windows.parts;
     out[i] = make_uint2(static_cast<unsigned>(window * 64 + slot), static_cast<unsigned>(late * 1024 + part));
 }
-// Since the origin there are less than 2^31 milliseconds.
-__global__ void __launch_bounds__(256) event_windows_narrow(const long long *__restrict__ times, const unsigned *__restrict__ keys, uint2 *__restrict__ out, int events, long long origin, unsigned width, unsigned slide, unsigned grace, unsigned watermark, unsigned parts) {
+// Widths are whole milliseconds, of which there are less than 2^32 since the origin.
+__global__ void __launch_bounds__(256) event_windows_narrow(const long long *__restrict__ times, const unsigned *__restrict__ keys, uint2 *__restrict__ out, int events, long long origin, long long watermark, unsigned width, unsigned slide, unsigned grace, unsigned parts) {
     const int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= events) return;
-    const unsigned since = static_cast<unsigned>(times[i] - origin), window = since / width;
-    out[i] = make_uint2(window * 64 + (since - window * width) / slide, (watermark - since) / grace * 1024 + mixed(keys[i]) % parts);
+    const unsigned long long micros = times[i] - origin;
+    const unsigned since = static_cast<unsigned>(micros / 1000), late = static_cast<unsigned>((watermark - micros) / 1000), window = since / width;
+    out[i] = make_uint2(window * 64 + (since - window * width) / slide, late / grace * 1024 + mixed(keys[i]) % parts);
 }
 // A quotient by the reciprocal in 2^64ths, which is too small by one at most.
 struct Divisor {
@@ -91,17 +92,17 @@ __global__ void __launch_bounds__(256) event_windows_reciprocals(const long long
 }
 
 Study events("event_windows_divided_in_64_bits", "databases", 1 << 23, "the window, slot, lateness and part of 8388608 events of a stream",
-    "five quotients and remainders of 64 bits by what is only known at run time, for each event",
-    {{"narrow", "times since the origin in 32 bits", {"integer_arithmetic"}}, {"reciprocals", "products with reciprocals found beforehand", {"integer_arithmetic"}}},
+    "quotients and remainders of 64 bits by what is only known at run time, for each event",
+    {{"narrow", "whole milliseconds since the origin in 32 bits", {"integer_arithmetic"}}, {"reciprocals", "products with reciprocals found beforehand", {"integer_arithmetic"}}},
     [](Buffers &b, long n) -> Sides {
-        const Windows windows = {1700000000000, 3723000, 61000, 5000, 2147000000, 1021};
-        const long long *times = reinterpret_cast<const long long *>(b.random<unsigned long long>(n, 1700000000000.0, 1702146000000.0));
+        const Windows windows = {1700000000000000, 7323000000, 121000000, 5000000, 2147000000000, 1021};
+        const long long *times = reinterpret_cast<const long long *>(b.random<unsigned long long>(n, 1700000000000000.0, 1702146000000000.0));
         const unsigned *keys = b.random<unsigned>(n, 0.0, 4294967295.0);
         uint2 *out = reinterpret_cast<uint2 *>(b.output<unsigned>(n * 2));
         const auto divisor = [](long long by) { return Divisor{static_cast<unsigned long long>(by), ~0ull / static_cast<unsigned long long>(by)}; };
         b.tolerance = 0.0;
         return {{"flawed", launch(event_windows, blocks(n, 256), 256, 0, times, keys, out, n, windows)},
-            {"narrow", launch(event_windows_narrow, blocks(n, 256), 256, 0, times, keys, out, n, windows.origin, windows.width, windows.slide, windows.grace, windows.watermark, windows.parts)},
+            {"narrow", launch(event_windows_narrow, blocks(n, 256), 256, 0, times, keys, out, n, windows.origin, windows.watermark, windows.width / 1000, windows.slide / 1000, windows.grace / 1000, windows.parts)},
             {"reciprocals", launch(event_windows_reciprocals, blocks(n, 256), 256, 0, times, keys, out, n, windows.origin, windows.watermark, divisor(windows.width), divisor(windows.slide), divisor(windows.grace), divisor(windows.parts))}};
     });
 
