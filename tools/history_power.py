@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from recording import ROOT, options_of, write_block
+from recording import ROOT, options_of, table_of, write_block
 
 from gemmprof.analysis.history.changes import MINIMUM_AFTER, MINIMUM_BEFORE, find_steps
 
@@ -78,7 +78,7 @@ KINDS = (
 )
 
 
-def row(kind: str, series: int, seed: int) -> str:
+def row(kind: str, series: int, seed: int) -> tuple[str, ...]:
     """One line of the table; what takes one look is tried ten times as often as what takes one a day."""
     rng = np.random.default_rng(seed)
     looks = 10 * series
@@ -91,7 +91,7 @@ def row(kind: str, series: int, seed: int) -> str:
         times[start:] *= 1.03
         found += any(abs(step.position - start) <= 5 for step in find_steps(times[: start + 5]))
     shares = (once / looks, daily / (series // 8), found / looks)
-    return f"| {kind} | " + " | ".join(f"{100 * share:.1f} %" for share in shares) + " |"
+    return kind, *(f"{100 * share:.1f} %" for share in shares)
 
 
 def beside(series: int) -> list[str]:
@@ -100,17 +100,12 @@ def beside(series: int) -> list[str]:
         "gemmprof": lambda times: [step.position for step in find_steps(times)],
         **others(),
     }
-    lines = [
-        "| quiet years with a step; years with one of 3 %, found within 5 runs |"
-        + " | ".join(searches)
-        + " |",
-        "|---|" + "---:|" * len(searches),
-    ]
+    rows = []
     for seed, kind in enumerate(KINDS):
         rng = np.random.default_rng(1000 + seed)
         years = [quiet_year(rng, kind) for _ in range(series)]
         starts = [int(start) for start in rng.integers(YEAR // 4, 3 * YEAR // 4, series)]
-        cells = []
+        cells = [kind]
         for search in searches.values():
             alarms = sum(bool(search(times)) for times in years)
             found = 0
@@ -119,8 +114,9 @@ def beside(series: int) -> list[str]:
                 stepped[start:] *= 1.03
                 found += any(abs(place - start) <= 5 for place in search(stepped))
             cells.append(f"{100 * alarms / series:.0f} %; {100 * found / series:.0f} %")
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-    return lines
+        rows.append(cells)
+    head = ["quiet years with a step; years with one of 3 %, found within 5 runs"]
+    return table_of(" | ".join([*head, *(f"{name}>" for name in searches)]), rows)
 
 
 def main() -> None:
@@ -128,12 +124,9 @@ def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument("--series", type=int, default=32)
     options = parser.parse_args()
-    lines = [
-        "| noise | quiet year, one look | quiet year, alarmed some day | 3 % step found within 5 runs |",
-        "|---|---:|---:|---:|",
-        *(row(kind, options.series, seed) for seed, kind in enumerate(KINDS)),
-    ]
-    blocks = {"power": lines}
+    head = "noise | quiet year, one look> | quiet year, alarmed some day> | 3 % step found within 5 runs>"
+    rows = (row(kind, options.series, seed) for seed, kind in enumerate(KINDS))
+    blocks = {"power": table_of(head, rows)}
     if others():  # without them the committed table stays
         blocks["others"] = beside(options.series // 4)
     for name, table in blocks.items():

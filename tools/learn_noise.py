@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from other_rules import mann_whitney, nvbench, welch
-from recording import ROOT, options_of, with_block
+from recording import ROOT, options_of, table_of, with_block
 
 from gemmprof.analysis.comparison.judgement import (
     FAMILY_WISE,
@@ -338,46 +338,44 @@ def rate(found: Sequence[Trial], *verdicts: str) -> str:
 
 def false_alarms() -> str:
     """The table of comparisons of a thing with itself."""
-    rows = [
-        "| launches a side | 35 kernels compared as a whole | each kernel compared alone | SAME, as a whole |",
-        "|---:|---:|---:|---:|",
-    ]
+    rows = []
     for launches in (12, 3, 1):
         whole, single = (trials(self_pairs(), launches, alone=alone) for alone in (False, True))
-        rows.append(
-            f"| {launches} | {rate(whole, 'slower', 'faster')} | {rate(single, 'slower', 'faster')} | "
-            f"{rate(whole, 'same')} |"
-        )
-    return "\n".join(rows)
+        alarms = (rate(found, "slower", "faster") for found in (whole, single))
+        rows.append((launches, *alarms, rate(whole, "same")))
+    head = (
+        "launches a side> | 35 kernels compared as a whole> | each kernel compared alone> | SAME, as a whole>"
+    )
+    return "\n".join(table_of(head, rows))
 
 
 def detection() -> str:
     """The table of changes that were there."""
-    rows = [
-        "| more work | launches a side | SLOWER, of all kernels with noise below 1 % | of those as much longer "
-        "| CAN'T TELL | SAME |",
-        "|---:|---:|---:|---:|---:|---:|",
-    ]
+    head = (
+        "more work> | launches a side> | SLOWER, of all kernels with noise below 1 %> | of those as much longer> "
+        "| CAN'T TELL> | SAME>"
+    )
+    rows = []
     for work in WORK:
         for launches in (12, 3):
             steady = [trial for trial in trials(changed_pairs(work), launches) if trial.noise < 0.01]
             risen = [trial for trial in steady if true_change(trial.kernel, work) >= 0.9 * work / 1000]
+            slower = (rate(found, "slower") for found in (steady, risen))
             rows.append(
-                f"| {work / 10:g} % | {launches} | {rate(steady, 'slower')} | {rate(risen, 'slower')} | "
-                f"{rate(steady, 'unclear')} | {rate(steady, 'same')} |"
+                (f"{work / 10:g} %", launches, *slower, rate(steady, "unclear"), rate(steady, "same"))
             )
-    return "\n".join(rows)
+    return "\n".join(table_of(head, rows))
 
 
 def two_cards() -> str:
     """The table of comparisons between two cards of one model."""
-    rows = ["| launches a side | by times alone | with code and counters looked at |", "|---:|---:|---:|"]
+    rows = []
     for launches in (12, 3):
         found = trials(card_pairs(), launches)
         changed = [trial for trial in found if trial.judgement.verdict in ("slower", "faster")]
         red = [trial for trial in changed if not same_counters(trial.kernel)]
-        rows.append(f"| {launches} | {rate(found, 'slower', 'faster')} | {len(red)} of {len(found)} |")
-    return "\n".join(rows)
+        rows.append((launches, rate(found, "slower", "faster"), f"{len(red)} of {len(found)}"))
+    return "\n".join(table_of("launches a side> | by times alone> | with code and counters looked at>", rows))
 
 
 def same_counters(kernel: Kernel) -> bool:
@@ -389,19 +387,18 @@ def same_counters(kernel: Kernel) -> bool:
 def classes() -> str:
     """The table of what is usual."""
     model = learn(recorded().values())
-    rows = ["| a kernel of | limited by compute | memory | latency |", "|---|---:|---:|---:|"]
-    for nanoseconds in (2e3, 2e4, 2e5, 2e6, 2e7):
-        cells = " | ".join(
-            f"{100 * model.of(nanoseconds, limit).middle:.2f} %" for limit in ("compute", "memory", "latency")
-        )
-        rows.append(f"| {amounts.nanoseconds(nanoseconds)} | {cells} |")
-    rows.append("")
-    rows.append(
+    limits = ("compute", "memory", "latency")
+    rows = [
+        (amounts.nanoseconds(ns), *(f"{100 * model.of(ns, limit).middle:.2f} %" for limit in limits))
+        for ns in (2e3, 2e4, 2e5, 2e6, 2e7)
+    ]
+    said = (
         f"Two of three kernels lie within {math.exp(model.factor):.1f} times as much or as little. Whole processes "
         f"differ by {100 * model.between_floor:.2f} % and, on top, by {model.between_share:.2f} times the spread of "
         "their launches (standard deviations)."
     )
-    return "\n".join(rows)
+    head = "a kernel of | limited by compute> | memory> | latency>"
+    return "\n".join([*table_of(head, rows), "", said])
 
 
 def _gemmprof(kernel: Kernel, before: Sequence[float], after: Sequence[float], card: str) -> bool:
@@ -417,10 +414,7 @@ def other_rules() -> str:
         "Welch's t test at 1 %": lambda _, before, after, __: welch(before, after),
         "Mann and Whitney at 1 %": lambda _, before, after, __: mann_whitney(before, after),
     }
-    rows = [
-        "| rule | 3 launches: false alarms | 2 % more, found | 12 launches: false alarms | 1 % more, found |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    rows = []
     cases = ((3, 20), (12, 10))
     launches = {
         (count, work): [
@@ -432,7 +426,7 @@ def other_rules() -> str:
         for work in (0, more)
     }
     for name, rule in rules.items():
-        cells = []
+        cells = [name]
         for count, more in cases:
             alarms = [rule(*one) for one in launches[count, 0]]
             risen = [
@@ -441,8 +435,11 @@ def other_rules() -> str:
                 if own_noise(one[0]) < 0.01 and true_change(one[0], more) >= 0.9 * more / 1000
             ]
             cells += [_share(alarms), _share([rule(*one) for one in risen])]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        rows.append(cells)
+    head = (
+        "rule | 3 launches: false alarms> | 2 % more, found> | 12 launches: false alarms> | 1 % more, found>"
+    )
+    return "\n".join(table_of(head, rows))
 
 
 def _share(flags: Sequence[bool]) -> str:
@@ -451,11 +448,11 @@ def _share(flags: Sequence[bool]) -> str:
 
 def single_launches() -> str:
     """The table of hundreds of kernels with one launch a side each."""
-    rows = [
-        "| one launch of each of 843 kernels | comparisons with itself that have an alarm | one is 50 % slower, found "
-        "| 5 times slower, found |",
-        "|---|---:|---:|---:|",
-    ]
+    head = (
+        "one launch of each of 843 kernels | comparisons with itself that have an alarm> | one is 50 % slower, found> "
+        "| 5 times slower, found>"
+    )
+    rows = []
     for title, groups in (
         ("the recorded kernels", _recorded_singles()),
         ("on an H100", _h100_singles()),
@@ -475,12 +472,9 @@ def single_launches() -> str:
             for times in found:
                 probability = tail(changes[draw.integers(len(changes))] + math.log(times))
                 found[times] += probability <= FAMILY_WISE / SINGLES
-        rows.append(
-            f"| {title} | {alarms} of {COMPARISONS:,} | "
-            + " | ".join(f"{100 * n / COMPARISONS:.1f} %" for n in found.values())
-            + " |"
-        )
-    return "\n".join(rows)
+        shares = (f"{100 * n / COMPARISONS:.1f} %" for n in found.values())
+        rows.append((title, f"{alarms} of {COMPARISONS:,}", *shares))
+    return "\n".join(table_of(head, rows))
 
 
 SINGLES, COMPARISONS = 843, 1000
@@ -576,15 +570,15 @@ def unsteady() -> str:
         "two modes, changing at one of ten": modes(0.9),
     }
     model = learn(recorded().values())
-    rows = ["| 12 launches a side, nothing changed | false alarms |", "|---|---:|"]
+    rows = []
     for name, make in kinds.items():
         flags = []
         for _ in range(1000):
             sides = [Batch.of_times([2e5 * math.exp(0.005 * value) for value in make()]) for _ in range(2)]
             judged = judge([estimate(sides[:1], sides[1:], model.of(2e5))])[0]
             flags.append(judged.verdict in ("slower", "faster"))
-        rows.append(f"| {name} | {_share(flags)} |")
-    return "\n".join(rows)
+        rows.append((name, _share(flags)))
+    return "\n".join(table_of("12 launches a side, nothing changed | false alarms>", rows))
 
 
 def elsewhere() -> str:
@@ -592,17 +586,15 @@ def elsewhere() -> str:
     sides = {
         name: load_side([DATA / "h100" / f"{name}.ncu-rep.xz"]) for name in ("base_0", "base_1", "more_020_0")
     }
-    rows = [
-        "| launches a side | false alarms, by times and clocks | by times alone | 2 % more, found |",
-        "|---:|---:|---:|---:|",
-    ]
+    rows = []
     for launches in (12, 3, 1):
         flags = {
             (name, clocks): list(_found_between(sides["base_0"], sides[name], launches, clocks))
             for name, clocks in (("base_1", True), ("base_1", False), ("more_020_0", True))
         }
-        rows.append(f"| {launches} | {' | '.join(map(_share, flags.values()))} |")
-    return "\n".join(rows)
+        rows.append((launches, *map(_share, flags.values())))
+    head = "launches a side> | false alarms, by times and clocks> | by times alone> | 2 % more, found>"
+    return "\n".join(table_of(head, rows))
 
 
 def _found_between(before: Side, after: Side, launches: int, clocks: bool) -> Iterator[bool]:

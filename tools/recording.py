@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,15 @@ CHUNK = 16 << 20
 def options_of(text: str | None) -> argparse.ArgumentParser:
     """The options of a tool, of which its docstring is the help."""
     return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def table_of(head: str, rows: Iterable[Iterable[object]]) -> list[str]:
+    """The lines of a Markdown table; in its head, ``kernel | µs>``, titles that end in ``>`` stand over numbers."""
+    titles = [title.strip() for title in head.split("|")]
+    names = (f" {title.removesuffix('>')}" if title else "" for title in titles)
+    marks = ("---:" if title.endswith(">") else "---" for title in titles)
+    lines = (f"| {' | '.join(map(str, row))} |" for row in rows)
+    return [f"|{' |'.join(names)} |", f"|{'|'.join(marks)}|", *lines]
 
 
 def with_block(text: str, name: str, content: str) -> str:

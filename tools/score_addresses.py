@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from recording import ROOT
+from recording import ROOT, table_of
 from score_studies import reports
 
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms
@@ -63,15 +63,12 @@ def section() -> list[str]:
         "code; per cent of the",
         "executed accesses, each launch counting the same ([what a form is](explain.md#addresses)).",
         "",
-        "| | global | shared |",
-        "|---|---:|---:|",
-        *(
-            f"| {text} | "
-            + " | ".join(
-                f"{100 * found[space, key] / found[space, '']:.1f} %" for space in ("global", "shared")
-            )
-            + " |"
-            for key, text in rows.items()
+        *table_of(
+            " | global> | shared>",
+            (
+                (text, *(f"{100 * found[of, key] / found[of, '']:.1f} %" for of in ("global", "shared")))
+                for key, text in rows.items()
+            ),
         ),
         "",
     ]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from recording import ROOT, options_of
+from recording import ROOT, options_of, table_of
 
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import work
@@ -254,34 +254,30 @@ def page(rows: Sequence[Outcome], judged: Sequence[Judged], studies: Sequence[st
         "",
         "## By cause",
         "",
-        "| cause | rows | mean error | worst | named first |",
-        "|---|---:|---:|---:|---:|",
     ]
+    causes = []
     for cause in sorted({cause for one in judged for cause in one.row.causes if one.row.single}):
         mine = [one for one in judged if one.row.causes == (cause,)]
         costly = [one for one in mine if one.row.saved >= COSTLY]
-        text.append(
-            f"| [{cause}](explain.md#{cause}) | {len(mine)} | "
-            f"{100 * statistics.fmean(one.error for one in mine):.1f} | "
-            f"{100 * max(one.error for one in mine):.0f} | {sum(one.named for one in costly)} of "
-            f"{len(costly)} |"
+        errors = [100 * one.error for one in mine]
+        causes.append(
+            (
+                f"[{cause}](explain.md#{cause})", len(mine), f"{statistics.fmean(errors):.1f}",
+                f"{max(errors):.0f}", _of((sum(one.named for one in costly), len(costly))),
+            )
+        )  # fmt: skip
+    text += table_of("cause | rows> | mean error> | worst> | named first>", causes)
+    pairs = (
+        (
+            one.row.pair, one.row.size, ", ".join(one.row.causes), f"{100 * one.row.saved:.0f} %",
+            f"{100 * one.predicted:.0f} %",
+            f"{100 * max(0.0, one.low):.0f} to {100 * min(1.0, one.high):.0f} %",
+            "yes" if one.named else "no", f"{100 * of_the_rules(one.row):.0f} %",
         )
-    text += [
-        "",
-        "## Every pair",
-        "",
-        "| pair | size | cause | came | predicted | interval | named first | rules |",
-        "|---|---:|---|---:|---:|---:|---|---:|",
-    ]
-    for one in sorted(judged, key=lambda found: -found.error):
-        row = one.row
-        text.append(
-            f"| {row.pair} | {row.size} | {', '.join(row.causes)} | {100 * row.saved:.0f} % | "
-            f"{100 * one.predicted:.0f} % | "
-            f"{100 * max(0.0, one.low):.0f} to {100 * min(1.0, one.high):.0f} % | "
-            f"{'yes' if one.named else 'no'} | "
-            f"{100 * of_the_rules(row):.0f} % |"
-        )
+        for one in sorted(judged, key=lambda found: -found.error)
+    )  # fmt: skip
+    head = "pair | size> | cause | came> | predicted> | interval> | named first | rules>"
+    text += ["", "## Every pair", "", *table_of(head, pairs)]
     return "\n".join(text) + "\n"
 
 

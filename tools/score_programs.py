@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recording import ROOT, with_block
+from recording import ROOT, table_of, with_block
 
 from gemmprof.analysis.session import load_session
 from gemmprof.analysis.whole.traces import read_trace
@@ -122,9 +122,8 @@ def table(title: str, told: dict[str, list[Row]]) -> list[str]:
         f"{sum(row in tried for row in first)}; {sum(row['variant'] is not None for row in first)} of {len(first)} "
         "among the first three are the expert's.",
         "",
-        "| program | | gemmprof says | saves | interval | came |",
-        "|---|---|---|---|---|---|",
     ]
+    shown = []
     for program, row in rows:
         if row["place"] > FIRST and row["came"] is None:
             continue
@@ -133,10 +132,8 @@ def table(title: str, told: dict[str, list[Row]]) -> list[str]:
         if row["came"] is not None:
             outcome += "" if inside(row) else ", outside"
         interval = f"{100 * row['low']:.0f} to {100 * row['high']:.0f}"
-        lines.append(
-            f"| {program} | {row['place']} | {what} | {percent(row['saves'])} | {interval} | {outcome} |"
-        )
-    return [*lines, ""]
+        shown.append((program, row["place"], what, percent(row["saves"]), interval, outcome))
+    return [*lines, *table_of("program |  | gemmprof says | saves | interval | came", shown), ""]
 
 
 def experts() -> list[str]:
@@ -144,9 +141,8 @@ def experts() -> list[str]:
     lines = [
         "**The expert's proposals**, with what each should bring of the kernels' time (or of what is named):",
         "",
-        "| program | | proposal | expected | came |",
-        "|---|---|---|---|---|",
     ]
+    rows = []
     for one in json.loads((DATA / "expected.json").read_text("utf-8"))["proposals"]:
         outcome = came(one["program"], one["variant"], one["of"])
         if one["of"] == "per item" and outcome is not None:
@@ -155,18 +151,15 @@ def experts() -> list[str]:
         expected = f"{100 * low:.0f} to {100 * high:.0f} %"
         expected += "" if one["of"] == "kernels" else f" ({one['of']})"
         shown = "–" if outcome is None else percent(outcome)
-        lines.append(f"| {one['program']} | {one['rank']} | {one['proposal']} | {expected} | {shown} |")
-    return [*lines, ""]
+        rows.append((one["program"], one["rank"], one["proposal"], expected, shown))
+    return [*lines, *table_of("program |  | proposal | expected | came", rows), ""]
 
 
 def generated() -> str:
     """The generated part."""
     measured = json.loads((DATA / "measured.json").read_text("utf-8"))
     looks = {name: json.loads((DATA / f"{name}_look.json").read_text("utf-8"))["programs"] for name in LOOKS}
-    lines = [
-        "| program | GPU | launches profiled | of a step | step as written | all changes together |",
-        "|---|---|---|---|---|---|",
-    ]
+    steps = []
     for program, facts in measured["programs"].items():
         rows = {row["variant"]: row for row in measured["measured"] if row["program"] == program}
         base, best = rows["base"], rows["all"]
@@ -174,10 +167,10 @@ def generated() -> str:
             f"{row['kernels_ns'] / 1e6:.2f} ms of kernels, {row['wall_ns'] / 1e6:.2f} ms wall"
             for row in (base, best)
         )
-        lines.append(
-            f"| {program} | {facts['gpu']} | {facts['profiled'] or '–'} | {base['launches']} | {step} | {after} |"
-        )
-    lines += [
+        steps.append((program, facts["gpu"], facts["profiled"] or "–", base["launches"], step, after))
+    head = "program | GPU | launches profiled | of a step | step as written | all changes together"
+    lines = [
+        *table_of(head, steps),
         "",
         *(line for name, title in LOOKS.items() for line in table(title, looks[name])),
     ]

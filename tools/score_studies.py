@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from pairs_outcomes import MUCH_SLOWER
 from record_variants import SETS
-from recording import ROOT, options_of
+from recording import ROOT, options_of, table_of
 from score_pairs import COSTLY, UNNAMED, Judge, Outcome, Said, launches
 
 from gemmprof.analysis.explanation import prediction
@@ -330,11 +330,11 @@ def table(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> lis
         if card in first:
             columns[f"{card.upper()}, first sight"] = figures(first[card])
         columns[f"{card.upper()}, today"] = figures(rows)
-    text = [f"| | aim | {' | '.join(columns)} |", "|---|---:|" + "---:|" * len(columns)]
+    rows = []
     for name in next(iter(columns.values())):
         aim = next((aim for start, aim in AIMS.items() if name.startswith(start)), "")
-        text.append(f"| {name} | {aim} | {' | '.join(column[name] for column in columns.values())} |")
-    return text
+        rows.append((name, aim, *(column[name] for column in columns.values())))
+    return table_of(" | aim> | " + " | ".join(f"{column}>" for column in columns), rows)
 
 
 def language(row: Judged) -> str:
@@ -344,10 +344,7 @@ def language(row: Judged) -> str:
 
 def where(rows: Sequence[Judged]) -> list[str]:
     """The table of classes: where the error of these predictions lies."""
-    text = [
-        "| studies by | class | studies | mean error | too low | too high | first cause right |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
+    lines: list[tuple[object, ...]] = []
     studies = [list(group) for _, group in groupby((row for row in rows if row.fix), lambda row: row.study)]
     kinds = {
         "main cause": classes(studies, lambda row: row.causes.split()[0]),
@@ -358,12 +355,14 @@ def where(rows: Sequence[Judged]) -> list[str]:
         for name, members in found.items():
             off = [one.predicted - one.came for one in (study[0] for study in by_study(chain(*members)))]
             dear = costly(members)
-            text.append(
-                f"| {kind} | {name} | {len(members)} | {100 * statistics.fmean(map(abs, off)):.1f} | "
-                f"{sum(one < -0.1 for one in off)} | {sum(one > 0.1 for one in off)} | "
-                f"{sum(map(named, dear))} of {len(dear)} |"
+            wrong = sum(one < -0.1 for one in off), sum(one > 0.1 for one in off)
+            mean, right = (
+                f"{100 * statistics.fmean(map(abs, off)):.1f}",
+                f"{sum(map(named, dear))} of {len(dear)}",
             )
-    return text
+            lines.append((kind, name, len(members), mean, *wrong, right))
+    head = "studies by | class | studies> | mean error> | too low> | too high> | first cause right>"
+    return table_of(head, lines)
 
 
 def unopened(study: str) -> bool:
@@ -378,9 +377,8 @@ def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> li
         "the other",
         "half only sums have been looked at: it tells what carries over.",
         "",
-        f"| | {' | '.join(f'{card.upper()}, first sight | {card.upper()}, today' for card in first)} |",
-        "|---|" + "---:|---:|" * len(first),
     ]
+    lines = []
     for half, of in (("half in sight", False), ("other half", True)):
         columns = [
             figures([row for row in rows[card] if unopened(row.study) == of])
@@ -388,8 +386,9 @@ def halves(first: dict[str, list[Judged]], today: dict[str, list[Judged]]) -> li
             for rows in (first, today)
         ]
         for name in ("mean error against the nearer fix, points", "skill against the best constant"):
-            text.append(f"| {half}: {name} | {' | '.join(column[name] for column in columns)} |")
-    return text
+            lines.append((f"{half}: {name}", *(column[name] for column in columns)))
+    cards = (f"{card.upper()}, first sight> | {card.upper()}, today>" for card in first)
+    return [*text, *table_of(" | " + " | ".join(cards), lines)]
 
 
 def expected(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
@@ -402,7 +401,7 @@ def expected(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
         "studies", "mean error against the nearer fix, points", "skill against the best constant",
         "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval",
     )  # fmt: skip
-    text = [f"| | | {' | '.join(names)} |", "|---|---|" + "---:|" * len(names)]
+    lines = []
     for card, rows in kept.items():
         found = {
             "all": rows,
@@ -410,8 +409,8 @@ def expected(today: dict[Path, dict[str, list[Judged]]]) -> list[str]:
         }
         for of, members in found.items():
             shown = figures(members)
-            text.append(f"| {card.upper()} | {of} | {' | '.join(shown[name] for name in names)} |")
-    return text
+            lines.append((card.upper(), of, *(shown[name] for name in names)))
+    return table_of(" |  | " + " | ".join(f"{name}>" for name in names), lines)
 
 
 @dataclass(frozen=True)
@@ -540,11 +539,11 @@ def learnt(of: Iterable[Sequence[Recorded]]) -> Calibration:
 def learn() -> tuple[Calibration, list[str]]:
     """The calibration, and the table of how each set fares with what is learnt on the others."""
     everything = records()
-    text = [
-        "| left out | studies | mean error, model alone | calibrated | told of fixed sides, model alone | calibrated "
-        "| inside | width, points |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    head = (
+        "left out | studies> | mean error, model alone> | calibrated> | told of fixed sides, model alone> "
+        "| calibrated> | inside> | width, points>"
+    )
+    lines = []
     alone = Calibration(0.0, 0.0, 1e-9, 0.0, 0.0, 0, 0)
     without = {
         name: learnt(rows for (other, card), rows in everything.items() if other != name and card == CARD)
@@ -553,13 +552,13 @@ def learn() -> tuple[Calibration, list[str]]:
     for (name, card), rows in everything.items():
         mine, told = Records(rows), without[name]
         before, after, held = mine.off(alone), mine.off(told), mine.held(told)
-        text.append(
-            f"| {name}, {card.upper()} | {len(mine.starts)} | {100 * before[0]:.1f} | {100 * after[0]:.1f} | "
-            f"{100 * before[1]:.1f} | {100 * after[1]:.1f} | {held[0]} of {held[1]} | {100 * held[2]:.0f} |"
-        )
+        errors = (f"{100 * of[at]:.1f}" for at in (0, 1) for of in (before, after))
+        inside = f"{held[0]} of {held[1]}", f"{100 * held[2]:.0f}"
+        lines.append((f"{name}, {card.upper()}", len(mine.starts), *errors, *inside))
     everywhere = learnt(rows for (_, card), rows in everything.items() if card == CARD)
     since = seen_since({name for name, _ in everything})
-    return replace(everywhere, inside=sum(row.inside for row in since), of=len(since)), text
+    counted = replace(everywhere, inside=sum(row.inside for row in since), of=len(since))
+    return counted, table_of(head, lines)
 
 
 def seen_since(known: Collection[str]) -> list[Judged]:
@@ -603,10 +602,7 @@ def of_the_ladders() -> list[str]:
         kernel, stage = session.kernel_for(result), run.record_of(result).stage
         if not stage.yardstick and kernel and kernel.explanation and result.timing:
             rungs[stage.ladder, result.problem.label].append(Rung(stage, kernel.explanation, result.timing))
-    text = [
-        "| ladder, product | step to | removes | named before | predicted | came |",
-        "|---|---|---|---|---:|---:|",
-    ]
+    lines = []
     named = inside = of = 0
     for (ladder, product_), mine in rungs.items():
         for rung, step in zip(mine, ladder_steps(mine), strict=False):
@@ -620,17 +616,15 @@ def of_the_ladders() -> list[str]:
             dear = step.came_out >= COSTLY
             named, inside, of = named + (dear and said is not None), inside + (dear and held), of + dear
             told = f"{100 * said.saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})" if said else "–"
-            text.append(
-                f"| {ladder}, {product_} | {step.after.title} | {removes} | {'yes' if said else 'no'} | {told} | "
-                f"{100 * step.came_out:.0f} % |"
-            )
+            came = "yes" if said else "no", told, f"{100 * step.came_out:.0f} %"
+            lines.append((f"{ladder}, {product_}", step.after.title, removes, *came))
     return [
         "## The ladders' own steps",
         "",
         f"Of {of} steps of the recorded run that brought at least 5 %, what the next stage does was named on {named} "
         f"(aim: 80 %), and what it brought lay inside the interval of {inside} (aim: 75 %).",
         "",
-        *text,
+        *table_of("ladder, product | step to | removes | named before | predicted> | came>", lines),
         "",
     ]
 

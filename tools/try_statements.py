@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from record_variants import ARCHITECTURE
-from recording import ROOT, device, options_of
+from recording import ROOT, device, options_of, table_of
 
 TRIED = ROOT / "tests" / "cuda" / "tried"
 STATEMENTS = "statements.json"
@@ -55,17 +55,18 @@ def came(statement: Mapping[str, Any]) -> tuple[str, int]:
 def table(kind: str) -> str:
     """The table of a folder in docs/expert_reading.md, with what it says in all."""
     tried = json.loads((TRIED / kind / STATEMENTS).read_text("utf-8"))
-    lines = ["| kernel | told, % of its time | came | form |", "|---|---:|---:|---|"]
+    rows: list[tuple[object, ...]] = []
     off, inside, right = [], 0, 0
     for one in tried["statements"]:
         form, saved = came(one)
         told = f"{one['cause']}: {one['told']} ({one['low']} to {one['high']})"
-        lines.append(f"| `{one['study']}`, {one['side']} | {told} | {saved} | {form.replace('_', ' ')} |")
+        rows.append((f"`{one['study']}`, {one['side']}", told, saved, form.replace("_", " ")))
         off.append(abs(saved - one["told"]))
         inside += one["low"] <= saved <= one["high"]
         right += saved >= LEAST
     count = len(off)
-    lines += [
+    lines = [
+        *table_of("kernel | told, % of its time> | came> | form", rows),
         "",
         f"**{right} of {count} bring {LEAST} % or more; what is told is off by {statistics.fmean(off):.1f} points, "
         f"{inside} of {count} lie inside the interval** ({tried['gpu']}, {tried['date']}).",

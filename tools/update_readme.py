@@ -19,7 +19,7 @@ from pathlib import Path
 
 import try_statements
 from compiled_resources import committed_sass
-from recording import ROOT, options_of, with_block
+from recording import ROOT, options_of, table_of, with_block
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.figure import declared, figures, formula_of
@@ -87,12 +87,12 @@ def figure_rows() -> str:
                     elif formula:
                         at = re.sub(r"\[0x[^]]*\]", "[here]", formula)
                         formulas.setdefault(f"{analysis}.{key}", f"`{at}`")
-    rows = ["| figure | on the page | what it says | formula |", "|---|---|---|---|"]
+    rows = []
     order = [analysis.NAME for analysis in analyses()]
     for key, item in sorted(declarations.items(), key=lambda pair: order.index(pair[0].partition(".")[0])):
         formula = (formulas.get(key, "") or item.how).replace("|", "\\|")
-        rows.append(f"| `{key}` | {item.title} | {item.meaning} | {formula} |")
-    return "\n".join(rows)
+        rows.append((f"`{key}`", item.title, item.meaning, formula))
+    return "\n".join(table_of("figure | on the page | what it says | formula", rows))
 
 
 def latency_rows() -> str:
@@ -109,8 +109,8 @@ def latency_rows() -> str:
         "a barrier of one warp": MEASURED.barrier_cycles,
         "each further warp at a barrier": MEASURED.barrier_warp_cycles,
     }
-    table = [f"| {name} | {cycles:.0f} |" for name, cycles in rows.items()]
-    return "\n".join(["| from there to the consumer, idle machine | cycles |", "|---|---:|", *table])
+    shown = ((name, f"{cycles:.0f}") for name, cycles in rows.items())
+    return "\n".join(table_of("from there to the consumer, idle machine | cycles>", shown))
 
 
 def cause_sections() -> str:
@@ -199,22 +199,16 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
     if shown not in run.problems:
         return f"The recorded run has no {ladder.title} yet: `make record` adds it."
     titles = {r.stage.number: r.stage.title for r in run.stages if r.stage.ladder == ladder.name}
-    lines = [
-        "| stage | | time | TFLOP/s | cuBLAS beside it | of cuBLAS | occupancy | limited by | error |",
-        "|---:|---|---:|---:|---:|---:|---:|---|---:|",
-    ]
+    table = []
     for row in rows:
         if row.problem != shown or row.seconds is None or row.tflops is None:
             continue
-        speed = f"{milliseconds(row.seconds)} | {row.tflops:.1f}"
         share = f"{100 * row.of_cublas:.1f} %" if row.of_cublas is not None else "–"
         beside = f"{row.cublas_tflops:.1f}" if row.cublas_tflops is not None else "–"
         occupancy = f"{row.achieved_occupancy:.0f} %" if row.achieved_occupancy is not None else "–"
         error = f"{row.relative_error:.1e}" if row.relative_error is not None else "–"
-        lines.append(
-            f"| {row.stage} | {titles[row.stage]} | {speed} | {beside} | {share} "
-            f"| {occupancy} | {row.limited_by or '–'} | {error} |"
-        )
+        speed = milliseconds(row.seconds), f"{row.tflops:.1f}", beside, share
+        table.append((row.stage, titles[row.stage], *speed, occupancy, row.limited_by or "–", error))
     versions = run.info.versions
     collected = run.info.notes.get("collected", {}).get(ladder.name, run.info.created)
     made = ", ".join(
@@ -222,7 +216,9 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
         for key, label in (("driver", "driver"), ("cuda", "CUDA"), ("torch", "torch"), ("ncu", "ncu"))
         if versions.get(key)
     )
-    lines += [
+    head = "stage> |  | time> | TFLOP/s> | cuBLAS beside it> | of cuBLAS> | occupancy> | limited by | error>"
+    lines = [
+        *table_of(head, table),
         "",
         f"{run.info.device}, recorded on {collected[:10]}, M = N = K = {shown.m:,}, {ARITHMETIC[ladder.name]}, "
         f"random normal data; {made}. "
@@ -292,10 +288,7 @@ def explained_table(session: Session, ladder: Ladder) -> str:
             and result.timing
         ):
             rungs.append(Rung(stage, kernel.explanation, result.timing))
-    lines = [
-        "| stage | explain's first, of its report | fixed by the next | predicted | came | inside |",
-        "|---:|---|---|---:|---:|---|",
-    ]
+    rows = []
     steps = {step.before.number: step for step in ladder_steps(rungs)}
     for rung in rungs:
         first = next(iter(rung.explanation.findings), None)
@@ -306,10 +299,11 @@ def explained_table(session: Session, ladder: Ladder) -> str:
             if step.fixed is not None:
                 held = "yes" if step.held else "no"
                 cells = [CAUSES[step.fixed.cause].lower(), saving(step.fixed), cells[2], held]
-        lines.append(f"| {rung.stage.number} | {said} | {' | '.join(cells)} |")
+        rows.append((rung.stage.number, said, *cells))
     told = [step.held for step in steps.values() if step.held is not None]
-    lines += ["", f"{run.info.device}, {shown.label}; {sum(told)} of {len(told)} inside the interval."]
-    return "\n".join(lines)
+    head = "stage> | explain's first, of its report | fixed by the next | predicted> | came> | inside"
+    said = f"{run.info.device}, {shown.label}; {sum(told)} of {len(told)} inside the interval."
+    return "\n".join([*table_of(head, rows), "", said])
 
 
 def saving(finding: Finding) -> str:
@@ -348,9 +342,8 @@ def trust() -> str:
 
 def command_table() -> str:
     """The commands with their one-line summaries."""
-    lines = ["| command | what it does |", "|---|---|"]
-    lines += [f"| `gemmprof {name}` | {summary} |" for name, summary in COMMANDS.items()]
-    return "\n".join(lines)
+    rows = ((f"`gemmprof {name}`", summary) for name, summary in COMMANDS.items())
+    return "\n".join(table_of("command | what it does", rows))
 
 
 def of_the_kernels(run: Run) -> dict[Path, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""One headless Chromium for all browser tests (selenium; the driver is the system's chromedriver).
+"""One headless Chromium for all browser tests.
 
 Set ``GEMMPROF_CHROMIUM`` / ``GEMMPROF_CHROMEDRIVER`` where they are not on PATH. Without a browser the tests are
 skipped, unless ``GEMMPROF_REQUIRE_BROWSER=1`` (as in CI), where a missing browser fails them.
@@ -7,20 +7,13 @@ skipped, unless ``GEMMPROF_REQUIRE_BROWSER=1`` (as in CI), where a missing brows
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-# The shell has the same engine without windows, menus and a GPU's process: two thirds of the time.
-_BROWSERS = (
-    "chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome",
-    "google-chrome-stable",
-)  # fmt: skip
+from chromium import Browser, driven
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,89 +30,16 @@ def _unavailable(reason: str) -> None:
     pytest.skip(reason)
 
 
-class Browser:
-    """A thin layer over selenium's driver: opens local files, emulates phones and dark mode, collects errors."""
-
-    def __init__(self, driver: Any) -> None:
-        self.driver = driver
-
-    def open(self, page: Path, fragment: str = "") -> None:
-        """Load a local file (through about:blank, so that a new fragment alone reloads it too)."""
-        self.driver.get("about:blank")
-        self.driver.get_log("browser")
-        self.driver.get(page.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
-
-    def script(self, code: str, *arguments: Any) -> Any:
-        """Run JavaScript; ``return`` hands a value back."""
-        return self.driver.execute_script(code, *arguments)
-
-    def find(self, selector: str) -> Any:
-        """The first element that matches the CSS selector."""
-        return self.driver.find_element("css selector", selector)
-
-    def find_all(self, selector: str) -> list[Any]:
-        """All elements that match the CSS selector."""
-        return list(self.driver.find_elements("css selector", selector))
-
-    def console_errors(self) -> list[str]:
-        """Errors (script, network, content security policy) since the page was opened."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-    def viewport(self, width: int, height: int, *, phone: bool = False, scale: float = 1) -> None:
-        """Emulate a screen of this size in CSS pixels."""
-        self.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone},
-        )
-
-    @contextmanager
-    def media(self, **features: str) -> Iterator[None]:
-        """Emulate media features, for example ``prefers_color_scheme="dark"``."""
-        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
-        try:
-            yield
-        finally:
-            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-    def overflow(self) -> int:
-        """Pixels by which the page is wider than the screen; 0 on a page that needs no sideways scrolling."""
-        return int(
-            self.script(
-                "const e = document.documentElement; return Math.max(0, e.scrollWidth - e.clientWidth)"
-            )
-        )
-
-    def screenshot(self, path: Path) -> None:
-        """Save what the viewport shows as PNG."""
-        self.driver.save_screenshot(str(path))
-
-
 @pytest.fixture(scope="session")
 def _driver() -> Iterator[Any]:
-    binary = os.environ.get("GEMMPROF_CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    chromedriver = os.environ.get("GEMMPROF_CHROMEDRIVER") or shutil.which("chromedriver")
-    if binary is None or chromedriver is None:
-        _unavailable("no Chromium or no chromedriver on PATH")
-    try:
-        from selenium import webdriver
-    except ImportError:
-        _unavailable("selenium is not installed (pip install '.[test]')")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(binary)
-    for flag in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(flag)
-    if os.geteuid() == 0:  # Chromium's sandbox refuses to start as root, as in containers
-        options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(str(chromedriver), popen_kw={"start_new_session": True})
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.set_script_timeout(120)
-    group = service.process.pid
-    yield driver
-    driver.quit()
-    with suppress(ProcessLookupError):  # Chromium's shell outlives its driver
-        os.killpg(group, signal.SIGKILL)
+    with ExitStack() as stack:
+        try:
+            driver = stack.enter_context(driven())
+        except ImportError:
+            _unavailable("selenium is not installed (pip install '.[test]')")
+        except OSError as error:
+            _unavailable(str(error))
+        yield driver
 
 
 @pytest.fixture
